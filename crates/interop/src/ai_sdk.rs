@@ -37,4 +37,4 @@ pub use request::{
     from_chat_request,
 };
 pub use revision::{Revision, is_free};
-pub use stream::{ChunkJson, MessageSoFar, StreamView, chunks};
+pub use stream::{ChunkJson, MessageSoFar, StreamView};

@@ -61,6 +61,7 @@ pub mod pydantic_ai;
 pub mod remote;
 mod request;
 pub mod responses;
+pub mod run;
 pub mod runs;
 pub mod sse;
 pub mod threads;

@@ -324,6 +324,11 @@ impl EventPart {
             .then_some(event)
     }
 
+    /// Whether control passed to another agent.
+    pub fn is_handoff(&self) -> bool {
+        self.part_type == Self::AGENT_HANDOFF
+    }
+
     /// The part as it is stored.
     pub fn write(&self) -> Result<Payload, serde_json::Error> {
         Payload::write(self)

@@ -48,7 +48,7 @@ pub use request::{
     CreateMessage, CreateRun, CreateThread, CreateThreadAndRun, ModifyThread, RunOverrides,
     SubmitToolOutputs, ToolOutput, cancels, metadata_of, trigger,
 };
-pub use run::{EXPIRES_AFTER, PendingCall, Run, RunEcho, continues};
+pub use run::{EXPIRES_AFTER, PendingCall, Run, RunEcho};
 pub use stream::RunStream;
 pub use tools::Tool;
 pub(crate) use view::cancelled;

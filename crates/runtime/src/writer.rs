@@ -3,10 +3,14 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::store::Filter;
+use interop::parts::ToolPart;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use timeline::{Chunk, Command, ExecutionId, Payload, StepId, Transcript, chunk_type};
+use timeline::{
+    BlockId, BlockKind, Chunk, Command, ExecutionId, NewChunk, Payload, StepId, Transcript,
+    chunk_type,
+};
 use tokio::time::Instant;
 
 /// Chunks of one kind are written together for so long at most…
@@ -31,21 +35,21 @@ pub enum Delta {
 }
 
 impl Delta {
-    fn chunk(self, id: &str, text: &str) -> Chunk {
-        let (chunk_type, data) = match self {
-            Self::Text => ("text-delta", serde_json::json!({ "id": id, "delta": text })),
-            Self::Reasoning => (
-                "reasoning-delta",
-                serde_json::json!({ "id": id, "delta": text }),
-            ),
-            Self::ToolInput => (
-                "tool-input-delta",
-                serde_json::json!({ "toolCallId": id, "inputTextDelta": text }),
-            ),
+    fn chunk<'a>(self, id: &'a str, text: &'a str) -> Chunk<'a> {
+        let block = |kind| Chunk::BlockDelta {
+            kind,
+            block: BlockId::read(id),
+            text: text.into(),
+            extra: None,
         };
-        Chunk {
-            chunk_type: chunk_type.to_owned(),
-            data: Some(data.into()),
+        match self {
+            Self::Text => block(BlockKind::Text),
+            Self::Reasoning => block(BlockKind::Reasoning),
+            Self::ToolInput => Chunk::ToolInputDelta {
+                tool_call_id: id.into(),
+                text: text.into(),
+                extra: None,
+            },
         }
     }
 }
@@ -56,7 +60,7 @@ enum Piece {
         id: String,
         text: String,
     },
-    Chunk(Chunk),
+    Chunk(NewChunk),
     Command(Box<Command>),
 }
 
@@ -115,7 +119,7 @@ impl Buffer {
         let mut commands: Vec<Command> = Vec::new();
         for piece in std::mem::take(&mut self.pieces) {
             let chunk = match piece {
-                Piece::Delta { kind, id, text } => kind.chunk(&id, &text),
+                Piece::Delta { kind, id, text } => kind.chunk(&id, &text).encode(),
                 Piece::Chunk(chunk) => chunk,
                 Piece::Command(command) => {
                     commands.push(*command);
@@ -182,10 +186,15 @@ impl StepWriter {
         if chunk_type::MARKERS.contains(&kind) {
             return Err(Stopped);
         }
-        let chunk = Chunk {
+        self.emit_chunk(NewChunk {
             chunk_type: kind.to_owned(),
             data: Some(data),
-        };
+        })
+        .await
+    }
+
+    /// Shows a chunk that is no marker.
+    pub(crate) async fn emit_chunk(&self, chunk: NewChunk) -> Result<(), Stopped> {
         self.put(|buffer| {
             buffer.bytes += chunk.data.as_ref().map_or(0, |data| data.text().len());
             buffer.pieces.push(Piece::Chunk(chunk));
@@ -241,13 +250,11 @@ impl StepWriter {
     /// (architecture rule 4); without, it is written with the end of the step.
     pub async fn respond(
         &self,
-        last: Vec<Chunk>,
+        last: Vec<NewChunk>,
         parts: Vec<Payload>,
         response: Payload,
     ) -> Result<(), Stopped> {
-        let acts = parts
-            .iter()
-            .any(|part| part.text().contains("\"toolCallId\""));
+        let acts = parts.iter().any(|part| ToolPart::read(part).is_some());
         {
             let mut buffer = self.buffer();
             buffer.pieces.extend(last.into_iter().map(Piece::Chunk));
@@ -405,7 +412,7 @@ pub(crate) fn substate(actions: bool) -> Command {
     } else {
         serde_json::Value::Null
     };
-    let chunk = Chunk {
+    let chunk = NewChunk {
         chunk_type: chunk_type::CONTEXT_SUBSTATE.to_owned(),
         data: Some(serde_json::json!({ "key": key }).into()),
     };
@@ -424,8 +431,8 @@ mod tests {
         for (id, text) in [("a", "Hel"), ("a", "lo"), ("b", "x"), ("a", "!")] {
             buffer.push_delta(Delta::Text, id, text);
         }
-        let expected =
-            [("a", "Hello"), ("b", "x"), ("a", "!")].map(|(id, text)| Delta::Text.chunk(id, text));
+        let expected = [("a", "Hello"), ("b", "x"), ("a", "!")]
+            .map(|(id, text)| Delta::Text.chunk(id, text).encode());
         assert_eq!(
             buffer.take(),
             [Command::Emit {

@@ -54,7 +54,6 @@ mod operator;
 pub mod outbound;
 mod protocol;
 mod routes;
-mod run_events;
 mod serve;
 mod sse;
 pub mod telemetry;

@@ -1,6 +1,7 @@
 //! What can be asked of a thread.
 
 use crate::change::Removed;
+use crate::chunk::NewChunk;
 use crate::entity::{Fork, Interruption, Item, ItemType, Role, StepOutcome};
 use crate::ids::{ContextId, ExecutionId, ItemId, StepId, ThreadId};
 use crate::payload::Payload;
@@ -104,15 +105,6 @@ pub enum Trigger {
     Waiting,
 }
 
-/// Something for those who watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    /// Its type (EK §8.1, or a name of the AI SDK's stream).
-    pub chunk_type: String,
-    /// Its content.
-    pub data: Option<Payload>,
-}
-
 /// How an execution ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -164,7 +156,7 @@ pub enum Command {
     /// Show something while a step runs; not one of the runtime's own markers.
     Emit {
         /// What.
-        chunks: Vec<Chunk>,
+        chunks: Vec<NewChunk>,
     },
     /// An effect tool of the running step starts; if nothing follows, its outcome is unknown. The step
     /// made the call, or acts on an answer to it.

@@ -9,7 +9,8 @@ mod rejected;
 pub use rejected::Rejected;
 
 use crate::change::ThreadUpdate;
-use crate::command::{Chunk, Command, Ending, NewThread, Trigger};
+use crate::chunk::NewChunk;
+use crate::command::{Command, Ending, NewThread, Trigger};
 use crate::content::check_part;
 use crate::entity::{Context, Execution, StepOutcome, Thread};
 use crate::event::{Event, ExecutionResult, chunk_type};
@@ -64,7 +65,8 @@ impl State {
             ),
             Command::Emit { chunks } => {
                 let (active, step) = self.step()?;
-                let own = |chunk: &&Chunk| chunk_type::MARKERS.contains(&chunk.chunk_type.as_str());
+                let own =
+                    |chunk: &&NewChunk| chunk_type::MARKERS.contains(&chunk.chunk_type.as_str());
                 if let Some(chunk) = chunks.iter().find(own) {
                     return Err(Rejected::Reserved(chunk.chunk_type.clone()));
                 }

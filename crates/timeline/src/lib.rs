@@ -22,6 +22,7 @@
 
 mod answer;
 mod change;
+mod chunk;
 mod command;
 mod content;
 mod decide;
@@ -36,7 +37,8 @@ mod verify;
 
 pub use answer::{ANSWER, Answer, SAID, Says, beside, said_beside};
 pub use change::{Removed, ThreadUpdate};
-pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
+pub use chunk::{BlockId, BlockKind, Chunk, Extra, NewChunk, SourceKind};
+pub use command::{Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{
     ContentError, PartKind, check_content, check_item, check_part, check_parts, part_kind,
 };

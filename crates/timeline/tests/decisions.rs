@@ -11,7 +11,7 @@ use loomline_timeline as timeline;
 use serde_json::{Value, json};
 use timeline::chunk_type::MARKERS;
 use timeline::{
-    Chunk, Command, Ending, Event, Interruption, NewItem, NewThread, Payload, Rejected, State,
+    Command, Ending, Event, Interruption, NewChunk, NewItem, NewThread, Payload, Rejected, State,
     StepOutcome, StepStatus, Trigger,
 };
 
@@ -155,7 +155,7 @@ fn a_closed_thread_takes_no_message_that_would_wait() {
 fn no_marker_of_the_runtimes_own_can_be_emitted() {
     let running = after(begun());
     let emit = |kinds: &[&str]| {
-        let chunk = |kind: &&str| Chunk {
+        let chunk = |kind: &&str| NewChunk {
             chunk_type: (*kind).to_owned(),
             data: Some(json!({"toolCallId": "c"}).into()),
         };

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use loomline_timeline::{
-    Chunk, Command, Ending, Entry, Event, ExecutionStatus, Interruption, ItemStatus, ItemType,
+    Command, Ending, Entry, Event, ExecutionStatus, Interruption, ItemStatus, ItemType, NewChunk,
     NewItem, NewThread, Record, Removed, Seq, State, StepOutcome, StepStatus, ThreadStatus,
     Transcript, Trigger, chunk_type, verify,
 };
@@ -108,7 +108,7 @@ fn command(ask: &Ask, n: usize) -> Command {
         Ask::StartNew => start(Trigger::New(item())),
         Ask::StartWaiting => start(Trigger::Waiting),
         Ask::Emit => Command::Emit {
-            chunks: vec![Chunk {
+            chunks: vec![NewChunk {
                 chunk_type: "text-delta".into(),
                 data: None,
             }],

@@ -8,8 +8,9 @@ use super::reply::{Asked, asked_parts};
 use super::requests::{goes_on_with, may_ask};
 use super::state::{TaskState, status};
 use super::task::{begins, broken_off, status_id, told_why};
-use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use crate::ai_sdk::{ChunkJson, StreamView};
 use crate::parts::EventPart;
+use crate::run::RunSelector;
 use asking::Asking;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -84,7 +85,7 @@ impl TaskView {
         Self {
             id: id.to_owned(),
             context_id: context_id.to_owned(),
-            chunks: StreamView::new(MAJOR),
+            chunks: StreamView::new(MAJOR, RunSelector::running(None)),
             trigger,
             history_length: None,
             phase: Phase::Waits,
@@ -227,7 +228,7 @@ impl TaskView {
         if !matches!(self.phase, Phase::Runs(_)) {
             return;
         }
-        for chunk in chunks(record, &mut self.chunks) {
+        for chunk in self.chunks.chunks(record) {
             if let ChunkJson::Chunk(chunk) = chunk {
                 self.heard(&chunk);
             }
@@ -261,7 +262,7 @@ impl TaskView {
         }
         self.phase = Phase::Runs(execution.id.clone());
         self.goes_on.clear();
-        self.chunks = StreamView::new(MAJOR);
+        self.chunks = StreamView::new(MAJOR, RunSelector::running(None));
         (self.step, self.error, self.ended) = (None, None, None);
         self.open.clear();
         self.update(TaskState::Working, at, None);

@@ -4,10 +4,11 @@ mod interrupts;
 mod results;
 
 use super::messages::{arguments, first_said, reasoning_id, result_id, text_id};
-use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
+use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView};
 #[cfg(feature = "aitp")]
 use crate::aitp::Question;
 use crate::parts::ToolPart;
+use crate::run::RunSelector;
 pub use interrupts::interrupt_id;
 #[cfg(feature = "aitp")]
 use interrupts::request;
@@ -89,7 +90,7 @@ impl RunView {
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId) -> Self {
         let view = Self::running(thread_id, run_id);
         Self {
-            chunks: view.chunks.answering(trigger.clone()),
+            chunks: StreamView::new(MAJOR, RunSelector::answering(trigger.clone())),
             trigger: Some(trigger),
             wants_messages: false,
             ..view
@@ -100,7 +101,7 @@ impl RunView {
     /// messages at the end.
     pub fn running(thread_id: &str, run_id: &str) -> Self {
         Self {
-            chunks: StreamView::new(MAJOR),
+            chunks: StreamView::new(MAJOR, RunSelector::running(None)),
             trigger: None,
             thread_id: thread_id.to_owned(),
             run_id: run_id.to_owned(),
@@ -148,7 +149,7 @@ impl RunView {
     /// [`RunView::wants_messages`] says; [`RunView::end`] gives it.
     pub fn events(&mut self, record: &Record) -> Vec<Value> {
         self.note(&record.event);
-        for chunk in chunks(record, &mut self.chunks) {
+        for chunk in self.chunks.chunks(record) {
             if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
                 self.translate(&chunk);
             }

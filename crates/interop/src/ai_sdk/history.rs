@@ -16,8 +16,9 @@ mod tool;
 use super::messages::{Shown, shown_messages};
 use super::reduce::Reducer;
 use super::request::{SentMessage, SentRole};
-use super::stream::{ChunkJson, StreamView, chunks};
+use super::stream::{ChunkJson, StreamView};
 use super::{Major, subagent};
+use crate::run::RunSelector;
 use same::is_same;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,7 +168,7 @@ impl Streamed {
     pub fn of(stored: StoredMessage) -> Self {
         let goes_on = stored.goes_on.iter().copied();
         Self {
-            view: StreamView::new(OLDEST).through(goes_on),
+            view: StreamView::new(OLDEST, RunSelector::running(None).through(goes_on)),
             reducer: Reducer::new(Major::V5, None),
             stored,
         }
@@ -176,7 +177,7 @@ impl Streamed {
     /// Takes the next record, from the first of the first execution on; says whether it was the last.
     pub fn see(&mut self, record: &Record) -> bool {
         let mut is_over = false;
-        for chunk in chunks(record, &mut self.view) {
+        for chunk in self.view.chunks(record) {
             match chunk {
                 // What no client can read, none has seen.
                 ChunkJson::Chunk(chunk) => drop(self.reducer.push(&Json::from(chunk))),

@@ -7,16 +7,17 @@ pub use chains::goes_on;
 use super::chunk::Major;
 use super::reduce::Reducer;
 use super::revision::said_as;
-use super::stream::{MessageSoFar, StreamView, Told};
+use super::stream::{MessageMetadata, MessageSoFar, StreamView};
 use crate::document::{data_url, read_object};
 use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse, ThreadEvent};
+use crate::run::{RunEvent, RunSelector, replay};
 use crate::{Converted, Losses};
 use chains::Chains;
 use serde_json::{Map, Value, json};
 use thread::Json;
 use timeline::{
     Answer, Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, PartKind, Payload,
-    Reaction, Role, StepRecord, StepStatus, Transcript, part_kind, said_beside,
+    Reaction, Role, StepRecord, Transcript, part_kind, said_beside,
 };
 
 /// The member of an item's metadata that is the metadata of the client's message.
@@ -229,14 +230,14 @@ pub fn message_so_far(
         chain.pop();
     }
     let first = chain.first()?;
-    let mut told = Told::default();
+    let mut metadata = MessageMetadata::default();
     for reaction in &chain {
-        told.goes_on(&reaction.execution);
-        let said = reaction.steps.iter().filter_map(response);
-        said.for_each(|said| told.responded(&said));
+        metadata.execution(&reaction.execution);
+        let responses = reaction.steps.iter().filter_map(response);
+        responses.for_each(|response| metadata.response(&response));
     }
     let id = first.execution.reaction_item_id.to_string();
-    Some(MessageSoFar { id, told })
+    Some(MessageSoFar { id, metadata })
 }
 
 pub(super) fn response(step: &StepRecord) -> Option<StepResponse> {
@@ -246,47 +247,21 @@ pub(super) fn response(step: &StepRecord) -> Option<StepResponse> {
 
 /// What a client that saw the whole streams of these executions, which make one message, has.
 fn answered(chain: &[&Reaction]) -> Option<Value> {
-    let (first, last) = (chain.first()?, chain.last()?);
-    let mut view = StreamView::new(NEWEST);
-    view.started(
-        first.execution.reaction_item_id.as_str(),
-        first.execution.created_at,
-    );
-    for reaction in chain {
-        view.executed(&reaction.execution);
-        for step in &reaction.steps {
-            stepped(&mut view, step);
+    let last = chain.last()?;
+    let mut view = StreamView::new(NEWEST, RunSelector::running(None));
+    for (at, event) in replay(chain.iter().copied(), true) {
+        // The end of the stream is no part of the message.
+        if !matches!(event, RunEvent::ExecutionEnded { .. }) {
+            view.event_at(event, at);
         }
     }
     let execution = &last.execution;
     if let Some(at) = last.ended_at {
-        view.closed(execution.status, execution.interruption.as_ref(), at);
+        view.close(execution.status, execution.interruption.as_ref(), at);
     }
     let mut reducer = Reducer::new(Major::NEWEST, None);
     for chunk in view.take() {
         reducer.push(&Json::from(chunk)).ok()?;
     }
     reducer.finish().message?.to_value().ok()
-}
-
-fn stepped(view: &mut StreamView, step: &StepRecord) {
-    let said = response(step);
-    if said.as_ref().is_some_and(|said| said.answers) {
-        view.goes_on();
-    }
-    view.step_started(&step.step.id, step.step.iteration);
-    match &said {
-        Some(said) => view.told(said),
-        None => {
-            for (kind, data) in &step.chunks {
-                view.emitted(kind, data.as_ref());
-            }
-        }
-    }
-    for (idx, part) in (0..).zip(&step.parts) {
-        view.part_created(idx, &part.part);
-    }
-    if step.step.status == StepStatus::Completed {
-        view.step_completed();
-    }
 }

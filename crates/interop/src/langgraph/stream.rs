@@ -10,8 +10,9 @@ use super::interrupt::{Asked, interrupts};
 use super::message::agent_of;
 use super::request::StreamMode;
 use super::run::error_name;
-use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
+use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView};
 use crate::parts::StepResponse;
+use crate::run::RunSelector;
 use draft::{Draft, Kind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -55,7 +56,7 @@ impl RunStream {
     /// A stream of the run that answers this item; the thread and the run as their client names them.
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId, modes: &[StreamMode]) -> Self {
         Self {
-            chunks: StreamView::new(MAJOR).answering(trigger),
+            chunks: StreamView::new(MAJOR, RunSelector::answering(trigger)),
             thread_id: thread_id.to_owned(),
             run_id: run_id.to_owned(),
             modes: modes.iter().copied().collect(),
@@ -123,7 +124,7 @@ impl RunStream {
             return Vec::new();
         }
         self.note(&record.event);
-        for chunk in chunks(record, &mut self.chunks) {
+        for chunk in self.chunks.chunks(record) {
             if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
                 self.translate(&chunk, &record.event);
             }

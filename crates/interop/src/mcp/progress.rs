@@ -1,6 +1,7 @@
 //! What a client is told while a run is at work.
 
-use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use crate::ai_sdk::{ChunkJson, StreamView};
+use crate::run::RunSelector;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use timeline::{ItemId, Record};
@@ -22,12 +23,12 @@ impl Progress {
     /// Of the execution that answers this item; without one, of whatever runs: what goes on where
     /// something beneath it was answered.
     pub fn new(trigger: Option<ItemId>) -> Self {
-        let view = StreamView::new(MAJOR);
+        let run = match trigger {
+            Some(trigger) => RunSelector::answering(trigger),
+            None => RunSelector::running(None),
+        };
         Self {
-            view: match trigger {
-                Some(trigger) => view.answering(trigger),
-                None => view,
-            },
+            view: StreamView::new(MAJOR, run),
             calls: BTreeMap::new(),
         }
     }
@@ -35,7 +36,7 @@ impl Progress {
     /// What one record tells: pieces of the answer as they are said, and what tools are called and have answered.
     pub fn messages(&mut self, record: &Record) -> Vec<String> {
         let mut messages = Vec::new();
-        for chunk in chunks(record, &mut self.view) {
+        for chunk in self.view.chunks(record) {
             if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
                 messages.extend(self.message(&chunk));
             }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use step::Step;
-use timeline::{Answer, Execution, ExecutionId, Item, ItemId, ItemType, Payload, StepId};
+use timeline::{Execution, ExecutionId, ItemId, Payload, StepId};
 
 /// A run that its client has not gone on with for so many seconds after it was made is expired.
 pub const EXPIRES_AFTER: u64 = 600;
@@ -58,7 +58,6 @@ pub struct RunEcho {
 #[serde(rename_all = "camelCase", default)]
 struct Began {
     agent: Option<String>,
-    handoffs: u32,
     params: Option<Payload>,
 }
 
@@ -67,15 +66,6 @@ impl Began {
         let run = execution.run.as_ref();
         run.and_then(|run| run.read().ok()).unwrap_or_default()
     }
-}
-
-/// Whether an execution goes on with the run of the one before it on its thread: it acts on answers,
-/// or another agent has handed over to its own. `trigger` is the item that it answers.
-pub fn continues(execution: &Execution, trigger: Option<&Item>) -> bool {
-    let answers = trigger.is_some_and(|item| {
-        item.item_type == ItemType::ActionResult && Answer::read(item.content.as_ref()).is_ok()
-    });
-    answers || Began::of(execution).handoffs > 0
 }
 
 /// A call that waits for the output of a client's tool.

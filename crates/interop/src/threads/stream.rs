@@ -5,8 +5,9 @@ mod told;
 
 use super::error::RequestError;
 use super::object::{RunStatus, ThreadObject};
-use super::run::{Grown, Run, continues};
+use super::run::{Grown, Run};
 use super::view::cancelled;
+use crate::run::continues;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use timeline::{Event, Execution, Item, ItemId, ItemType, Record, StepStatus, ThreadStatus};

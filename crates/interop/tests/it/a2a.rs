@@ -9,7 +9,7 @@ use loomline_interop::a2a::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use timeline::{
-    Chunk, Command, Ending, ItemId, NewItem, OpenCall, OpenKind, Payload, StepOutcome, Trigger,
+    Command, Ending, ItemId, NewChunk, NewItem, OpenCall, OpenKind, Payload, StepOutcome, Trigger,
 };
 
 const SHOWN: Shown<'_> = Shown {
@@ -230,7 +230,7 @@ fn told(log: &mut Log, deltas: &[&str], parts: Vec<Payload>) {
         let data = Some(json!({"id": "0", "delta": delta}).into());
         let chunk_type = "text-delta".to_owned();
         log.run(Command::Emit {
-            chunks: vec![Chunk { chunk_type, data }],
+            chunks: vec![NewChunk { chunk_type, data }],
         });
     }
     let response = json!({"stopReason": "end_turn"}).into();
@@ -375,7 +375,7 @@ fn what_a_dead_attempt_said_is_replaced() {
         let data = Some(json!({"id": "0", "delta": delta}).into());
         let chunk_type = "text-delta".to_owned();
         log.run(Command::Emit {
-            chunks: vec![Chunk { chunk_type, data }],
+            chunks: vec![NewChunk { chunk_type, data }],
         });
     }
     log.run(Command::ResetStep);
@@ -406,7 +406,7 @@ fn what_a_dead_attempt_said_goes_where_nothing_comes_in_its_place() {
         let data = Some(json!({"id": "0", "delta": delta}).into());
         let chunk_type = "text-delta".to_owned();
         log.run(Command::Emit {
-            chunks: vec![Chunk { chunk_type, data }],
+            chunks: vec![NewChunk { chunk_type, data }],
         });
     }
     log.run(Command::ResetStep);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use timeline::{
-    Chunk, Command, Ending, Event, NewItem, OpenCall, Payload, Record, StepOutcome, Trigger,
+    Command, Ending, Event, NewChunk, NewItem, OpenCall, Payload, Record, StepOutcome, Trigger,
 };
 
 /// The events of each run of a log, with all messages where they are wanted.
@@ -177,7 +177,7 @@ fn emit(log: &mut Log, kind: &str, data: Value) {
     let chunk_type = kind.to_owned();
     let data = Some(data.into());
     log.run(Command::Emit {
-        chunks: vec![Chunk { chunk_type, data }],
+        chunks: vec![NewChunk { chunk_type, data }],
     });
 }
 

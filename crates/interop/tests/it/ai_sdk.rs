@@ -3,14 +3,13 @@
 use crate::log::Log;
 use crate::native::{conversation, thread};
 use crate::reference::reference;
-use loomline_interop::ai_sdk::{
-    ChunkJson, Major, ReduceError, StreamView, chunks, reduce, to_ui_messages,
-};
+use loomline_interop::ai_sdk::{ChunkJson, Major, ReduceError, StreamView, reduce, to_ui_messages};
 use loomline_interop::parts::{ToolPart, ToolState};
+use loomline_interop::run::RunSelector;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use timeline::{
-    Chunk, Command, Ending, Event, Interruption, NewItem, Record, StepOutcome, Trigger,
+    Command, Ending, Event, Interruption, NewChunk, NewItem, Record, StepOutcome, Trigger,
 };
 
 /// The chunks of each execution of a log.
@@ -23,10 +22,10 @@ fn streams(records: &[Record], major: u8) -> Vec<Vec<Value>> {
     });
     triggers
         .map(|trigger| {
-            let mut view = StreamView::new(major).answering(trigger).with_ek();
+            let mut view = StreamView::new(major, RunSelector::answering(trigger)).with_ek();
             let all: Vec<ChunkJson> = records
                 .iter()
-                .flat_map(|record| chunks(record, &mut view))
+                .flat_map(|record| view.chunks(record))
                 .collect();
             assert_eq!(all.last(), Some(&ChunkJson::Done));
             let chunk = |chunk: ChunkJson| match chunk {
@@ -117,7 +116,7 @@ fn begun() -> Log {
 }
 
 fn emit(log: &mut Log, kind: &str, data: Value) {
-    let chunk = Chunk {
+    let chunk = NewChunk {
         chunk_type: kind.to_owned(),
         data: Some(data.into()),
     };
@@ -127,11 +126,8 @@ fn emit(log: &mut Log, kind: &str, data: Value) {
 }
 
 fn types(log: &Log, major: u8) -> Vec<String> {
-    let mut view = StreamView::new(major);
-    let all = log
-        .records
-        .iter()
-        .flat_map(|record| chunks(record, &mut view));
+    let mut view = StreamView::new(major, RunSelector::running(None));
+    let all = log.records.iter().flat_map(|record| view.chunks(record));
     all.map(|chunk| match chunk {
         ChunkJson::Chunk(chunk) => chunk["type"].as_str().unwrap().to_owned(),
         ChunkJson::Done => "[DONE]".to_owned(),
@@ -245,11 +241,11 @@ fn the_runtimes_own_chunks_are_shown_only_when_asked_for() {
         json!({"id": "p", "data": {"n": 1}}),
     );
     assert_eq!(types(&log, 7), ["start", "start-step", "data-app-poll"]);
-    let mut view = StreamView::new(7).with_ek();
+    let mut view = StreamView::new(7, RunSelector::running(None)).with_ek();
     let shown: Vec<ChunkJson> = log
         .records
         .iter()
-        .flat_map(|record| chunks(record, &mut view))
+        .flat_map(|record| view.chunks(record))
         .collect();
     let substate =
         json!({"type": "data-context-substate", "data": {"key": "actions"}, "transient": true});

@@ -13,7 +13,7 @@ use serde_json::json;
 use thread::validate::Rule;
 use thread::{Json, Profile, validate};
 use timeline::{
-    Chunk, Command, Ending, Fork, Interruption, NewItem, NewThread, Payload, Seq, StepOutcome,
+    Command, Ending, Fork, Interruption, NewChunk, NewItem, NewThread, Payload, Seq, StepOutcome,
     Trigger,
 };
 
@@ -47,7 +47,7 @@ impl Runtime<'_> {
     }
 
     fn emit(&mut self, kind: &str, data: serde_json::Value) {
-        let chunk = Chunk {
+        let chunk = NewChunk {
             chunk_type: kind.to_owned(),
             data: Some(data.into()),
         };

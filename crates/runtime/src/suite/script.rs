@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;
 use timeline::{
-    ANSWER, Chunk, Command, Ending, Event, Fork, Interruption, ItemType, NewItem, NewThread,
+    ANSWER, Command, Ending, Event, Fork, Interruption, ItemType, NewChunk, NewItem, NewThread,
     OpenCall, OpenKind, Payload, Seq, State, StepOutcome, ThreadId, Trigger,
 };
 
@@ -166,7 +166,7 @@ pub(super) fn start(name: &str, trigger: Trigger) -> Command {
 }
 
 pub(super) fn emit(chunks: &[&str]) -> Command {
-    let chunk = |name: &&str| Chunk {
+    let chunk = |name: &&str| NewChunk {
         chunk_type: (*name).to_owned(),
         data: Some(json!({"delta": "so"}).into()),
     };

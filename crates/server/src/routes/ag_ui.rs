@@ -14,7 +14,6 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
-use crate::run_events::RunEvents;
 use crate::state::Api;
 use asked::{Filled, Reader};
 use axum::Json;
@@ -27,6 +26,7 @@ use interop::ag_ui::{
 };
 use interop::ai_sdk::subagent;
 use interop::aitp::Key;
+use interop::run::RunSelector;
 use runtime::{Accepted, AnswerRequest, Filter, React, Run, RuntimeError, StoreError, TenantId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ async fn run(
     } else {
         said.answer(given.own, filled).await?
     };
-    let run = RunEvents::of(accepted.item_id.clone());
+    let run = RunSelector::answering(accepted.item_id.clone());
     let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
     // What was filled in is a message of the user's by now.
     let view = if is_filled { view.telling() } else { view };

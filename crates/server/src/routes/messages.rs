@@ -11,7 +11,6 @@ use crate::error::{ApiError, ErrorBody};
 use crate::event_id::Incarnation;
 use crate::guard::Tenant;
 use crate::idempotency::KeyedBody;
-use crate::run_events::RunEvents;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
 use axum::Json;
@@ -20,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::ag_ui::was_cut_off;
 use interop::model::{unreadable_part, unsaid_part};
+use interop::run::RunSelector;
 use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, TenantId, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -159,14 +159,14 @@ pub(crate) struct MessageList {
 
 /// Shows the events of one run.
 struct OneRun {
-    run: RunEvents,
+    run: RunSelector,
     incarnation: Incarnation,
 }
 
 impl View<Arc<Logged>> for OneRun {
     fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        let seen = self.run.see(&logged.record.event);
-        if seen.is_shown() {
+        let seen = self.run.select(&logged.record.event);
+        if seen.is_own() {
             sse::record_frame(logged, self.incarnation, out);
         }
         seen.flow()
@@ -234,7 +234,7 @@ pub(crate) async fn post(
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {
-            let run = RunEvents::of(accepted.item_id);
+            let run = RunSelector::answering(accepted.item_id);
             streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
         }
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
@@ -266,7 +266,7 @@ pub(super) async fn streamed(
     api: &Api,
     tenant: &TenantId,
     key: &str,
-    run: RunEvents,
+    run: RunSelector,
     after: Seq,
     query: TreeQuery,
     open: OpenStream,

@@ -4,8 +4,8 @@ mod standing;
 
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
-use crate::run_events::RunEvents;
 use crate::sse::{self, FrameBuffer, View};
+use interop::run::RunSelector;
 use runtime::{Below, CallPlace, Cursor};
 use serde::{Deserialize, Serialize};
 use standing::Standings;
@@ -121,7 +121,7 @@ fn ended(part: &Payload) -> Option<ThreadId> {
 pub(crate) struct TreeEvents {
     place: Place,
     standings: Standings,
-    run: Option<RunEvents>,
+    run: Option<RunSelector>,
     left: usize,
 }
 
@@ -137,7 +137,7 @@ impl TreeEvents {
     }
 
     /// Those of one run.
-    pub(crate) fn of(run: RunEvents, after: Seq, incarnation: Incarnation) -> Self {
+    pub(crate) fn of(run: RunSelector, after: Seq, incarnation: Incarnation) -> Self {
         Self {
             place: Place {
                 cursor: after.into(),
@@ -180,8 +180,8 @@ impl View<Below> for TreeEvents {
         let mut flow = ControlFlow::Continue(());
         if below.path.is_empty() {
             if let Some(run) = &mut self.run {
-                let seen = run.see(&logged.record.event);
-                if !seen.is_shown() {
+                let seen = run.select(&logged.record.event);
+                if !seen.is_own() {
                     return seen.flow();
                 }
                 flow = seen.flow();
@@ -189,7 +189,7 @@ impl View<Below> for TreeEvents {
             let event = logged.record.event.event_type().name();
             sse::frame(&self.place, event, "{", logged, out);
         } else {
-            if self.run.as_ref().is_some_and(|run| !run.has_begun()) {
+            if self.run.as_ref().is_some_and(|run| !run.is_running()) {
                 return flow;
             }
             let path = serde_json::to_string(&path(&below.path)).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The events that decisions are made of, and what is in them.
 
 use super::Rejected;
-use crate::command::{Chunk, NewItem};
+use crate::chunk::NewChunk;
+use crate::command::NewItem;
 use crate::content::check_item;
 use crate::entity::{Context, Interruption, Item, ItemType, Role, Step, StepOutcome, Thread};
 use crate::event::Event;
@@ -106,7 +107,7 @@ pub(super) fn marker(
     emitted(
         active,
         Some(step),
-        Chunk {
+        NewChunk {
             chunk_type: chunk_type.to_owned(),
             data,
         },
@@ -114,7 +115,7 @@ pub(super) fn marker(
 }
 
 /// That a chunk was written.
-pub(super) fn emitted(active: &Active, step: Option<&ActiveStep>, chunk: Chunk) -> Event {
+pub(super) fn emitted(active: &Active, step: Option<&ActiveStep>, chunk: NewChunk) -> Event {
     Event::ChunkEmitted {
         chunk_type: chunk.chunk_type,
         context_id: active.execution.context_id.clone(),

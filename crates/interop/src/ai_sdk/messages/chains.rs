@@ -1,6 +1,7 @@
 //! Which executions write one message.
 
-use crate::threads::{cancelled, continues};
+use crate::run::continues;
+use crate::threads::cancelled;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Entry, Execution, ExecutionStatus, Item, ItemId, ItemType, Reaction, Transcript};
 

@@ -1,90 +1,42 @@
 //! The chunks of a stored part.
 
-use super::{Kind, StreamView, Then};
-use crate::parts::{EventPart, OUTPUT_FILE, ToolPart, ToolState};
+use super::StreamView;
+use crate::parts::{EventPart, ToolPart, ToolState};
+use crate::run::RunPart;
 use serde_json::{Value, json};
-use timeline::{PartKind, Payload, part_kind};
+use timeline::Payload;
 
 /// The first major version whose clients are asked for approvals.
 const ASKS: u8 = 6;
-/// The first major version whose clients are told how others have answered.
+/// The first major version whose clients get the answers that others gave.
 const TELLS_ANSWERS: u8 = 7;
 
-/// What a client is told of arguments that are no JSON object.
+/// The error of arguments that are no JSON object.
 const MALFORMED: &str = "the arguments are no JSON object";
 
 impl StreamView {
-    pub(in crate::ai_sdk) fn part_created(&mut self, idx: u32, part: &Payload) {
-        if let Some(tool) = ToolPart::read(part) {
-            if !self.answers {
-                self.called(&tool);
-            } else if tool.is_answered() {
-                self.responded_to(&tool);
-            }
-            self.returned(&tool);
-            return;
-        }
-        if let Some(event) = EventPart::read(part) {
-            let (kind, data) = (event.part_type, event.data.value());
-            if kind == EventPart::AGENT_HANDOFF {
-                self.then = Then::GoesOn { answers: false };
-            }
-            self.push(json!({"type": kind, "id": event.id, "data": data}));
-            return;
-        }
-        let part = part.value();
-        let text = |key: &str| part.get(key).and_then(Value::as_str);
-        match text("type").and_then(part_kind) {
-            Some(PartKind::OutputText | PartKind::InputText) => {
-                self.said(Kind::Text, idx, text("text").unwrap_or_default());
-            }
-            Some(PartKind::Refusal) => {
-                self.said(Kind::Text, idx, text("refusal").unwrap_or_default());
-            }
-            Some(PartKind::Reasoning) => {
-                self.said(Kind::Reasoning, idx, text("text").unwrap_or_default());
-            }
-            Some(PartKind::Extension(OUTPUT_FILE)) => {
-                let url = text("file_data").or_else(|| text("file_url"));
-                if let Some((url, media_type)) = url.zip(text("media_type")) {
-                    self.push(json!({"type": "file", "url": url, "mediaType": media_type}));
+    /// A part was stored. `is_known` says that clients know the call that it is.
+    pub(super) fn part(&mut self, part: RunPart, is_new: bool, is_known: bool) {
+        match part {
+            RunPart::Tool(tool) => {
+                if is_new && !is_known {
+                    self.called(&tool);
+                } else if is_new && tool.is_answered() {
+                    self.approval_answered(&tool);
                 }
+                self.returned(&tool, is_known);
             }
-            Some(
-                PartKind::InputImage
-                | PartKind::InputFile
-                | PartKind::Tool(_)
-                | PartKind::Extension(_),
-            )
-            | None => {}
+            RunPart::Event(event) if is_new => self.event(&event),
+            RunPart::File { url, media_type } if is_new => {
+                self.push(json!({"type": "file", "url": url, "mediaType": media_type}));
+            }
+            RunPart::Event(_) | RunPart::File { .. } | RunPart::Content => {}
         }
     }
 
-    pub(in crate::ai_sdk) fn part_updated(&mut self, part: &Payload) {
-        if let Some(tool) = ToolPart::read(part) {
-            self.returned(&tool);
-        }
-    }
-
-    /// Text that was not streamed is shown whole; a client has nothing to show of an empty one.
-    fn said(&mut self, kind: Kind, idx: u32, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        if let Some((id, was_open)) = self.blocks.stored(kind, text) {
-            if was_open {
-                self.push(json!({"type": kind.end(), "id": id}));
-            }
-            return;
-        }
-        let letter = match kind {
-            Kind::Text => 't',
-            Kind::Reasoning => 'r',
-        };
-        let id = format!("{letter}{}-{idx}", self.iteration);
-        self.push(json!({"type": kind.start(), "id": id}));
-        self.push(json!({"type": kind.delta(), "id": id, "delta": text}));
-        self.push(json!({"type": kind.end(), "id": id}));
+    fn event(&mut self, event: &EventPart) {
+        let data = event.data.value();
+        self.push(json!({"type": event.part_type, "id": event.id, "data": data}));
     }
 
     fn called(&mut self, tool: &ToolPart) {
@@ -108,12 +60,12 @@ impl StreamView {
         });
     }
 
-    fn returned(&mut self, tool: &ToolPart) {
+    fn returned(&mut self, tool: &ToolPart, is_known: bool) {
         let id = tool.tool_call_id.as_str();
         match tool.state {
             ToolState::InputAvailable => {}
-            ToolState::ApprovalRequested => self.asked(tool),
-            ToolState::ApprovalResponded => self.allowed(tool),
+            ToolState::ApprovalRequested => self.approval_requested(tool),
+            ToolState::ApprovalResponded => self.approval_given(tool, is_known),
             ToolState::OutputAvailable => {
                 let output = tool.output.as_ref().map(Payload::value);
                 self.push(json!({
@@ -134,7 +86,7 @@ impl StreamView {
         }
     }
 
-    fn asked(&mut self, tool: &ToolPart) {
+    fn approval_requested(&mut self, tool: &ToolPart) {
         if let Some(approval) = tool.approval.as_ref().filter(|_| self.major >= ASKS) {
             self.push(json!({
                 "type": "tool-approval-request",
@@ -143,22 +95,22 @@ impl StreamView {
         }
     }
 
-    /// Somebody has answered whether the call may run. A client of a message that goes on has the question; asked
-    /// again, clients of `ai` 6 would forget the answer.
-    fn allowed(&mut self, tool: &ToolPart) {
-        if !self.answers {
-            self.asked(tool);
+    /// A call was approved or denied. The client of a continued message has the question; asked again,
+    /// clients of `ai` 6 would forget the answer.
+    fn approval_given(&mut self, tool: &ToolPart, is_known: bool) {
+        if !is_known {
+            self.approval_requested(tool);
         }
-        self.responded_to(tool);
+        self.approval_answered(tool);
     }
 
-    /// How somebody has answered whether the call may run; the client has the question.
-    fn responded_to(&mut self, tool: &ToolPart) {
-        let told = tool
+    /// The answer to an approval whose question the client has.
+    fn approval_answered(&mut self, tool: &ToolPart) {
+        let answered = tool
             .approval
             .as_ref()
             .filter(|it| self.major >= TELLS_ANSWERS && it.approved.is_some());
-        if let Some(approval) = told {
+        if let Some(approval) = answered {
             let mut chunk = json!({
                 "type": "tool-approval-response",
                 "approvalId": approval.id, "approved": approval.approved,

@@ -13,7 +13,7 @@ use crate::aitp::samples::{near_quote, sample, sample_with};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use timeline::{
-    Chunk, Command, Ending, Event, ItemType, NewItem, NewThread, Payload, Record, Removed, Role,
+    Command, Ending, Event, ItemType, NewChunk, NewItem, NewThread, Payload, Record, Removed, Role,
     State as Log, StepOutcome, Trigger,
 };
 

@@ -7,7 +7,7 @@ use loomline_interop::parts::{EventPart, StepResponse, ToolPart, ToolState};
 use loomline_interop::responses::{Echo, ResponseOf, response};
 use serde_json::{Value, json};
 use timeline::{
-    Chunk, Command, Ending, NewItem, Payload, Record, StepOutcome, Transcript, Trigger,
+    Command, Ending, NewChunk, NewItem, Payload, Record, StepOutcome, Transcript, Trigger,
 };
 
 pub(super) fn run(echo: &Echo) -> Payload {
@@ -45,7 +45,7 @@ pub(super) fn begun(run: Option<Payload>) -> Log {
 }
 
 pub(super) fn emit(log: &mut Log, kind: &str, data: Value) {
-    let chunk = Chunk {
+    let chunk = NewChunk {
         chunk_type: kind.to_owned(),
         data: Some(data.into()),
     };

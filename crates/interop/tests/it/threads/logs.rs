@@ -7,7 +7,7 @@ use loomline_interop::parts::{EventPart, TextPart, ToolPart, ToolState};
 use loomline_interop::threads::{Assistant, CreateRun, cancels};
 use serde_json::{Value, json};
 use timeline::{
-    ANSWER, Chunk, Command, Ending, Interruption, Item, ItemId, ItemType, NewItem, NewThread,
+    ANSWER, Command, Ending, Interruption, Item, ItemId, ItemType, NewChunk, NewItem, NewThread,
     OpenCall, OpenKind, Payload, StepOutcome, Trigger,
 };
 use uuid::Uuid;
@@ -58,7 +58,7 @@ impl Writer {
     }
 
     pub(crate) fn emit(&mut self, kind: &str, data: Value) {
-        let chunk = Chunk {
+        let chunk = NewChunk {
             chunk_type: kind.to_owned(),
             data: Some(data.into()),
         };

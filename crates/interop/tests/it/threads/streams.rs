@@ -439,7 +439,7 @@ fn begins(log: &Log) -> Vec<ItemId> {
             return None;
         };
         let trigger = item(log, &execution.trigger_item_id);
-        let goes_on = loomline_interop::threads::continues(execution, Some(trigger));
+        let goes_on = loomline_interop::run::continues(execution, Some(trigger));
         (!goes_on).then(|| execution.trigger_item_id.clone())
     });
     begun.collect()

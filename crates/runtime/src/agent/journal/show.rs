@@ -3,58 +3,57 @@
 use super::{AgentJournal, stopped};
 use crate::writer::Delta;
 use agents::Stopped;
-use serde_json::json;
 use std::collections::BTreeSet;
-use timeline::Chunk;
+use timeline::{BlockId, BlockKind, Chunk, NewChunk};
 use upp::StreamEvent;
 
-/// The blocks that are open.
+/// What the model is writing.
 #[derive(Default)]
 pub(super) struct Shown {
-    open: BTreeSet<(Block, u32)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Block {
-    Reasoning,
-    Text,
-    Call,
+    open_blocks: BTreeSet<(BlockKind, u32)>,
+    open_calls: BTreeSet<u32>,
 }
 
 impl AgentJournal<'_> {
-    fn opens(&self, block: Block, index: u32) -> bool {
-        self.shown().open.insert((block, index))
+    fn block_id(&self, kind: BlockKind, index: u32) -> BlockId<'static> {
+        BlockId::new(kind, self.iteration, index)
     }
 
-    /// The id of a block; unique in the reaction, as the AI SDK wants it.
-    fn block_id(&self, block: Block, index: u32) -> String {
-        let letter = if block == Block::Reasoning { 'r' } else { 't' };
-        format!("{letter}{}-{index}", self.iteration)
-    }
-
-    async fn block(&self, block: Block, index: u32, text: &str) -> Result<(), Stopped> {
+    async fn block(&self, kind: BlockKind, index: u32, text: &str) -> Result<(), Stopped> {
         if text.is_empty() {
             return Ok(());
         }
-        let id = self.block_id(block, index);
-        let (start, delta) = match block {
-            Block::Reasoning => ("reasoning-start", Delta::Reasoning),
-            Block::Text | Block::Call => ("text-start", Delta::Text),
+        let block = self.block_id(kind, index);
+        let delta = match kind {
+            BlockKind::Reasoning => Delta::Reasoning,
+            BlockKind::Text => Delta::Text,
         };
-        if self.opens(block, index) {
-            self.writer
-                .emit(start, json!({ "id": id }).into())
-                .await
-                .map_err(stopped)?;
+        let is_new = self.shown().open_blocks.insert((kind, index));
+        if is_new {
+            let block = block.clone();
+            let start = Chunk::BlockStart {
+                kind,
+                block,
+                extra: None,
+            };
+            self.emit(&start).await?;
         }
-        self.writer.delta(delta, &id, text).await.map_err(stopped)
+        let written = self.writer.delta(delta, &block.id, text).await;
+        written.map_err(stopped)
+    }
+
+    async fn emit(&self, chunk: &Chunk<'_>) -> Result<(), Stopped> {
+        let written = self.writer.emit_chunk(chunk.encode()).await;
+        written.map_err(stopped)
     }
 
     pub(super) async fn show(&self, event: StreamEvent) -> Result<(), Stopped> {
         match event {
-            StreamEvent::TextDelta { index, text } => self.block(Block::Text, index, &text).await,
+            StreamEvent::TextDelta { index, text } => {
+                self.block(BlockKind::Text, index, &text).await
+            }
             StreamEvent::ReasoningDelta { index, text } => {
-                self.block(Block::Reasoning, index, &text).await
+                self.block(BlockKind::Reasoning, index, &text).await
             }
             StreamEvent::ToolCallDelta {
                 index,
@@ -63,12 +62,14 @@ impl AgentJournal<'_> {
                 arguments_json,
             } => {
                 let id = tool_call_id.as_str();
-                if self.opens(Block::Call, index) {
-                    let data = json!({ "toolCallId": id, "toolName": tool_name });
-                    self.writer
-                        .emit("tool-input-start", data.into())
-                        .await
-                        .map_err(stopped)?;
+                let is_new = self.shown().open_calls.insert(index);
+                if is_new {
+                    let start = Chunk::ToolInputStart {
+                        tool_call_id: id.into(),
+                        tool_name: (&*tool_name).into(),
+                        extra: None,
+                    };
+                    self.emit(&start).await?;
                 }
                 if arguments_json.is_empty() {
                     return Ok(());
@@ -96,21 +97,13 @@ impl AgentJournal<'_> {
     }
 
     /// The chunks that end the blocks that are open.
-    pub(super) fn ends(&self) -> Vec<Chunk> {
-        let open = std::mem::take(&mut self.shown().open);
-        open.into_iter()
-            .filter_map(|(block, index)| {
-                let chunk_type = match block {
-                    Block::Reasoning => "reasoning-end",
-                    Block::Text => "text-end",
-                    Block::Call => return None,
-                };
-                let data = json!({ "id": self.block_id(block, index) });
-                Some(Chunk {
-                    chunk_type: chunk_type.to_owned(),
-                    data: Some(data.into()),
-                })
-            })
-            .collect()
+    pub(super) fn ends(&self) -> Vec<NewChunk> {
+        let Shown { open_blocks, .. } = std::mem::take(&mut *self.shown());
+        let ends = open_blocks.into_iter().map(|(kind, index)| {
+            let block = self.block_id(kind, index);
+            let extra = None;
+            Chunk::BlockEnd { kind, block, extra }.encode()
+        });
+        ends.collect()
     }
 }

@@ -7,8 +7,8 @@ use crate::aitp::{Place, Speech};
 use crate::error::ApiError;
 use crate::routes::answers::above::Heard;
 use crate::routes::answers::item;
-use crate::run_events::RunEvents;
 use interop::ag_ui::{RunInput, RunView};
+use interop::run::RunSelector;
 use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
 use serde_json::{Value, json};
 
@@ -111,16 +111,16 @@ impl Reader {
         let heard = Heard::of(api, (tenant, key), heard).await?;
         let (run, view) = match heard.first.item {
             Some(item) => (
-                RunEvents::of(item.clone()),
+                RunSelector::answering(item.clone()),
                 RunView::new(&input.thread_id, &input.run_id, item),
             ),
             None => (
-                RunEvents::running(heard.first.execution),
+                RunSelector::running(heard.first.execution),
                 RunView::running(&input.thread_id, &input.run_id),
             ),
         };
         Ok(Shown {
-            run: run.then(heard.then.iter().cloned()),
+            run: run.then_answering(heard.then.iter().cloned()),
             view: view.then_answering(heard.then),
             after: heard.before,
         })

@@ -2,13 +2,13 @@
 
 use super::asked::Reader;
 use crate::error::ApiError;
-use crate::run_events::{RunEvents, Seen};
 use crate::sse::{self, FrameBuffer, Told, View};
 use crate::state::OpenStream;
 use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use interop::ag_ui::{RunView, to_messages, was_cut_off};
+use interop::run::{RunSelector, Selected};
 use interop::sse::write_event;
 use runtime::{Filter, Follow, RuntimeError, Until};
 use serde_json::Value;
@@ -20,7 +20,7 @@ struct Frames;
 
 /// A run, and what its client is shown of it.
 pub(super) struct Shown {
-    pub(super) run: RunEvents,
+    pub(super) run: RunSelector,
     pub(super) view: RunView,
     /// What comes after this event is shown.
     pub(super) after: Seq,
@@ -53,14 +53,14 @@ fn told(
             let logged = logged?;
             let mut said = shown.view.events(&logged.record);
             let seq = logged.record.seq;
-            let seen = shown.run.see(&logged.record.event);
-            if seen == Seen::Never {
+            let seen = shown.run.select(&logged.record.event);
+            if seen == Selected::Never {
                 said.push(RunView::failed("the thread was closed before the run began", "closed"));
             }
-            if shown.run.has_begun() {
+            if shown.run.is_running() {
                 first.get_or_insert(seq);
             }
-            if seen == Seen::Last {
+            if seen == Selected::Last {
                 said.extend(shown.end(&reader, (first.unwrap_or(seq), seq)).await?);
             }
             let is_last = seen.flow().is_break();

@@ -1,8 +1,8 @@
 //! The runs of a thread that go on when calls, or those of sub-agents beneath it, were answered.
 
 use crate::error::ApiError;
-use crate::run_events::RunEvents;
 use crate::state::Api;
+use interop::run::RunSelector;
 use runtime::{Accepted, GoesOn, Landmark, RuntimeError, TenantId};
 use timeline::{ItemId, Seq};
 
@@ -23,11 +23,11 @@ pub(in crate::routes) async fn went_on(
     key: &str,
     target: &str,
     accepted: &Accepted,
-) -> Result<(RunEvents, Seq), ApiError> {
+) -> Result<(RunSelector, Seq), ApiError> {
     let goes_on = api.runtime().goes_on(tenant, key, target, accepted).await?;
     let run = match goes_on.item {
-        Some(item) => RunEvents::of(item),
-        None => RunEvents::running(goes_on.execution),
+        Some(item) => RunSelector::answering(item),
+        None => RunSelector::running(goes_on.execution),
     };
     Ok((run, goes_on.before))
 }

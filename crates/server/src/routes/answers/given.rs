@@ -4,8 +4,8 @@ use super::{above, item};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::run_events::RunEvents;
 use crate::state::Api;
+use interop::run::RunSelector;
 use runtime::{Accepted, Addressed, AnswerRequest, RequestToken, TenantId};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, Payload, Seq};
@@ -84,10 +84,10 @@ impl Answered {
         api: &Api,
         tenant: &TenantId,
         key: &str,
-    ) -> Result<(RunEvents, Seq), ApiError> {
+    ) -> Result<(RunSelector, Seq), ApiError> {
         let accepted = self.accepted;
         if self.target == key {
-            Ok((RunEvents::of(accepted.item_id), accepted.after))
+            Ok((RunSelector::answering(accepted.item_id), accepted.after))
         } else {
             above::went_on(api, tenant, key, &self.target, &accepted).await
         }

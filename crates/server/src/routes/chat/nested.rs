@@ -5,8 +5,9 @@
 //! stream would have comes as transient data, with the calls that led there; a client that wants
 //! more than the text builds a message of them.
 
-use interop::ai_sdk::{ChunkJson, StreamView, chunks, subagent};
+use interop::ai_sdk::{ChunkJson, StreamView, subagent};
 use interop::parts::ToolPart;
+use interop::run::RunSelector;
 use runtime::Below;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -54,7 +55,7 @@ struct Child {
 impl Child {
     fn new(major: u8) -> Self {
         Self {
-            view: StreamView::new(major),
+            view: StreamView::new(major, RunSelector::running(None)),
             is_done: false,
             text: String::new(),
             n_shown: 0,
@@ -66,11 +67,11 @@ impl Child {
         // It had waited: the message goes on.
         if self.is_done && matches!(record.event, Event::ExecutionCreated { .. }) {
             let message = self.view.message();
-            self.view = StreamView::new(major).continuing(message);
+            self.view = StreamView::new(major, RunSelector::running(None)).continuing(message);
             self.is_done = false;
         }
         let mut own = Vec::new();
-        for chunk in chunks(record, &mut self.view) {
+        for chunk in self.view.chunks(record) {
             match chunk {
                 ChunkJson::Chunk(chunk) => own.push(chunk),
                 ChunkJson::Done => self.is_done = true,

@@ -2,7 +2,6 @@
 
 use super::nested::{Nested, Shown};
 use crate::error::ApiError;
-use crate::run_events::RunEvents;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
@@ -10,7 +9,8 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::HeaderValue;
 use interop::ai_sdk::subagent::Question;
-use interop::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks, subagent};
+use interop::ai_sdk::{ChunkJson, MessageSoFar, StreamView, subagent};
+use interop::run::RunSelector;
 use interop::sse::{DONE, write_event};
 use runtime::{Below, Logged, Pending, Runtime, RuntimeError, StoreError, TenantId, Until};
 use serde_json::{Value, json};
@@ -55,7 +55,6 @@ impl Happens {
 pub(super) struct UiStream {
     /// The key of the thread.
     key: String,
-    run: RunEvents,
     view: StreamView,
     nested: Nested,
     major: u8,
@@ -68,31 +67,26 @@ pub(super) struct UiStream {
 impl UiStream {
     /// The run that answers this item.
     pub(super) fn new(trigger: ItemId, wanted: Wanted) -> Self {
-        let run = RunEvents::of(trigger.clone());
-        let view = StreamView::new(wanted.major).answering(trigger);
-        Self::of(run, view, wanted)
+        Self::of(RunSelector::answering(trigger), wanted)
     }
 
     /// This run, or the next one that begins.
     pub(super) fn running(execution: Option<ExecutionId>, wanted: Wanted) -> Self {
-        let run = RunEvents::running(execution);
-        Self::of(run, StreamView::new(wanted.major), wanted)
+        Self::of(RunSelector::running(execution), wanted)
     }
 
     /// The runs that answer these items go on with the message, in order.
     pub(super) fn then_answering(self, items: Vec<ItemId>) -> Self {
         Self {
-            run: self.run.then(items.iter().cloned()),
             view: self.view.then_answering(items),
             ..self
         }
     }
 
-    fn of(run: RunEvents, view: StreamView, wanted: Wanted) -> Self {
+    fn of(run: RunSelector, wanted: Wanted) -> Self {
         Self {
             key: String::new(),
-            run,
-            view: view.with_thread(),
+            view: StreamView::new(wanted.major, run).with_thread(),
             nested: Nested::new(wanted.major, wanted.subagents),
             major: wanted.major,
             n_known: 0,
@@ -120,7 +114,6 @@ impl UiStream {
     /// calls.
     pub(super) fn through(self, goes_on: Vec<bool>) -> Self {
         Self {
-            run: self.run.through(goes_on.len()),
             view: self.view.through(goes_on),
             ..self
         }
@@ -160,12 +153,13 @@ impl UiStream {
 
     fn own(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
         // What another run takes back was not shown.
-        let is_shown = self.run.has_begun();
+        let is_shown = self.view.is_running();
         let taken_back = self.nested.taken_back(&logged.record).into_iter();
         for chunk in taken_back.filter(|_| is_shown) {
             write_event(&chunk.to_string(), out);
         }
-        for chunk in chunks(&logged.record, &mut self.view) {
+        let (selected, chunks) = self.view.select(&logged.record);
+        for chunk in chunks {
             if self.n_known > 0 {
                 self.n_known -= 1;
                 continue;
@@ -179,19 +173,18 @@ impl UiStream {
                 write_event(&again.to_string(), out);
             }
         }
-        let flow = self.run.see(&logged.record.event).flow();
-        if self.run.has_begun() {
+        if self.view.is_running() {
             for chunk in self.held.drain(..) {
                 write_event(&chunk.to_string(), out);
             }
         }
-        flow
+        selected.flow()
     }
 
     fn below(&mut self, below: &Below, out: &mut String) {
         for chunk in self.nested.chunks(below) {
             // Before the run begins, what happens beneath is another run's.
-            if self.run.has_begun() && self.n_known == 0 {
+            if self.view.is_running() && self.n_known == 0 {
                 write_event(&chunk.to_string(), out);
             } else if subagent::is_of_call(&chunk) {
                 self.held.push(chunk);
@@ -265,7 +258,7 @@ impl View<Happens> for UiStream {
                 ControlFlow::Continue(())
             }
             Happens::Asked(step, pending) => {
-                if self.run.has_begun() {
+                if self.view.is_running() {
                     for chunk in questions(pending, step, self.major) {
                         write_event(&chunk.to_string(), out);
                     }

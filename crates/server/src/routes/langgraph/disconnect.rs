@@ -1,9 +1,9 @@
 //! Runs whose readers asked that they stop when these go away.
 
 use super::Found;
-use crate::run_events::RunEvents;
 use crate::state::Api;
 use futures_util::StreamExt as _;
+use interop::run::RunSelector;
 use runtime::{Runtime, RuntimeError, TenantId, Until};
 use timeline::{ExecutionId, Interruption, Seq};
 
@@ -13,14 +13,14 @@ pub(super) struct Disconnect {
     runtime: Runtime,
     tenant: TenantId,
     key: String,
-    run: RunEvents,
+    run: RunSelector,
     /// The last event before the run.
     after: Seq,
     is_over: bool,
 }
 
 impl Disconnect {
-    pub(super) fn new(api: &Api, found: &Found, (run, after): (RunEvents, Seq)) -> Self {
+    pub(super) fn new(api: &Api, found: &Found, (run, after): (RunSelector, Seq)) -> Self {
         Self {
             api: api.clone(),
             runtime: found.runtime.clone(),
@@ -57,7 +57,7 @@ impl Drop for Disconnect {
             // One that waits for its turn is stopped when that has come, and one that has handed over in whoever
             // goes on with it.
             while let Some(Ok(logged)) = follow.next().await {
-                if run.see(&logged.record.event).flow().is_break() {
+                if run.select(&logged.record.event).flow().is_break() {
                     return;
                 }
                 let Some(execution) = run.execution().filter(|it| tried.as_ref() != Some(it))

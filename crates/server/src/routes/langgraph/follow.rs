@@ -5,7 +5,6 @@ use super::disconnect::Disconnect;
 use super::{Found, asked};
 use crate::error::ApiError;
 use crate::routes::responses::passing::Passing;
-use crate::run_events::{RunEvents, Seen};
 use crate::sse::{self, FrameBuffer, Told, View};
 use crate::state::OpenStream;
 use axum::Json;
@@ -17,6 +16,7 @@ use interop::langgraph::{
     Asked, Frame, FrameId, Moment, RunRecord, RunStream, Speaks, StreamMode,
     agent_protocol_messages, interrupts, values_at,
 };
+use interop::run::{RunSelector, Selected};
 use runtime::{Filter, Follow, RuntimeError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -71,7 +71,7 @@ impl Followed {
     /// Waits until the run is over.
     pub(super) async fn settled(&self, open: OpenStream) -> Result<(), ApiError> {
         let mut follow = self.follow().await?;
-        let mut run = RunEvents::of(self.trigger.clone());
+        let mut run = RunSelector::answering(self.trigger.clone());
         loop {
             let next = tokio::select! {
                 biased;
@@ -81,9 +81,9 @@ impl Followed {
                 next = follow.next() => next,
             };
             let Some(logged) = next else { return Ok(()) };
-            match run.see(&logged?.record.event) {
-                Seen::Other | Seen::Own => {}
-                Seen::Last | Seen::Never => return Ok(()),
+            match run.select(&logged?.record.event) {
+                Selected::Other | Selected::Own => {}
+                Selected::Last | Selected::Never => return Ok(()),
             }
         }
     }
@@ -208,10 +208,10 @@ fn told(
         // The block would capture only the fields that it uses, and `passing` would delete the thread now.
         let run = run;
         yield Told { said: vec![view.metadata()], is_last: false };
-        let mut events = RunEvents::of(run.trigger.clone());
+        let mut events = RunSelector::answering(run.trigger.clone());
         while let Some(logged) = follow.next().await {
             let logged = logged?;
-            let seen = events.see(&logged.record.event);
+            let seen = events.select(&logged.record.event);
             let mut said = view.frames(&logged.record);
             said.extend(more(&run.found, &mut view, seen).await?);
             let is_last = seen.flow().is_break();
@@ -228,7 +228,7 @@ fn told(
 }
 
 /// What is said beside what the log says: the values when the run begins, and what stands at its end.
-async fn more(found: &Found, view: &mut RunStream, seen: Seen) -> Result<Vec<Frame>, ApiError> {
+async fn more(found: &Found, view: &mut RunStream, seen: Selected) -> Result<Vec<Frame>, ApiError> {
     let mut frames = Vec::new();
     if view.wants_values()
         && let Some(execution) = view.execution().cloned()
@@ -237,7 +237,7 @@ async fn more(found: &Found, view: &mut RunStream, seen: Seen) -> Result<Vec<Fra
         frames.extend(view.begin(values));
     }
     match (seen, view.execution().cloned()) {
-        (Seen::Last, Some(execution)) => {
+        (Selected::Last, Some(execution)) => {
             let asked = left_by(found, &execution).await?;
             let values = if view.wants_last_values() {
                 values_then(found, &execution, Moment::End).await?
@@ -246,13 +246,13 @@ async fn more(found: &Found, view: &mut RunStream, seen: Seen) -> Result<Vec<Fra
             };
             frames.extend(view.end(values, &asked));
         }
-        (Seen::Never, _) => {
+        (Selected::Never, _) => {
             frames.push(Frame::error(
                 "closed",
                 "the thread was closed before the run began",
             ));
         }
-        (Seen::Other | Seen::Own | Seen::Last, _) => {}
+        (Selected::Other | Selected::Own | Selected::Last, _) => {}
     }
     Ok(frames)
 }

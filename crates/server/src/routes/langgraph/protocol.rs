@@ -8,7 +8,6 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
-use crate::run_events::{RunEvents, Seen};
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
 use axum::Json;
@@ -20,6 +19,7 @@ use interop::langgraph::{
     Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
     ProtocolEvent, ProtocolRun, RequestError,
 };
+use interop::run::{RunSelector, Selected};
 use runtime::{Follow, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -143,7 +143,7 @@ fn told(
 async fn tell(
     found: &Found,
     request: &EventRequest,
-    current: &mut Option<(RunEvents, ProtocolRun)>,
+    current: &mut Option<(RunSelector, ProtocolRun)>,
     record: &Record,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {
     if current.is_none()
@@ -154,7 +154,7 @@ async fn tell(
     let Some((run, view)) = current else {
         return Ok(Vec::new());
     };
-    let seen = run.see(&record.event);
+    let seen = run.select(&record.event);
     let mut events = view.events(record);
     events.extend(more(found, view, seen).await?);
     if seen.flow().is_break() {
@@ -168,13 +168,13 @@ async fn begun(
     found: &Found,
     execution: &Execution,
     request: &EventRequest,
-) -> Result<Option<(RunEvents, ProtocolRun)>, ApiError> {
+) -> Result<Option<(RunSelector, ProtocolRun)>, ApiError> {
     let run = match Run::find(found, execution.id.as_str()).await {
         Ok(run) => run.record,
         Err(ApiError::LangGraph(error)) if error.kind == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let events = RunEvents::of(run.trigger.clone());
+    let events = RunSelector::answering(run.trigger.clone());
     let (thread, id) = (found.shown(), run.id.as_str());
     let view = ProtocolRun::new(thread, id, run.trigger, request.clone());
     let view = if run.is_resumed { view.resumed() } else { view };
@@ -185,7 +185,7 @@ async fn begun(
 async fn more(
     found: &Found,
     view: &mut ProtocolRun,
-    seen: Seen,
+    seen: Selected,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {
     let mut events = Vec::new();
     if view.wants_values()
@@ -194,7 +194,7 @@ async fn more(
     {
         events.extend(view.begin(values));
     }
-    if seen == Seen::Last
+    if seen == Selected::Last
         && view.wants_end()
         && let Some(execution) = view.execution().cloned()
     {

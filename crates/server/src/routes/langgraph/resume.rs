@@ -6,12 +6,12 @@ use crate::aitp::Speech;
 use crate::error::ApiError;
 use crate::routes::answers::item as answers_item;
 use crate::routes::repeated;
-use crate::run_events::{RunEvents, Seen};
 use crate::state::OpenStream;
 use futures_util::StreamExt as _;
 use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate};
 use interop::options::RunOptions;
 use interop::parts::has_call;
+use interop::run::{RunSelector, Selected};
 use runtime::{
     Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, RequestToken, Run, RuntimeError,
     Stretch, Until,
@@ -36,21 +36,24 @@ pub(super) enum Taken {
 
 impl Taken {
     /// The run that goes on with it, and the event before that. None where it is not known yet.
-    pub(super) fn run(&self) -> Option<(RunEvents, Seq)> {
+    pub(super) fn run(&self) -> Option<(RunSelector, Seq)> {
         match self {
-            Self::Here(accepted) => Some((RunEvents::of(accepted.item_id.clone()), accepted.after)),
+            Self::Here(accepted) => Some((
+                RunSelector::answering(accepted.item_id.clone()),
+                accepted.after,
+            )),
             Self::Beneath(GoesOn {
                 item: Some(item),
                 before,
                 ..
-            }) => Some((RunEvents::of(item.clone()), *before)),
+            }) => Some((RunSelector::answering(item.clone()), *before)),
             Self::Beneath(GoesOn {
                 item: None,
                 execution,
                 before,
             }) => {
                 let execution = execution.clone()?;
-                Some((RunEvents::running(Some(execution)), *before))
+                Some((RunSelector::running(Some(execution)), *before))
             }
         }
     }
@@ -246,8 +249,8 @@ async fn begun(found: &Found, goes_on: GoesOn) -> Result<ExecutionId, ApiError> 
     }
     let (tenant, key) = (found.tenant(), found.key());
     let mut run = match goes_on.item {
-        Some(item) => RunEvents::of(item),
-        None => RunEvents::running(None),
+        Some(item) => RunSelector::answering(item),
+        None => RunSelector::running(None),
     };
     let follow = found
         .runtime
@@ -266,7 +269,7 @@ async fn begun(found: &Found, goes_on: GoesOn) -> Result<ExecutionId, ApiError> 
     }
     let begins = async {
         while let Some(next) = follow.next().await {
-            if run.see(&next?.record.event) == Seen::Never {
+            if run.select(&next?.record.event) == Selected::Never {
                 return Err(closed());
             }
             if let Some(execution) = run.execution() {

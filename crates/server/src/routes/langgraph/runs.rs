@@ -10,7 +10,6 @@ use crate::auth::{Caller, Scope};
 use crate::body::{BodyLease, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{IdempotencyKey, KeyedBody};
-use crate::run_events::RunEvents;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -20,6 +19,7 @@ use interop::langgraph::{
     ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
     StreamMode, read_cancel,
 };
+use interop::run::RunSelector;
 use runtime::RuntimeError;
 use serde_json::Value;
 use timeline::Interruption;
@@ -325,7 +325,7 @@ pub(super) async fn join_streamed(
     };
     let open = api.open_stream(caller)?;
     let run = Followed::of(found, run);
-    let own = || (RunEvents::of(run.trigger.clone()), run.after);
+    let own = || (RunSelector::answering(run.trigger.clone()), run.after);
     let disconnect = query
         .cancels_on_disconnect
         .then(|| Disconnect::new(api, &run.found, own()));

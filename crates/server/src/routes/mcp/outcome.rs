@@ -4,8 +4,8 @@ use super::handler::Handler;
 use crate::error::ApiError;
 use crate::routes::answers::{self, PendingView};
 use crate::routes::view::MessageView;
-use crate::run_events::RunEvents;
 use interop::mcp::said;
+use interop::run::RunSelector;
 use rmcp::model::{CallToolResult, ContentBlock};
 use runtime::{Filter, Pending, Stretch};
 use serde_json::json;
@@ -49,7 +49,7 @@ impl Outcome {
     }
 
     /// What is left of the run after one of its executions; none where it does not run.
-    pub(super) fn goes_on_after(&self, ended: &ExecutionId) -> Option<RunEvents> {
+    pub(super) fn goes_on_after(&self, ended: &ExecutionId) -> Option<RunSelector> {
         let mut left = self.reactions().rev();
         let is_running = |last: &Reaction| last.execution.status == ExecutionStatus::Executing;
         if !self.last().is_some_and(is_running) {
@@ -57,7 +57,7 @@ impl Outcome {
         }
         let n_left = left.position(|it| it.execution.id == *ended)?;
         let n_through = n_left.checked_sub(1)?;
-        Some(RunEvents::running(None).through(n_through))
+        Some(RunSelector::running(None).through(std::iter::repeat_n(false, n_through)))
     }
 
     /// The answer to who has waited for it.

@@ -9,11 +9,11 @@ use crate::protocol::{key_of, thread_of};
 use crate::routes::answers::Given;
 use crate::routes::check_key;
 use crate::routes::messages::NewMessage;
-use crate::run_events::{RunEvents, Seen};
 use crate::state::OpenStream;
 use futures_util::StreamExt as _;
 use interop::ids::THREAD;
 use interop::mcp::Progress;
+use interop::run::{RunSelector, Selected};
 use rmcp::model::{
     CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
@@ -55,7 +55,7 @@ struct Answering {
 /// A run that is waited for.
 struct Waiting {
     key: String,
-    run: RunEvents,
+    run: RunSelector,
     after: Seq,
     told: Option<Told>,
     open: OpenStream,
@@ -113,7 +113,7 @@ pub(super) async fn run(
     let progress = Progress::new(Some(accepted.item_id.clone()));
     let waiting = Waiting {
         key,
-        run: RunEvents::of(accepted.item_id),
+        run: RunSelector::answering(accepted.item_id),
         after: accepted.after,
         told: Told::of(context, progress),
         open,
@@ -186,7 +186,7 @@ impl Told {
 }
 
 impl Executions {
-    fn note(&mut self, run: &RunEvents) {
+    fn note(&mut self, run: &RunSelector) {
         if let Some(execution) = run.execution() {
             self.first.get_or_insert_with(|| execution.clone());
             self.last = Some(execution.clone());
@@ -230,13 +230,13 @@ impl Waiting {
                 return Err(RuntimeError::BrokenOff.into());
             };
             let logged = logged?;
-            let seen = self.run.see(&logged.record.event);
-            if let Some(told) = self.told.as_mut().filter(|_| seen.is_shown() && !is_left) {
+            let seen = self.run.select(&logged.record.event);
+            if let Some(told) = self.told.as_mut().filter(|_| seen.is_own() && !is_left) {
                 told.tell(context, &logged).await;
             }
             match seen {
-                Seen::Other | Seen::Own => {}
-                Seen::Last => {
+                Selected::Other | Selected::Own => {}
+                Selected::Last => {
                     let outcome = self.outcome(handler, &executions).await?;
                     let ended = executions.last.as_ref();
                     match ended.and_then(|ended| outcome.goes_on_after(ended)) {
@@ -244,7 +244,7 @@ impl Waiting {
                         None => return Ok(outcome.result()),
                     }
                 }
-                Seen::Never => return Err(RuntimeError::Rejected(Rejected::Closed).into()),
+                Selected::Never => return Err(RuntimeError::Rejected(Rejected::Closed).into()),
             }
         }
     }

@@ -23,7 +23,7 @@ fn an_agents_run_asks_when_its_step_is_complete() {
     assert!(thread.ledger.requests().next().is_none());
     thread.run(respond(&sample(Kind::RequestDecision)));
     thread.run(Command::Emit {
-        chunks: vec![Chunk {
+        chunks: vec![NewChunk {
             chunk_type: "text-delta".to_owned(),
             data: None,
         }],

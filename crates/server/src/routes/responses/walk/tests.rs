@@ -10,7 +10,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use timeline::{
-    Chunk, Command, Ending, Interruption, NewItem, NewThread, Payload, StepOutcome, Trigger,
+    Command, Ending, Interruption, NewChunk, NewItem, NewThread, Payload, StepOutcome, Trigger,
 };
 
 /// Nobody reacts.
@@ -35,7 +35,7 @@ fn begun(name: &str) -> Command {
 }
 
 fn streamed(n_chunks: usize) -> Command {
-    let chunk = Chunk {
+    let chunk = NewChunk {
         chunk_type: "text-delta".to_owned(),
         data: Some(json!({"id": "t0-0", "delta": "word "}).into()),
     };

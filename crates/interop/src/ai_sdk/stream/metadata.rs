@@ -1,6 +1,5 @@
-//! The metadata of an agent's message: who answered, with which model, what it used, and when.
+//! The metadata of an agent's message: the agent, the model, the usage, and the times.
 
-use super::StreamView;
 use crate::parts::StepResponse;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -15,9 +14,9 @@ const USAGE: [(&str, &str); 5] = [
     ("reasoningTokens", "reasoningTokens"),
 ];
 
-/// What a message's metadata says so far; it is summed up over all executions that write the message.
+/// The metadata of a message so far, summed over all executions that write the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::ai_sdk) struct Told {
+pub(in crate::ai_sdk) struct MessageMetadata {
     created_at: Option<Timestamp>,
     agent: Option<String>,
     model: Option<String>,
@@ -25,15 +24,15 @@ pub(in crate::ai_sdk) struct Told {
     finish_reason: Option<&'static str>,
 }
 
-impl Told {
-    /// The metadata as the message begins; it began when its first execution did.
-    pub(super) fn began(&mut self, at: Timestamp) -> Value {
+impl MessageMetadata {
+    /// The metadata as the message begins. It began when its first execution did.
+    pub(super) fn begin(&mut self, at: Timestamp) -> Value {
         let at = *self.created_at.get_or_insert(at);
         json!({"createdAt": at.to_string()})
     }
 
-    /// An execution writes the message from here on.
-    pub(in crate::ai_sdk) fn goes_on(&mut self, execution: &Execution) {
+    /// Takes in that an execution writes the message from here on.
+    pub(in crate::ai_sdk) fn execution(&mut self, execution: &Execution) {
         self.created_at.get_or_insert(execution.created_at);
         let run = execution.run.as_ref();
         if let Some(agent) = run.and_then(|run| run.str_field("agent")) {
@@ -42,9 +41,9 @@ impl Told {
         self.finish_reason = None;
     }
 
-    /// A model has answered.
-    pub(in crate::ai_sdk) fn responded(&mut self, said: &StepResponse) {
-        self.finish_reason = said.stop_reason.as_deref().map(|word| match word {
+    /// Takes in that a model answered.
+    pub(in crate::ai_sdk) fn response(&mut self, response: &StepResponse) {
+        self.finish_reason = response.stop_reason.as_deref().map(|word| match word {
             "end_turn" => "stop",
             "max_tokens" => "length",
             "content_filter" => "content-filter",
@@ -52,10 +51,11 @@ impl Told {
             "error" => "error",
             _ => "other",
         });
-        if let Some(model) = &said.model {
+        if let Some(model) = &response.model {
             self.model = Some(model.clone());
         }
-        let usage: Option<Map<String, Value>> = said.usage.as_ref().and_then(|it| it.read().ok());
+        let usage: Option<Map<String, Value>> =
+            response.usage.as_ref().and_then(|it| it.read().ok());
         let usage = usage.unwrap_or_default();
         for (sum, (ours, _)) in self.usage.iter_mut().zip(USAGE) {
             let count = usage.get(ours).and_then(Value::as_u64);
@@ -68,8 +68,8 @@ impl Told {
         self.finish_reason.unwrap_or("stop")
     }
 
-    /// The metadata that is known when the message is over.
-    pub(super) fn ended(
+    /// The metadata of a complete message.
+    pub(super) fn end(
         &self,
         to: ExecutionStatus,
         why: Option<&Interruption>,
@@ -102,25 +102,18 @@ impl Told {
     }
 }
 
-/// A message that others go on with.
+/// A message that other executions continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageSoFar {
     /// Its id.
     pub id: String,
-    pub(in crate::ai_sdk) told: Told,
+    pub(in crate::ai_sdk) metadata: MessageMetadata,
 }
 
 impl MessageSoFar {
     /// A message of which nothing but the id is known.
     pub fn of(id: String) -> Self {
-        let told = Told::default();
-        Self { id, told }
-    }
-}
-
-impl StreamView {
-    /// A model has answered.
-    pub(in crate::ai_sdk) fn told(&mut self, said: &StepResponse) {
-        self.told.responded(said);
+        let metadata = MessageMetadata::default();
+        Self { id, metadata }
     }
 }

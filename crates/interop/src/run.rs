@@ -1,0 +1,20 @@
+//! A run as it happens: the one fold from the log to typed events, live and replayed.
+//!
+//! A run is an execution with those that continue it: an agent that took over, or the executions
+//! that acted on answers to its calls. [`RunSelector`] picks the events of one run from a thread's
+//! log. [`RunFold`] gives its [`RunEvent`]s, record by record. [`replay`] gives them from a
+//! [`Transcript`](timeline::Transcript). Every view of a protocol is made of these events, and
+//! knows no other protocol's.
+
+mod blocks;
+mod continuation;
+mod event;
+mod fold;
+mod replay;
+mod select;
+
+pub use continuation::{answers, continues, hands_over, is_handoff};
+pub use event::{RunEvent, RunPart};
+pub use fold::RunFold;
+pub use replay::replay;
+pub use select::{RunSelector, Selected};

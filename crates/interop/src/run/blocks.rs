@@ -1,0 +1,101 @@
+//! The blocks that a step has streamed, and which of them its stored parts are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{BlockId, BlockKind};
+
+#[derive(Clone, Debug)]
+struct Block {
+    kind: BlockKind,
+    id: BlockId<'static>,
+    text: String,
+    /// Whether the stored part that it grew into was seen.
+    is_stored: bool,
+}
+
+/// The blocks of one step, in the order of their starts. Finding one takes no longer with more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blocks {
+    all: Vec<Block>,
+    /// The positions of the blocks that are open, by kind and id.
+    open: BTreeMap<(BlockKind, String), usize>,
+    /// How many blocks at the front are stored.
+    n_stored: usize,
+    calls: BTreeSet<String>,
+}
+
+impl Blocks {
+    /// Begins a block. False if it is open already.
+    pub(super) fn start(&mut self, kind: BlockKind, id: &BlockId<'_>) -> bool {
+        let position = self.all.len();
+        let open = self.open.entry((kind, id.id.clone().into_owned()));
+        if *open.or_insert(position) != position {
+            return false;
+        }
+        self.all.push(Block {
+            kind,
+            id: id.clone().into_owned(),
+            text: String::new(),
+            is_stored: false,
+        });
+        true
+    }
+
+    /// Appends to a block that is open.
+    pub(super) fn grow(&mut self, kind: BlockKind, id: &BlockId<'_>, delta: &str) {
+        let position = self.open.get(&(kind, id.id.clone().into_owned()));
+        if let Some(block) = position.and_then(|position| self.all.get_mut(*position)) {
+            block.text.push_str(delta);
+        }
+    }
+
+    /// Ends a block. False if it is not open.
+    pub(super) fn end(&mut self, kind: BlockKind, id: &BlockId<'_>) -> bool {
+        let key = (kind, id.id.clone().into_owned());
+        self.open.remove(&key).is_some()
+    }
+
+    /// Ends all open blocks and gives them in the order of their starts.
+    pub(super) fn end_all(&mut self) -> Vec<(BlockKind, BlockId<'static>)> {
+        let mut open: Vec<usize> = std::mem::take(&mut self.open).into_values().collect();
+        open.sort_unstable();
+        let ended = open.into_iter().filter_map(|position| {
+            let block = self.all.get(position)?;
+            Some((block.kind, block.id.clone()))
+        });
+        ended.collect()
+    }
+
+    /// Finds the block that a stored part grew from, and ends it. Gives its id, and whether it was
+    /// open. Each block accounts for one part.
+    pub(super) fn store(
+        &mut self,
+        kind: BlockKind,
+        text: &str,
+    ) -> Option<(BlockId<'static>, bool)> {
+        let from = self.n_stored;
+        let mut rest = self.all.iter().enumerate().skip(from);
+        let (position, _) =
+            rest.find(|(_, block)| !block.is_stored && block.kind == kind && block.text == text)?;
+        let block = self.all.get_mut(position)?;
+        block.is_stored = true;
+        let id = block.id.clone();
+        let rest = self.all.iter().skip(from);
+        self.n_stored += rest.take_while(|block| block.is_stored).count();
+        let key = (kind, id.id.clone().into_owned());
+        let was_open = self.open.get(&key) == Some(&position);
+        if was_open {
+            self.open.remove(&key);
+        }
+        Some((id, was_open))
+    }
+
+    /// Begins a call. False if it has begun.
+    pub(super) fn start_call(&mut self, id: &str) -> bool {
+        self.calls.insert(id.to_owned())
+    }
+
+    /// Whether this call has begun.
+    pub(super) fn has_call(&self, id: &str) -> bool {
+        self.calls.contains(id)
+    }
+}
