@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use step::Step;
-use timeline::{Execution, ExecutionId, ItemId, Payload, StepId};
+use timeline::{Execution, ExecutionId, Item, ItemId, ItemType, Payload, StepId};
 
 /// A run that its client has not gone on with for so many seconds after it was made is expired.
 pub const EXPIRES_AFTER: u64 = 600;
