@@ -38,6 +38,8 @@ mod partial_json;
 #[cfg(test)]
 mod pydantic_ai;
 #[cfg(test)]
+mod recorded_runs;
+#[cfg(test)]
 mod recorded_streams;
 #[cfg(test)]
 mod reduce;

@@ -15,6 +15,7 @@ mod handoff;
 mod judged;
 mod mortal;
 mod poison;
+mod recorded;
 mod run_limits;
 mod say;
 mod standstill;

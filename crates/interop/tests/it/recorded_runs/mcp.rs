@@ -1,0 +1,34 @@
+//! What the views of MCP say of a log.
+
+use super::golden::{Golden, Marked, lines};
+use super::log::RunLog;
+use loomline_interop::mcp::{Progress, said, to_text};
+use timeline::Record;
+
+fn progress(mut progress: Progress, records: &[Record]) -> String {
+    let mut marked = Marked::default();
+    for record in records {
+        let messages = progress.messages(record);
+        marked.push(
+            record.seq,
+            &lines(messages.iter().map(|it| format!("{it:?}"))),
+        );
+    }
+    marked.finish()
+}
+
+pub(super) fn views(log: &RunLog) -> String {
+    let mut golden = Golden::default();
+    for (n, began) in log.executions().iter().enumerate() {
+        let of = Progress::new(Some(began.trigger_id()));
+        golden.section(&format!("{n} progress"), progress(of, &log.records));
+        let running = progress(Progress::new(None), &log.records[began.place..]);
+        golden.section(&format!("{n} running"), running);
+    }
+    for (moment, n_records) in log.moments() {
+        let transcript = log.transcript(n_records);
+        golden.section(&format!("text {moment}"), to_text(&transcript));
+        golden.section(&format!("answer {moment}"), said(&transcript.entries));
+    }
+    golden.finish()
+}
