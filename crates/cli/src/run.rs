@@ -10,6 +10,8 @@ use crate::output::{DIM, Output, TOOL, clean};
 use crate::serve::{Signal, stopped};
 use crate::store::{Place, Reach, checked};
 use futures_util::StreamExt;
+use interop::parts::ToolPart;
+use interop::run::{RunEvent, RunFold, RunPart, RunSelector, Selected};
 use runtime::{
     Ids, Logged, React, Run, RuntimeError, SubagentEvent, SystemIds, TenantId, Until, Watched,
 };
@@ -17,7 +19,7 @@ use serde_json::{Value, json};
 use server::{App, OpenMode};
 use std::ops::ControlFlow;
 use thread::Limits;
-use timeline::{Event, ExecutionId, Item, ItemId, ItemType, NewItem, Payload};
+use timeline::{BlockKind, Chunk, ItemId, NewItem, Payload};
 
 pub(crate) async fn run(
     place: &Place,
@@ -160,20 +162,13 @@ fn unknown(error: RuntimeError) -> CliError {
     error.into()
 }
 
-/// Shows the run that answers an item, as it comes.
+/// Shows the run that answers an item, while it happens.
 struct Screen<'a> {
     output: &'a Output,
-    /// What was said.
-    origin: ItemId,
-    /// What the run answers: the same, or a pointer to it.
-    item: ItemId,
-    /// The run, once it has begun: the item may have to wait.
-    execution: Option<ExecutionId>,
+    fold: RunFold,
     failure: Option<String>,
     /// Whether the cursor stands in the middle of a line.
     column: bool,
-    /// Whether another agent goes on when the run is over.
-    hands_over: bool,
 }
 
 impl<'a> Screen<'a> {
@@ -184,12 +179,9 @@ impl<'a> Screen<'a> {
         }
         Self {
             output,
-            origin: item.clone(),
-            item,
-            execution: None,
+            fold: RunFold::new(RunSelector::answering(item)),
             failure: None,
             column: false,
-            hands_over: false,
         }
     }
 
@@ -209,64 +201,51 @@ impl<'a> Screen<'a> {
         if self.output.is_json() {
             self.output.json(&crate::threads::event_json(logged))?;
         }
-        match &logged.record.event {
-            Event::ExecutionCreated { execution } if execution.trigger_item_id == self.item => {
-                self.execution = Some(execution.id.clone());
-            }
-            Event::ChunkEmitted {
-                chunk_type,
-                data: Some(data),
-                ..
-            } if self.is_seen() => self.chunk(chunk_type, &data.value())?,
-            Event::PartUpdated { part, .. } if self.is_seen() => self.result(&part.value())?,
-            Event::PartCreated { part, .. } if self.execution.is_some() => {
-                let kind = part.str_field("type");
-                self.hands_over |= kind.as_deref() == Some("data-tp-agent_handoff");
-            }
-            Event::ItemCreated { item }
-                if item.item_type == ItemType::ItemReference && self.is_meant(item) =>
-            {
-                self.item = item.id.clone();
-            }
-            Event::ExecutionStatusChanged {
-                execution_id,
-                interruption: Some(why),
-                ..
-            } if self.execution.as_ref() == Some(execution_id) => {
-                self.failure = Some(why.detail.clone().unwrap_or_else(|| why.reason.clone()));
-            }
-            Event::ThreadFinished { execution_id, .. }
-                if self.execution.as_ref() == Some(execution_id) =>
-            {
-                if !std::mem::take(&mut self.hands_over) {
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::StepCreated { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::PartCreated { .. }
-            | Event::PartUpdated { .. }
-            | Event::ChunkEmitted { .. }
-            | Event::ThreadFinished { .. } => {}
+        let (selected, events) = self.fold.select(&logged.record);
+        for event in events {
+            self.event(event)?;
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(match selected {
+            Selected::Last => ControlFlow::Break(()),
+            Selected::Other | Selected::Own | Selected::Never => ControlFlow::Continue(()),
+        })
     }
 
-    /// Whether an item points to what this run answers: another agent goes on with it.
-    fn is_meant(&self, item: &Item) -> bool {
-        let content = item.content.as_ref();
-        let id = content.and_then(|content| content.str_field("itemId"));
-        id.as_deref() == Some(self.origin.as_str())
+    fn event(&mut self, event: RunEvent<'_>) -> Result<(), CliError> {
+        match event {
+            RunEvent::Chunk(chunk) if self.is_seen() => self.chunk(chunk),
+            RunEvent::Part {
+                part: RunPart::Tool(tool),
+                is_new: false,
+                ..
+            } if self.is_seen() => self.result(&tool),
+            RunEvent::StepReset { .. } if self.is_seen() => {
+                self.end()?;
+                self.output.line(&format!(
+                    "{DIM}(the answer was interrupted; it begins again){DIM:#}"
+                ))
+            }
+            RunEvent::ExecutionEnded {
+                interruption: Some(why),
+                ..
+            } => {
+                self.failure = Some(why.detail.clone().unwrap_or_else(|| why.reason.clone()));
+                Ok(())
+            }
+            RunEvent::Chunk(_)
+            | RunEvent::Part { .. }
+            | RunEvent::StepReset { .. }
+            | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Started { .. }
+            | RunEvent::Continued { .. }
+            | RunEvent::StepStarted { .. }
+            | RunEvent::Responded { .. }
+            | RunEvent::StepEnded { .. }
+            | RunEvent::Ended
+            | RunEvent::Abandoned
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => Ok(()),
+        }
     }
 
     /// Shows what happens inside a sub-agent.
@@ -282,41 +261,45 @@ impl<'a> Screen<'a> {
 
     /// Whether the run has begun, and people watch.
     fn is_seen(&self) -> bool {
-        self.execution.is_some() && !self.output.is_json()
+        self.fold.selector().execution().is_some() && !self.output.is_json()
     }
 
-    fn chunk(&mut self, kind: &str, data: &Value) -> Result<(), CliError> {
-        let text = |field: &str| clean(data.get(field).and_then(Value::as_str).unwrap_or_default());
-        match kind {
-            "text-delta" => self.put(&text("delta")),
-            "reasoning-delta" => self.put(&format!("{DIM}{}{DIM:#}", text("delta"))),
-            "text-start" | "text-end" | "reasoning-start" | "reasoning-end" => self.end(),
-            "tool-input-start" => {
+    fn chunk(&mut self, chunk: Chunk<'_>) -> Result<(), CliError> {
+        match chunk {
+            Chunk::BlockDelta { kind, text, .. } => match kind {
+                BlockKind::Text => self.put(&clean(&text)),
+                BlockKind::Reasoning => self.put(&format!("{DIM}{}{DIM:#}", clean(&text))),
+            },
+            Chunk::BlockStart { .. } | Chunk::BlockEnd { .. } => self.end(),
+            Chunk::ToolInputStart { tool_name, .. } => {
                 self.end()?;
-                self.put(&format!("{TOOL}→ {}{TOOL:#} ", text("toolName")))
+                self.put(&format!("{TOOL}→ {}{TOOL:#} ", clean(&tool_name)))
             }
-            "tool-input-delta" => self.put(&text("inputTextDelta")),
-            "data-step-reset" => {
-                self.end()?;
-                self.output.line(&format!(
-                    "{DIM}(the answer was interrupted; it begins again){DIM:#}"
-                ))
-            }
-            _ => Ok(()),
+            Chunk::ToolInputDelta { text, .. } => self.put(&clean(&text)),
+            Chunk::Source { .. }
+            | Chunk::StepResponse(_)
+            | Chunk::StepReset
+            | Chunk::ToolStarted(_)
+            | Chunk::StepNoted(_)
+            | Chunk::ExecutionResumed
+            | Chunk::ExecutionParked
+            | Chunk::ThreadUpdated(_)
+            | Chunk::ItemRemoved(_)
+            | Chunk::Runtime { .. }
+            | Chunk::Data { .. }
+            | Chunk::Other { .. } => Ok(()),
         }
     }
 
-    fn result(&mut self, part: &Value) -> Result<(), CliError> {
+    fn result(&mut self, tool: &ToolPart) -> Result<(), CliError> {
         self.end()?;
-        let name = part.get("type").and_then(Value::as_str).unwrap_or_default();
-        let name = clean(name.strip_prefix("tool-").unwrap_or(name));
-        let shown = match (
-            part.get("errorText").and_then(Value::as_str),
-            part.get("output"),
-        ) {
+        let name = clean(tool.tool_name());
+        let shown = match (&tool.error_text, &tool.output) {
             (Some(error), _) => format!("failed: {error}"),
-            (None, Some(Value::String(text))) => text.clone(),
-            (None, Some(value)) => value.to_string(),
+            (None, Some(output)) => match output.value() {
+                Value::String(text) => text,
+                value => value.to_string(),
+            },
             (None, None) => return Ok(()),
         };
         self.output

@@ -14,6 +14,7 @@
 
 mod asked;
 mod delete;
+mod events;
 mod heard;
 mod host;
 mod key;
@@ -25,7 +26,6 @@ mod report;
 mod run;
 mod scope;
 mod stop;
-mod told;
 mod tree;
 mod wake;
 mod watch;

@@ -8,12 +8,12 @@ use crate::request::{Accepted, AnswerRequest, React, Run};
 use crate::store::TenantId;
 use agents::{Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 use futures_util::TryStreamExt;
-use interop::parts::StepResponse;
+use interop::run::{RunEvent, RunFold, RunPart, RunSelector};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
     ANSWER, Event, ExecutionId, Interruption, ItemId, ItemType, NewItem, OpenCall, OpenKind,
-    Payload, StepId, chunk_type,
+    Payload,
 };
 
 /// What an agent has made of what was said to it.
@@ -108,116 +108,67 @@ impl Runtime {
         let execution = accepted.execution_id.unwrap_or(named);
         let until = Until::Execution(execution.clone());
         let mut records = self.follow(tenant, key, accepted.after, until).await?;
-        let mut heard = Heard::of(execution);
+        let mut fold = RunFold::new(RunSelector::running(Some(execution.clone())));
+        let mut gathered = Gathered::default();
         while let Some(logged) = records.try_next().await? {
-            heard.event(&logged.record.event);
-            if heard.is_over {
-                return Ok(heard.reply);
+            for event in fold.events(&logged.record) {
+                gathered.event(event);
+            }
+            if ends(&logged.record.event, &execution) {
+                return Ok(gathered.reply);
             }
         }
         Err(RuntimeError::ShuttingDown)
     }
 }
 
-/// What was heard of an execution so far.
-struct Heard {
-    execution: ExecutionId,
-    step: Option<StepId>,
-    /// The texts of the running step, by their places.
-    texts: BTreeMap<u32, String>,
-    reply: Reply,
-    is_over: bool,
+/// Whether an execution is over with this event.
+fn ends(event: &Event, execution: &ExecutionId) -> bool {
+    matches!(event, Event::ThreadFinished { execution_id, .. } if execution_id == execution)
 }
 
-impl Heard {
-    fn of(execution: ExecutionId) -> Self {
-        Self {
-            execution,
-            step: None,
-            texts: BTreeMap::new(),
-            reply: Reply::default(),
-            is_over: false,
-        }
-    }
+/// The reply of an execution so far.
+#[derive(Default)]
+struct Gathered {
+    /// The texts of the step at work, by their positions.
+    texts: BTreeMap<u32, String>,
+    reply: Reply,
+}
 
-    fn event(&mut self, event: &Event) {
+impl Gathered {
+    fn event(&mut self, event: RunEvent<'_>) {
         match event {
-            Event::StepCreated { step } => {
-                if step.execution_id == self.execution {
-                    self.step = Some(step.id.clone());
-                    self.texts.clear();
-                }
-            }
-            Event::PartCreated {
-                step_id, idx, part, ..
-            }
-            | Event::PartUpdated {
-                step_id, idx, part, ..
-            } => self.part(step_id, *idx, part),
-            Event::ChunkEmitted {
-                chunk_type,
-                step_id,
-                data,
+            RunEvent::StepStarted { .. } | RunEvent::StepReset { .. } => self.texts.clear(),
+            RunEvent::Part {
+                idx,
+                part: RunPart::Content,
+                payload,
                 ..
-            } => {
-                if step_id.as_ref().is_some_and(|step| self.is_running(step)) {
-                    self.marker(chunk_type, data.as_ref());
-                }
+            } if payload.str_field("type").as_deref() == Some("output_text") => {
+                let text = payload.str_field("text").unwrap_or_default();
+                self.texts.insert(idx, text);
             }
-            Event::StepStatusChanged {
-                step_id, outcome, ..
-            } => {
-                if self.is_running(step_id) {
-                    let open = OpenCall::list(outcome.open_calls.as_ref());
-                    self.reply.pending = open.iter().filter_map(pending).collect();
-                }
-            }
-            Event::ExecutionStatusChanged {
-                execution_id,
-                interruption,
-                ..
-            } => {
-                if *execution_id == self.execution {
-                    self.reply.interruption.clone_from(interruption);
-                }
-            }
-            Event::ThreadFinished { execution_id, .. } => {
-                self.is_over |= *execution_id == self.execution;
-            }
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ItemCreated { .. }
-            | Event::ItemStatusChanged { .. } => {}
-        }
-    }
-
-    fn part(&mut self, step: &StepId, idx: u32, part: &Payload) {
-        if self.is_running(step) && part.str_field("type").as_deref() == Some("output_text") {
-            let text = part.str_field("text").unwrap_or_default();
-            self.texts.insert(idx, text);
-        }
-    }
-
-    fn marker(&mut self, kind: &str, data: Option<&Payload>) {
-        match kind {
-            chunk_type::STEP_RESET => self.texts.clear(),
-            chunk_type::STEP_RESPONSE => {
-                let said: StepResponse = data.and_then(|it| it.read().ok()).unwrap_or_default();
-                if !said.answers {
+            RunEvent::Responded { response } => {
+                if !response.is_some_and(|response| response.answers) {
                     self.reply.text = self.texts.values().map(String::as_str).collect();
                 }
             }
-            _ => {}
+            RunEvent::StepEnded { outcome, .. } => {
+                let open = OpenCall::list(outcome.open_calls.as_ref());
+                self.reply.pending = open.iter().filter_map(pending).collect();
+            }
+            RunEvent::ExecutionEnded { interruption, .. } => {
+                self.reply.interruption = interruption.cloned();
+            }
+            RunEvent::Part { .. }
+            | RunEvent::Started { .. }
+            | RunEvent::Continued { .. }
+            | RunEvent::Chunk(_)
+            | RunEvent::Ended
+            | RunEvent::Abandoned
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
         }
-    }
-
-    fn is_running(&self, step: &StepId) -> bool {
-        self.step.as_ref() == Some(step)
     }
 }
 

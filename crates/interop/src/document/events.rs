@@ -25,7 +25,7 @@ impl<'a> Events<'a> {
         let Some(event) = EventPart::read(&part.part) else {
             return false;
         };
-        if event.part_type == EventPart::AGENT_HANDOFF {
+        if event.is_handoff() {
             self.after.push((event, part));
         } else {
             self.before.push((event, part));
@@ -48,7 +48,7 @@ fn messages(events: &[(EventPart, &PartRecord)], source: &str, clock: &mut Clock
     let message = |(event, part): &(EventPart, &PartRecord)| {
         let mut data = read_object(Some(&event.data));
         let mut target = None;
-        if event.part_type == EventPart::AGENT_HANDOFF {
+        if event.is_handoff() {
             data.insert("from", source);
             target = data.get_str("to").map(agent_id);
             if let Some(to) = &target {
@@ -72,7 +72,7 @@ fn messages(events: &[(EventPart, &PartRecord)], source: &str, clock: &mut Clock
 pub(super) fn note_targets(reaction: &Reaction, registry: &mut Registry) {
     for part in reaction.steps.iter().flat_map(|step| &step.parts) {
         let event = EventPart::read(&part.part);
-        let handoff = event.filter(|event| event.part_type == EventPart::AGENT_HANDOFF);
+        let handoff = event.filter(EventPart::is_handoff);
         if let Some(to) = handoff.and_then(|event| event.data.str_field("to")) {
             registry.note_speaker(&to, told(part.created_at));
         }

@@ -68,6 +68,11 @@ impl RunFold {
         }
     }
 
+    /// The next execution continues the run, which was over: it waited for answers.
+    pub fn await_next(&mut self) {
+        self.selector.await_next();
+    }
+
     /// The run's first execution acts on answers to calls that clients know.
     pub fn set_first_answers(&mut self) {
         self.first_answers = true;
@@ -93,7 +98,8 @@ impl RunFold {
         let was_running = self.selector.is_running();
         let selected = self.selector.select(&record.event);
         let mut out = Vec::new();
-        if was_running || self.selector.is_running() {
+        // What happens in the thread is shown to its reader beyond the end of the run, too.
+        if was_running || self.selector.is_running() || self.selector.is_over() {
             self.fold(&record.event, &mut out);
         }
         match selected {

@@ -140,6 +140,11 @@ impl RunSelector {
         matches!(self.phase, Phase::Runs(_))
     }
 
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
     /// Whether this execution of the run is at work.
     pub fn runs(&self, execution: &ExecutionId) -> bool {
         matches!(&self.phase, Phase::Runs(own) if own == execution)
@@ -148,6 +153,11 @@ impl RunSelector {
     /// Whether another execution continues the run when the one at work ends.
     pub fn will_continue(&self) -> bool {
         self.hands_over || !self.later.is_empty()
+    }
+
+    /// The next execution continues the run, which was over: it waited for answers.
+    pub fn await_next(&mut self) {
+        self.phase = Phase::Continues(Awaited::Next { answers: true });
     }
 
     /// Takes the next event of the log.

@@ -11,7 +11,8 @@ use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use interop::model;
-use interop::parts::{EventPart, StepResponse, ToolPart};
+use interop::parts::{StepResponse, ToolPart};
+use interop::run::{RunEvent, RunFold, RunSelector, Selected};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{
@@ -23,39 +24,40 @@ use upp::{CycleUsage, Message, StopReason, TokenUsage, ToolExecution, Turn};
 /// The word for a run whose questions were passed over.
 const OVERTAKEN: &str = timeline::Interruption::USER_CANCELLED;
 
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stands {
-    /// It has not begun, or runs.
-    #[default]
-    Open,
-    /// Another agent goes on with it.
-    HandedOver,
-    /// It waits for answers from outside.
-    Waiting,
-    /// It has ended.
-    Over,
-}
-
-/// What one run did: the execution that answers an item, and those it handed over to.
-#[derive(Default)]
+/// What one run did: the execution that answers an item, and those that continue it.
 pub(super) struct Report {
     transcript: Transcript,
-    /// What it answers; the first thing that is answered on the thread, if it is not known.
-    item: Option<ItemId>,
-    running: Option<ExecutionId>,
+    fold: RunFold,
     executions: BTreeSet<ExecutionId>,
-    stands: Stands,
-    /// Something was said beside the running execution: nobody can answer the calls it leaves.
+    /// Whether it waits for answers from outside.
+    is_waiting: bool,
+    is_over: bool,
+    /// A message was posted beside the running execution: nobody can answer the calls it leaves.
     is_overtaken: bool,
     seq: Seq,
 }
 
+impl Default for Report {
+    fn default() -> Self {
+        Self::answering(None)
+    }
+}
+
 impl Report {
+    /// The run that answers this item. Without one, the first run of the thread.
     pub(super) fn answering(item: Option<ItemId>) -> Self {
+        let run = match item {
+            Some(item) => RunSelector::answering(item),
+            None => RunSelector::running(None),
+        };
         Self {
-            item,
-            ..Self::default()
+            transcript: Transcript::default(),
+            fold: RunFold::new(run),
+            executions: BTreeSet::new(),
+            is_waiting: false,
+            is_over: false,
+            is_overtaken: false,
+            seq: Seq::ZERO,
         }
     }
 
@@ -74,40 +76,38 @@ impl Report {
         Ok(report)
     }
 
-    /// Folds one record in; what comes after the end of the run is left out.
-    pub(super) fn push(&mut self, record: &Record) {
-        if self.is_over() || !Filter::Facts.keeps(&record.event) {
-            return;
+    /// Folds one record in and gives the events of the run that it is. Records after the end of the run
+    /// are left out.
+    pub(super) fn push<'r>(&mut self, record: &'r Record) -> Vec<RunEvent<'r>> {
+        if self.is_over {
+            return Vec::new();
+        }
+        let was_running = self.fold.selector().is_running();
+        let (selected, events) = self.fold.select(record);
+        if !Filter::Facts.keeps(&record.event) {
+            return events;
         }
         self.transcript.apply(record);
         self.seq = record.seq;
-        if let Event::ExecutionCreated { execution } = &record.event {
-            let wanted = self.item.as_ref();
-            let first = wanted.is_none_or(|item| *item == execution.trigger_item_id);
-            let goes_on = self.stands != Stands::Open;
-            if goes_on || (self.executions.is_empty() && first) {
-                self.stands = Stands::Open;
-                self.is_overtaken = false;
-                self.executions.insert(execution.id.clone());
-                self.running = Some(execution.id.clone());
-            }
+        if let Event::ExecutionCreated { execution } = &record.event
+            && self.fold.selector().runs(&execution.id)
+        {
+            self.is_waiting = false;
+            self.is_overtaken = false;
+            self.executions.insert(execution.id.clone());
         }
         if let Event::ItemCreated { item } = &record.event {
-            let is_said = item.item_type == ItemType::Message && item.execution_id.is_none();
-            self.is_overtaken |= self.running.is_some() && is_said && item.run.is_none();
+            let is_message = item.item_type == ItemType::Message && item.execution_id.is_none();
+            self.is_overtaken |= was_running && is_message && item.run.is_none();
         }
-        if let Event::ThreadFinished { execution_id, .. } = &record.event
-            && self.running.as_ref() == Some(execution_id)
-        {
-            self.running = None;
-            self.stands = if self.last().is_some_and(hands_over) {
-                Stands::HandedOver
-            } else if self.last().is_some_and(waits) && !self.is_overtaken {
-                Stands::Waiting
-            } else {
-                Stands::Over
-            };
+        if selected == Selected::Last {
+            self.is_waiting = self.last().is_some_and(waits) && !self.is_overtaken;
+            self.is_over = !self.is_waiting;
+            if self.is_waiting {
+                self.fold.await_next();
+            }
         }
+        events
     }
 
     /// Whether it has begun.
@@ -117,7 +117,7 @@ impl Report {
 
     /// Whether it waits for answers from outside.
     pub(super) fn is_waiting(&self) -> bool {
-        self.stands == Stands::Waiting
+        self.is_waiting
     }
 
     /// The last record that is in it.
@@ -127,7 +127,7 @@ impl Report {
 
     /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
-        self.stands == Stands::Over
+        self.is_over
     }
 
     fn reactions(&self) -> impl DoubleEndedIterator<Item = &Reaction> {
@@ -380,15 +380,6 @@ impl Report {
         }
         .boxed()
     }
-}
-
-fn hands_over(reaction: &Reaction) -> bool {
-    let parts = reaction.steps.last().into_iter();
-    let mut events = parts
-        .flat_map(|step| &step.parts)
-        .filter_map(|part| EventPart::read(&part.part));
-    reaction.execution.status == ExecutionStatus::Completed
-        && events.any(|event| event.part_type == EventPart::AGENT_HANDOFF)
 }
 
 /// Whether an execution has left calls that can be answered.

@@ -3,9 +3,9 @@
 //! The events of a child are made of the child's own log, by whoever wants to see them, while they
 //! come or years later. The parent's log has none of them.
 
+use super::events::ChildEvents;
 use super::records::Spawned;
 use super::report::Report;
-use super::told::Told;
 use super::tree::{Below, Tree};
 use crate::error::RuntimeError;
 use crate::follow::Until;
@@ -95,7 +95,7 @@ impl Family {
 struct Child {
     spawned: Spawned,
     report: Report,
-    told: Option<Told>,
+    inside: Option<ChildEvents>,
 }
 
 impl Child {
@@ -103,20 +103,25 @@ impl Child {
         Self {
             spawned,
             report: Report::default(),
-            told: None,
+            inside: None,
         }
     }
 
     fn events(&mut self, record: &Record) -> Vec<SubagentEvent> {
         let mut events = Vec::new();
-        self.report.push(record);
-        if self.told.is_none() && self.report.has_begun() {
-            self.told = Some(Told::new(&self.report.agent()));
+        let own = self.report.push(record);
+        if self.inside.is_none() && self.report.has_begun() {
+            self.inside = Some(ChildEvents::new(&self.report.agent()));
             events.push(self.started());
         }
-        let inner = self.told.as_mut().map(|told| told.events(record));
-        let inner = inner.into_iter().flatten();
-        events.extend(inner.map(|event| self.forwarded(event)));
+        let mut inside = Vec::new();
+        if let Some(child) = &mut self.inside {
+            inside.extend(
+                own.into_iter()
+                    .filter_map(|event| child.event(event, record.at)),
+            );
+        }
+        events.extend(inside.into_iter().map(|event| self.forwarded(event)));
         if self.report.is_over() {
             events.push(self.report.trace(&self.spawned).ended());
         }
@@ -125,8 +130,8 @@ impl Child {
 
     /// An event of a child of this one, as one of this one's parent.
     fn nested(&self, event: SubagentEvent) -> Option<SubagentEvent> {
-        let told = self.told.as_ref()?;
-        Some(self.forwarded(event.into_event(told.step(), told.agent_id())))
+        let inside = self.inside.as_ref()?;
+        Some(self.forwarded(event.into_event(inside.step(), inside.agent_id())))
     }
 
     fn started(&self) -> SubagentEvent {

@@ -2,15 +2,18 @@
 
 use super::golden::{Golden, Marked, lines};
 use super::log::{Began, RunLog};
-use loomline_interop::ai_sdk::{
-    MessageSoFar, StreamView, chunks, goes_on, message_so_far, to_ui_messages,
-};
-use timeline::Record;
+use loomline_interop::ai_sdk::{MessageSoFar, StreamView, goes_on, message_so_far, to_ui_messages};
+use loomline_interop::run::RunSelector;
+use timeline::{ItemId, Record};
+
+fn answering(major: u8, trigger: ItemId) -> StreamView {
+    StreamView::new(major, RunSelector::answering(trigger))
+}
 
 fn streamed(mut view: StreamView, records: &[Record]) -> String {
     let mut marked = Marked::default();
     for record in records {
-        let chunks = chunks(record, &mut view);
+        let chunks = view.chunks(record);
         marked.push(
             record.seq,
             &lines(chunks.iter().map(|chunk| chunk.to_text())),
@@ -31,26 +34,25 @@ pub(super) fn views(log: &RunLog) -> String {
     for (n, began) in executions.iter().enumerate() {
         let before = n.checked_sub(1).and_then(|n| executions.get(n));
         for major in [7, 6, 5] {
-            let view = StreamView::new(major).answering(began.trigger_id());
+            let view = answering(major, began.trigger_id());
             golden.section(&format!("{n} for {major}"), streamed(view, &log.records));
             if began.answers() {
-                let view = StreamView::new(major)
-                    .answering(began.trigger_id())
-                    .continuing(so_far(log, before, began));
+                let view =
+                    answering(major, began.trigger_id()).continuing(so_far(log, before, began));
                 golden.section(
                     &format!("{n} continued for {major}"),
                     streamed(view, &log.records),
                 );
             }
         }
-        let view = || StreamView::new(7).answering(began.trigger_id());
+        let view = || answering(7, began.trigger_id());
         let name = |kind: &str| format!("{n} {kind}");
         golden.section(
             &name("with thread"),
             streamed(view().with_thread(), &log.records),
         );
         golden.section(&name("with ek"), streamed(view().with_ek(), &log.records));
-        let running = StreamView::new(7);
+        let running = StreamView::new(7, RunSelector::running(None));
         golden.section(
             &name("running"),
             streamed(running, &log.records[began.place..]),

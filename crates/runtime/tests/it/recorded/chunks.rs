@@ -9,7 +9,7 @@ use loomline_runtime as runtime;
 use runtime::{Delta, Reacted, Reactor, ReactorError, StepRun};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use timeline::{Chunk, Payload, StepOutcome};
+use timeline::{NewChunk, Payload, StepOutcome};
 
 scenes![
     chunks_of_every_kind,
@@ -74,7 +74,7 @@ async fn run(step: &StepRun<'_>, does: Does) -> Result<(), ReactorError> {
         Does::Input(id, text) => writer.delta(Delta::ToolInput, id, text).await?,
         Does::Emits(kind, data) => writer.emit(kind, data.into()).await?,
         Does::Answers(last, parts, response) => {
-            let chunk = |(kind, data): (&str, Value)| Chunk {
+            let chunk = |(kind, data): (&str, Value)| NewChunk {
                 chunk_type: kind.to_owned(),
                 data: Some(data.into()),
             };
