@@ -247,7 +247,6 @@ fn kind(error: &StoreError) -> Kind {
         | StoreError::OrphanedLog { .. }
         | StoreError::Key(_)
         | StoreError::InUse(_)
-        | StoreError::View(_)
         | StoreError::Closed => Kind::Explained,
     }
 }

@@ -11,13 +11,14 @@ use crate::observer::{Nobody, Observer};
 use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
-use crate::request::{Accepted, Cancelled, Policy, React, Run};
+use crate::request::{Accepted, Cancelled, Policy, React};
 use crate::run_slots::RunSlots;
-use crate::store::{Store, StoreError, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::Run;
+use store::{ObjectTable, Store, StoreError, TenantId};
 use timeline::{
     Command, Ending, ExecutionId, Interruption, NewItem, Payload, Seq, State, ThreadId, Trigger,
 };
@@ -164,6 +165,11 @@ impl Runtime {
     /// The store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+
+    /// Objects that tenants have beside their threads.
+    pub fn objects(&self) -> &dyn ObjectTable {
+        self.inner.store.objects()
     }
 
     /// A new id for an item, or for whatever the caller needs one.

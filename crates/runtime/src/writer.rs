@@ -2,10 +2,10 @@
 
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::store::Filter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::Filter;
 use timeline::{Chunk, Command, ExecutionId, Payload, StepId, Transcript, chunk_type};
 use tokio::time::Instant;
 

@@ -36,16 +36,16 @@ use futures_util::future::BoxFuture;
 use health::Health;
 use places::{Side, Wanted};
 use readers::Readers;
-use runtime::checkpoint::CheckpointTable;
-use runtime::objects::ObjectTable;
-use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
-    StoreError, TenantId, ThreadRow, Token, Usage,
-};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use store::CheckpointTable;
+use store::objects::ObjectTable;
+use store::{
+    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
+    StoreError, TenantId, ThreadRow, Token, Usage,
+};
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
 

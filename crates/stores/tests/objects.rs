@@ -4,12 +4,12 @@
 
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
-use runtime::objects::{NewObject, ObjectPage};
-use runtime::suite::Author;
-use runtime::{Store, StoreError, TenantId};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use store::objects::{NewObject, ObjectPage};
+use store::suite::Author;
+use store::{Store, StoreError, TenantId};
 use tempfile::TempDir;
 use timeline::NewThread;
 

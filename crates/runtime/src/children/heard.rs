@@ -8,9 +8,10 @@
 use super::wake::Woken;
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::request::{Accepted, Run};
-use crate::store::{Filter, Landmark, Store, StoreError, TenantId};
+use crate::request::Accepted;
 use jiff::Timestamp;
+use store::Run;
+use store::{Filter, Landmark, Store, StoreError, TenantId};
 use timeline::{Event, ExecutionId, Item, ItemId, ItemType, Seq, ThreadId};
 use uuid::Uuid;
 

@@ -1,10 +1,11 @@
 //! The logs that make up a thread: its ancestors', each up to where it was forked, and its own.
 
 use super::{Place, Run};
+use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
-use crate::store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
 use crate::view::ReadSize;
 use std::collections::BTreeSet;
+use store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
 /// From the first to the last event of a stretch.
@@ -199,7 +200,11 @@ impl<'a> Chain<'a> {
     }
 
     /// Folds a stretch, without what is removed.
-    pub(crate) async fn read(&self, span: Span, filter: Filter) -> Result<Transcript, StoreError> {
+    pub(crate) async fn read(
+        &self,
+        span: Span,
+        filter: Filter,
+    ) -> Result<Transcript, RuntimeError> {
         Ok(self.read_marked(span, filter).await?.without_removed())
     }
 
@@ -208,7 +213,7 @@ impl<'a> Chain<'a> {
         &self,
         span: Span,
         filter: Filter,
-    ) -> Result<Transcript, StoreError> {
+    ) -> Result<Transcript, RuntimeError> {
         let (mut transcript, mut size) = (Transcript::default(), ReadSize::default());
         let own = self.logs.len().saturating_sub(1);
         for (n, log) in self.logs.iter().enumerate() {
@@ -295,7 +300,7 @@ impl Reader<'_> {
         first: Seq,
         last: Seq,
         (transcript, size): (&mut Transcript, &mut ReadSize),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RuntimeError> {
         let mut seen = Seq(first.0.saturating_sub(1));
         let mut items = BTreeSet::new();
         while seen < last {

@@ -6,10 +6,10 @@ use super::error::{failed, statement};
 use super::usage;
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
-use runtime::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
-use runtime::{Quotas, StoreError, TenantId, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
+use store::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
+use store::{Quotas, StoreError, TenantId, Usage};
 
 impl ObjectTable for SqliteStore {
     fn put<'a>(

@@ -4,8 +4,8 @@ use super::error::statement;
 use super::rows::number;
 use super::spelling::item_type_of;
 use super::value::{count, int};
-use runtime::{Landmark, Ran, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use store::{Landmark, Ran, StoreError};
 use timeline::{ItemType, Removed, Seq, ThreadId};
 
 /// Which landmark, as what the reading threads are sent.
