@@ -4,7 +4,7 @@ use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
 use std::sync::Arc;
-use store::{Created, NewRecord, StoreError, TenantId, ThreadRow};
+use store::{Created, NewRecord, Side, StoreError, TenantId, ThreadRow};
 use timeline::{Fork, Seq, ThreadId, ThreadStatus};
 
 impl Runtime {
@@ -96,7 +96,11 @@ impl Runtime {
 
     /// Refuses a place at which an execution runs.
     async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
-        let last = self.inner.store.run_before(thread, seq.next()).await?;
+        let last = self
+            .inner
+            .store
+            .nearest_run(thread, Side::Before(seq.next()))
+            .await?;
         match last {
             Some(run) if run.finished.is_none_or(|end| end > seq) => {
                 Err(RuntimeError::NotAtRest(seq))

@@ -70,7 +70,7 @@ pub use store::objects;
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, LargeRecord, LimitKind,
     LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, Page, PageSize, ParentRun, Quotas,
-    Ran, Refusals, Run, StorageLimits, Store, StoreError, TenantId, ThreadRow, Token, Usage,
+    Ran, Refusals, Run, Side, StorageLimits, Store, StoreError, TenantId, ThreadRow, Token, Usage,
 };
 pub use stretch::{Place, Stretch, StretchOf};
 pub use view::{ViewBudget, ViewRefused, ViewShare};

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::Run;
-use store::{ObjectTable, Store, StoreError, TenantId};
+use store::{ObjectTable, Side, Store, StoreError, TenantId};
 use timeline::{
     Command, Ending, ExecutionId, Interruption, NewItem, Payload, Seq, State, ThreadId, Trigger,
 };
@@ -275,8 +275,11 @@ impl Runtime {
         let (store, thread) = (&self.inner.store, &live.thread);
         let waits = held.core()?.state.waiting().len() > 0;
         if waits
-            || store.run_after(thread, seq).await?.is_some()
-            || !store.triggers_after(thread, seq, 1).await?.is_empty()
+            || store.nearest_run(thread, Side::After(seq)).await?.is_some()
+            || !store
+                .nearest_triggers(thread, Side::After(seq), 1)
+                .await?
+                .is_empty()
         {
             return Err(RuntimeError::Followed(seq));
         }

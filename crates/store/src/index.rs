@@ -1,7 +1,8 @@
 //! Where in a log the things are that it has made.
 
-use crate::Run;
-use timeline::{Execution, ExecutionId, ItemId, ItemType, Seq, StepId};
+use crate::{Run, StoreError};
+use futures_util::future::BoxFuture;
+use timeline::{Execution, ExecutionId, ItemId, ItemType, Removed, Seq, StepId, ThreadId};
 
 /// Something in a log that can be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,15 @@ pub enum Landmark<'a> {
     Execution(&'a ExecutionId),
     /// A step.
     Step(&'a StepId),
+}
+
+/// The part of a log before or after an event, without that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The events before this one.
+    Before(Seq),
+    /// The events after this one.
+    After(Seq),
 }
 
 /// An execution as its log has it.
@@ -37,4 +47,39 @@ impl Ran {
     pub fn continues(execution: &Execution, trigger: ItemType) -> bool {
         trigger == ItemType::ActionResult || Run::of(execution.run.as_ref()).handoffs > 0
     }
+}
+
+/// Where things are in the log of one thread. What a fork has of its parent is in the parent's log.
+///
+/// Each look-up costs one of an index, however long the log is.
+pub trait LogIndex: Send + Sync {
+    /// The event that made something, if this log has made it.
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>>;
+
+    /// At most `limit` events on this side at which messages to the agents are read: recorded, or answered by an
+    /// execution. The nearest is first.
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>>;
+
+    /// The nearest execution that was created on this side.
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>>;
+
+    /// Which of these the log has removed, and where.
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>>;
 }

@@ -1,6 +1,7 @@
 //! The log of a thread: what is appended to it and read from it.
 
-use crate::TenantId;
+use crate::{StoreError, TenantId};
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -137,7 +138,7 @@ impl Created {
     }
 }
 
-/// Maximum size of the texts of the records that one [`Store::read`](crate::Store::read) gives, in bytes. A larger record
+/// Maximum size of the texts of the records that one [`EventLog::read`] gives, in bytes. A larger record
 /// is a page of its own.
 pub const PAGE_BYTES: usize = 256 << 10;
 
@@ -177,4 +178,49 @@ impl Filter {
             _ => true,
         }
     }
+}
+
+/// The logs of threads: what is written to them, and read in order.
+///
+/// Every method is atomic. What a call has answered is durable: a store that is opened again has it.
+pub trait EventLog: Send + Sync {
+    /// Finds the tenant's thread by the key in `first`, or makes it with these first records. Of
+    /// any number of callers at once, exactly one makes it (EK-2), and has claimed it with that.
+    ///
+    /// `first` begins with the `thread.created` and `context.created` events of the new thread. The
+    /// token is that of what `first` goes on with; it is kept with a thread that is made.
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>>;
+
+    /// Becomes the only writer of a thread. Costs what the running step holds, not the thread.
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>>;
+
+    /// Appends all records, or none: refused when the claim is void or the log ends elsewhere.
+    /// Answers with the new end of the log, once that is durable.
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>>;
+
+    /// What was answered to this token on this thread, if it was used.
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
+    /// Where a thread's log stands, without a claim: for readers. Costs what a claim costs.
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>>;
+
+    /// Reads a page of the records after `after`, in order: at most `limit` records, and at most
+    /// [`PAGE_BYTES`] unless one record alone is larger. Only an empty page means that there are no
+    /// more.
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>>;
 }

@@ -6,8 +6,9 @@ mod objects;
 mod places;
 
 use crate::{
-    Append, CheckpointTable, Claim, Created, Filter, Head, Landmark, Logged, NewRecord,
-    ObjectTable, Page, Quotas, Ran, Store, StoreError, TenantId, ThreadRow, Token, Usage,
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
+    NewRecord, ObjectTable, Page, Quotas, Ran, Side, Store, StoreError, TenantId, ThreadRow,
+    ThreadTable, Token, Usage,
 };
 use futures_util::future::BoxFuture;
 use kept::Kept;
@@ -46,7 +47,7 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl EventLog for MemoryStore {
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -56,6 +57,75 @@ impl Store for MemoryStore {
         Box::pin(async move { self.with(|kept| kept.create(tenant, first, token)) })
     }
 
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.claim(thread)) })
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.append(append)) })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.tokens.get(token).cloned())) })
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.head(thread)) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.read(thread, after, limit, filter)) })
+    }
+}
+
+impl LogIndex for MemoryStore {
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.place_of(landmark))) })
+    }
+
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        Box::pin(
+            async move { self.with(|kept| Ok(kept.log(thread)?.places.triggers(side, limit))) },
+        )
+    }
+
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run(side))) })
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.removals(of))) })
+    }
+}
+
+impl ThreadTable for MemoryStore {
     fn find<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -102,104 +172,22 @@ impl Store for MemoryStore {
         Box::pin(async move { self.with(|kept| kept.delete(tenant, thread)) })
     }
 
-    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.head(thread)) })
-    }
-
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.claim(thread)) })
-    }
-
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.append(append)) })
-    }
-
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        token: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.tokens.get(token).cloned())) })
-    }
-
-    fn read<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-        filter: Filter,
-    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.read(thread, after, limit, filter)) })
-    }
-
-    fn place_of<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        landmark: Landmark<'a>,
-    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.place_of(landmark))) })
-    }
-
-    fn triggers_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        Box::pin(async move {
-            self.with(|kept| Ok(kept.log(thread)?.places.said_before(before, limit)))
-        })
-    }
-
-    fn triggers_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        Box::pin(
-            async move { self.with(|kept| Ok(kept.log(thread)?.places.said_after(after, limit))) },
-        )
-    }
-
-    fn run_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run_before(before))) })
-    }
-
-    fn run_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run_after(after))) })
-    }
-
-    fn removals<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        of: Vec<Removed>,
-    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.removals(of))) })
-    }
-
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.unfinished())) })
     }
+}
 
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.usage())) })
+impl Store for MemoryStore {
+    fn objects(&self) -> &dyn ObjectTable {
+        self
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {
         self
     }
 
-    fn objects(&self) -> &dyn ObjectTable {
-        self
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.usage())) })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

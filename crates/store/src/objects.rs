@@ -136,21 +136,14 @@ pub trait ObjectTable: Send + Sync {
         page: ObjectPage,
     ) -> BoxFuture<'a, Result<Vec<Object>, StoreError>>;
 
-    /// Deletes an object; says whether it was there.
+    /// Deletes an object; says whether it did. With `as_read` only if the object is still as it was read: what
+    /// somebody else has put in its place stays.
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
-
-    /// Deletes an object of this kind, if it is there and still as it was read: `before`. Says whether it was.
-    /// What somebody else has put in its place meanwhile stays.
-    fn delete_as_read<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        kind: &'a str,
-        before: &'a Object,
+        as_read: Option<&'a Object>,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// The content of an object; none if it has none or is not there.

@@ -1,7 +1,9 @@
 //! Threads as rows of a list.
 
+use crate::StoreError;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use timeline::{Seq, Thread};
+use timeline::{Seq, Thread, ThreadId};
 
 /// Whose thread it is. There is no default tenant (EK §12).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,4 +53,40 @@ pub struct Page {
     pub prefix: Option<String>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// The threads as rows.
+pub trait ThreadTable: Send + Sync {
+    /// Finds a thread by its key.
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>>;
+
+    /// Finds a thread by its id, whoever asks; for following forks and for recovery.
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>>;
+
+    /// Lists the tenant's threads.
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
+
+    /// The threads that are forked from this one itself, in the order they were made.
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
+
+    /// Deletes a thread, everything of it, and the [objects](crate::ObjectTable) that lie beside it.
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The threads with an execution to resume or a trigger to answer.
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
 }

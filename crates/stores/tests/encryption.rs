@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::objects::NewObject;
 use store::suite::{Author, script};
-use store::{Filter, KeyError, Store, StoreError, TenantId};
+use store::{EventLog as _, Filter, KeyError, Store, StoreError, TenantId, ThreadTable as _};
 use tempfile::TempDir;
 use timeline::{NewThread, Seq};
 

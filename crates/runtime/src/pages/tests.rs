@@ -7,7 +7,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::suite::Layer;
-use store::{Filter, Logged, PAGE_BYTES, Store, StoreError, TenantId};
+use store::{EventLog as _, Filter, Logged, PAGE_BYTES, Store, StoreError, TenantId};
 use timeline::{NewItem, Seq, ThreadId};
 
 /// A store that counts how often a page is read.

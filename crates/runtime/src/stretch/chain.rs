@@ -5,7 +5,7 @@ use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
 use crate::view::ReadSize;
 use std::collections::BTreeSet;
-use store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
+use store::{Filter, Landmark, Logged, Ran, Side, Store, StoreError, ThreadRow};
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
 /// From the first to the last event of a stretch.
@@ -103,7 +103,10 @@ impl<'a> Chain<'a> {
                 break;
             }
             let end = log.seq(before).min(log.end.next());
-            let found = self.store.triggers_before(&log.thread, end, left).await?;
+            let found = self
+                .store
+                .nearest_triggers(&log.thread, Side::Before(end), left)
+                .await?;
             said.extend(found.into_iter().map(|seq| log.place(seq)));
         }
         Ok(said)
@@ -122,7 +125,10 @@ impl<'a> Chain<'a> {
                 break;
             }
             let start = log.seq(after);
-            let found = self.store.triggers_after(&log.thread, start, left).await?;
+            let found = self
+                .store
+                .nearest_triggers(&log.thread, Side::After(start), left)
+                .await?;
             let own = found.into_iter().filter(|seq| *seq <= log.end);
             said.extend(own.map(|seq| log.place(seq)));
         }
@@ -134,7 +140,11 @@ impl<'a> Chain<'a> {
         let logs = self.logs.iter().rev();
         for log in logs.filter(|log| log.place(Seq::ZERO) < before) {
             let end = log.seq(before).min(log.end.next());
-            if let Some(ran) = self.store.run_before(&log.thread, end).await? {
+            if let Some(ran) = self
+                .store
+                .nearest_run(&log.thread, Side::Before(end))
+                .await?
+            {
                 return Ok(Some(run(log, &ran)));
             }
         }
@@ -144,7 +154,10 @@ impl<'a> Chain<'a> {
     /// The first execution that began after a place.
     pub(crate) async fn run_after(&self, after: Place) -> Result<Option<Run>, StoreError> {
         for log in self.logs.iter().filter(|log| log.last() > after) {
-            let found = self.store.run_after(&log.thread, log.seq(after)).await?;
+            let found = self
+                .store
+                .nearest_run(&log.thread, Side::After(log.seq(after)))
+                .await?;
             if let Some(ran) = found.filter(|ran| ran.created <= log.end) {
                 return Ok(Some(run(log, &ran)));
             }
@@ -339,7 +352,10 @@ impl Reader<'_> {
         created: Seq,
     ) -> Result<Vec<Logged>, StoreError> {
         let thread = &self.log.thread;
-        let found = self.store.run_before(thread, created.next()).await?;
+        let found = self
+            .store
+            .nearest_run(thread, Side::Before(created.next()))
+            .await?;
         let found = found.filter(|ran| ran.execution_id == execution.id);
         let Some(ran) = found else {
             return Ok(Vec::new());

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{Filter, Store, TenantId, ThreadRow};
+use store::{EventLog as _, Filter, Store, TenantId, ThreadRow, ThreadTable as _};
 use timeline::{Event, ExecutionStatus, NewItem, Payload, Record, Seq, StepOutcome};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::suite::Layer;
 use store::{
-    Append, Claim, Created, MemoryStore, NewRecord, Store, StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, EventLog as _, MemoryStore, NewRecord, Store, StoreError, TenantId,
+    ThreadRow, ThreadTable as _, Token,
 };
 use timeline::{Seq, ThreadId};
 

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use store::suite::Layer;
-use store::{Append, Filter, Logged, MemoryStore, NewRecord, Store, StoreError};
+use store::{Append, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError};
 use timeline::{Command, Seq, ThreadId};
 use tokio::sync::watch;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use store::suite::Layer;
 use store::{
-    Append, Created, Filter, Logged, MemoryStore, NewRecord, Store, StoreError, TenantId, Token,
+    Append, Created, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError,
+    TenantId, ThreadTable as _, Token,
 };
 use timeline::{Seq, ThreadId};
 

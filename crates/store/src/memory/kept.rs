@@ -4,7 +4,7 @@ use super::objects::Objects;
 use super::places::Places;
 use crate::{
     Append, CheckpointRow, Claim, Created, Epoch, Filter, Head, LimitReached, Logged, NewRecord,
-    Page, PageSize, Quotas, StoreError, TenantId, ThreadRow, Token, Usage, inherited,
+    Page, PageSize, Quotas, Side, StoreError, TenantId, ThreadRow, Token, Usage, inherited,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -221,12 +221,12 @@ impl Kept {
     fn open_at(&self, thread: &ThreadId, seq: Seq) -> Result<Option<Open>, StoreError> {
         let (mut log, mut seq) = (self.log(thread)?, seq);
         let run = loop {
-            if let Some(run) = log.places.run_before(seq.next()) {
+            if let Some(run) = log.places.run(Side::Before(seq.next())) {
                 break run;
             }
             // Nothing ran in this one: unless something was said, what it has is its parent's.
             let fork = log.state.thread().and_then(|made| made.fork.as_ref());
-            let fork = fork.filter(|_| log.places.said_before(seq.next(), 1).is_empty());
+            let fork = fork.filter(|_| log.places.triggers(Side::Before(seq.next()), 1).is_empty());
             let Some(fork) = fork else {
                 return Ok(None);
             };

@@ -275,21 +275,12 @@ impl ObjectTable for MemoryStore {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.objects.delete(tenant, kind, id))) })
-    }
-
-    fn delete_as_read<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        kind: &'a str,
-        before: &'a Object,
+        as_read: Option<&'a Object>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             self.with(|kept| {
-                let found = kept.objects.get(tenant, kind, &before.id);
-                let is_as_before = found == Some(before);
-                Ok(is_as_before && kept.objects.delete(tenant, kind, &before.id))
+                let is_as_read = as_read.is_none() || kept.objects.get(tenant, kind, id) == as_read;
+                Ok(is_as_read && kept.objects.delete(tenant, kind, id))
             })
         })
     }

@@ -1,6 +1,6 @@
 //! Where things stand in a log that is in memory.
 
-use crate::{Landmark, Logged, Ran, StoreError};
+use crate::{Landmark, Logged, Ran, Side, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, Execution, Item, ItemType, Record, Removed, Seq, chunk_type};
 
@@ -101,21 +101,30 @@ impl Places {
         }
     }
 
-    pub(super) fn said_before(&self, before: Seq, limit: usize) -> Vec<Seq> {
-        let end = self.said.partition_point(|seq| *seq < before);
-        let said = self.said.iter().take(end).rev();
-        said.take(limit).copied().collect()
+    pub(super) fn triggers(&self, side: Side, limit: usize) -> Vec<Seq> {
+        match side {
+            Side::Before(before) => {
+                let end = self.said.partition_point(|seq| *seq < before);
+                let said = self.said.iter().take(end).rev();
+                said.take(limit).copied().collect()
+            }
+            Side::After(after) => {
+                let start = self.said.partition_point(|seq| *seq <= after);
+                let said = self.said.iter().skip(start);
+                said.take(limit).copied().collect()
+            }
+        }
     }
 
-    pub(super) fn said_after(&self, after: Seq, limit: usize) -> Vec<Seq> {
-        let start = self.said.partition_point(|seq| *seq <= after);
-        let said = self.said.iter().skip(start);
-        said.take(limit).copied().collect()
-    }
-
-    pub(super) fn run_before(&self, before: Seq) -> Option<Ran> {
-        let end = self.runs.partition_point(|run| run.created < before);
-        self.runs.get(end.checked_sub(1)?).cloned()
+    pub(super) fn run(&self, side: Side) -> Option<Ran> {
+        let place = match side {
+            Side::Before(before) => {
+                let end = self.runs.partition_point(|run| run.created < before);
+                end.checked_sub(1)?
+            }
+            Side::After(after) => self.runs.partition_point(|run| run.created <= after),
+        };
+        self.runs.get(place).cloned()
     }
 
     pub(super) fn removals(&self, of: Vec<Removed>) -> Vec<(Removed, Seq)> {
@@ -124,11 +133,6 @@ impl Places {
             Some((what, seq))
         });
         found.collect()
-    }
-
-    pub(super) fn run_after(&self, after: Seq) -> Option<Ran> {
-        let start = self.runs.partition_point(|run| run.created <= after);
-        self.runs.get(start).cloned()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Stores over stores, for tests of what a store may do at bad times.
 
 use crate::{
-    Append, CheckpointTable, Claim, Created, Filter, Head, Landmark, Logged, NewRecord,
-    ObjectTable, Page, Ran, Store, StoreError, TenantId, ThreadRow, Token, Usage,
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
+    NewRecord, ObjectTable, Page, Ran, Side, Store, StoreError, TenantId, ThreadRow, ThreadTable,
+    Token, Usage,
 };
 use futures_util::future::BoxFuture;
 use timeline::{Removed, Seq, ThreadId};
@@ -20,7 +21,7 @@ pub trait Layer: Send + Sync {
         answer
     }
 
-    /// [`Store::get_or_create`].
+    /// [`EventLog::get_or_create`].
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -30,7 +31,7 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().get_or_create(tenant, first, token))
     }
 
-    /// [`Store::find`].
+    /// [`ThreadTable::find`].
     fn find<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -39,7 +40,7 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().find(tenant, key))
     }
 
-    /// [`Store::forks`].
+    /// [`ThreadTable::forks`].
     fn forks<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -47,7 +48,7 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().forks(thread))
     }
 
-    /// [`Store::delete`].
+    /// [`ThreadTable::delete`].
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -56,22 +57,22 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().delete(tenant, thread))
     }
 
-    /// [`Store::head`].
+    /// [`EventLog::head`].
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
         self.passed(self.inner().head(thread))
     }
 
-    /// [`Store::claim`].
+    /// [`EventLog::claim`].
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
         self.passed(self.inner().claim(thread))
     }
 
-    /// [`Store::append`].
+    /// [`EventLog::append`].
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
         self.passed(self.inner().append(append))
     }
 
-    /// [`Store::read`].
+    /// [`EventLog::read`].
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -82,7 +83,7 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().read(thread, after, limit, filter))
     }
 
-    /// [`Store::unfinished`].
+    /// [`ThreadTable::unfinished`].
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         self.passed(self.inner().unfinished())
     }
@@ -93,7 +94,7 @@ pub trait Layer: Send + Sync {
     }
 }
 
-impl<L: Layer> Store for L {
+impl<L: Layer> EventLog for L {
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -103,6 +104,73 @@ impl<L: Layer> Store for L {
         Layer::get_or_create(self, tenant, first, token)
     }
 
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Layer::claim(self, thread)
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Layer::append(self, append)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        self.passed(self.inner().answer(thread, token))
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        Layer::head(self, thread)
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        Layer::read(self, thread, after, limit, filter)
+    }
+}
+
+impl<L: Layer> LogIndex for L {
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.passed(self.inner().place_of(thread, landmark))
+    }
+
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.passed(self.inner().nearest_triggers(thread, side, limit))
+    }
+
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.passed(self.inner().nearest_run(thread, side))
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        self.passed(self.inner().removals(thread, of))
+    }
+}
+
+impl<L: Layer> ThreadTable for L {
     fn find<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -138,100 +206,22 @@ impl<L: Layer> Store for L {
         Layer::delete(self, tenant, thread)
     }
 
-    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        Layer::head(self, thread)
-    }
-
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
-        self.passed(self.inner().usage())
-    }
-
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        Layer::claim(self, thread)
-    }
-
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
-        Layer::append(self, append)
-    }
-
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        token: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        self.passed(self.inner().answer(thread, token))
-    }
-
-    fn read<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-        filter: Filter,
-    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
-        Layer::read(self, thread, after, limit, filter)
-    }
-
-    fn place_of<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        landmark: Landmark<'a>,
-    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        self.passed(self.inner().place_of(thread, landmark))
-    }
-
-    fn triggers_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.passed(self.inner().triggers_before(thread, before, limit))
-    }
-
-    fn triggers_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.passed(self.inner().triggers_after(thread, after, limit))
-    }
-
-    fn run_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.passed(self.inner().run_before(thread, before))
-    }
-
-    fn run_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.passed(self.inner().run_after(thread, after))
-    }
-
-    fn removals<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        of: Vec<Removed>,
-    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        self.passed(self.inner().removals(thread, of))
-    }
-
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Layer::unfinished(self)
+    }
+}
+
+impl<L: Layer> Store for L {
+    fn objects(&self) -> &dyn ObjectTable {
+        self.inner().objects()
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {
         self.inner().checkpoints()
     }
 
-    fn objects(&self) -> &dyn ObjectTable {
-        self.inner().objects()
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        self.passed(self.inner().usage())
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

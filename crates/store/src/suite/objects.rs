@@ -175,7 +175,7 @@ pub async fn a_walk_goes_on_from_where_an_object_was(subject: impl Subject) {
     assert!(
         store
             .objects()
-            .delete(&tenant(), "file", "b")
+            .delete(&tenant(), "file", "b", None)
             .await
             .unwrap()
     );
@@ -196,7 +196,13 @@ pub async fn a_deleted_object_is_gone(subject: impl Subject) {
         let object = new("file", id, 1, Some(b"x"));
         store.objects().put(&tenant(), object).await.unwrap();
     }
-    let delete = async |kind, id| store.objects().delete(&tenant(), kind, id).await.unwrap();
+    let delete = async |kind, id| {
+        store
+            .objects()
+            .delete(&tenant(), kind, id, None)
+            .await
+            .unwrap()
+    };
     assert!(!delete("assistant", "a").await);
     assert!(delete("file", "a").await);
     assert!(!delete("file", "a").await);
@@ -236,7 +242,7 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     assert_eq!(get().await, Some(kept("a", 2, None)));
     assert_eq!(content(&store, "file", "a").await, None);
     let third = get().await.unwrap();
-    assert!(objects.delete(&tenant(), "file", "a").await.unwrap());
+    assert!(objects.delete(&tenant(), "file", "a", None).await.unwrap());
     assert!(!replace(&third, new("file", "a", 2, None)).await);
     assert_eq!(get().await, None);
     assert_eq!(ids(&store, "file", page(9)).await, Vec::<String>::new());
@@ -247,7 +253,7 @@ pub async fn an_object_is_deleted_only_as_it_was_read(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();
     let delete = async |tenant, kind, before: &Object| {
-        let deleted = objects.delete_as_read(tenant, kind, before).await;
+        let deleted = objects.delete(tenant, kind, &before.id, Some(before)).await;
         deleted.unwrap()
     };
     let (acme, globex) = (tenant(), TenantId::from("globex"));
@@ -281,7 +287,7 @@ pub async fn a_content_stays_until_the_last_object_that_has_it_goes(subject: imp
         store.objects().put(&tenant(), object).await.unwrap();
     }
     let objects = store.objects();
-    objects.delete(&tenant(), "file", "a").await.unwrap();
+    objects.delete(&tenant(), "file", "a", None).await.unwrap();
     assert_eq!(content(&store, "file", "a").await, None);
     assert_eq!(content(&store, "file", "b").await.as_deref(), x);
     let other = new("file", "b", 1, Some(b"other"));
@@ -291,7 +297,7 @@ pub async fn a_content_stays_until_the_last_object_that_has_it_goes(subject: imp
     let same = new("image", "a", 1, x);
     objects.put(&tenant(), same).await.unwrap();
     assert_eq!(content(&store, "image", "a").await.as_deref(), x);
-    objects.delete(&tenant(), "image", "a").await.unwrap();
+    objects.delete(&tenant(), "image", "a", None).await.unwrap();
     let back = new("file", "c", 1, x);
     objects.put(&tenant(), back).await.unwrap();
     assert_eq!(content(&store, "file", "c").await.as_deref(), x);
@@ -308,13 +314,13 @@ pub async fn objects_never_cross_tenants(subject: impl Subject) {
         assert_eq!(objects.get(&other, "file", "a").await.unwrap(), None);
         assert_eq!(objects.content(&other, "file", "a").await.unwrap(), None);
         assert_eq!(objects.list(&other, "file", page(9)).await.unwrap(), []);
-        assert!(!objects.delete(&other, "file", "a").await.unwrap());
+        assert!(!objects.delete(&other, "file", "a", None).await.unwrap());
         let own = new("file", "a", 2, x);
         let its = kept("a", 1, x);
         let replaced = objects.replace(&other, &its, own.clone()).await;
         assert!(!replaced.unwrap());
         objects.put(&other, own).await.unwrap();
-        assert!(objects.delete(&other, "file", "a").await.unwrap());
+        assert!(objects.delete(&other, "file", "a", None).await.unwrap());
     }
     assert_eq!(content(&store, "file", "a").await.as_deref(), x);
     assert_eq!(ids(&store, "file", page(9)).await, ["a"]);
@@ -353,7 +359,9 @@ pub async fn a_closed_store_has_no_objects_to_give(subject: impl Subject) {
     assert!(closed(objects.get(&tenant(), "file", "a").await));
     assert!(closed(objects.content(&tenant(), "file", "a").await));
     assert!(closed(objects.list(&tenant(), "file", page(9)).await));
-    assert!(closed(objects.delete(&tenant(), "file", "a").await));
-    let deleted = objects.delete_as_read(&tenant(), "file", &before).await;
+    assert!(closed(objects.delete(&tenant(), "file", "a", None).await));
+    let deleted = objects
+        .delete(&tenant(), "file", &before.id, Some(&before))
+        .await;
     assert!(closed(deleted));
 }

@@ -3,7 +3,7 @@
 use super::Subject;
 use super::heads::rolled;
 use super::script::{Author, answer, end, enqueue, item, keep, leave_open, respond, start};
-use crate::{Filter, Landmark, Ran, Store, StoreError};
+use crate::{Filter, Landmark, Ran, Side, Store, StoreError};
 use std::sync::Arc;
 use timeline::{Event, ItemType, NewThread, Seq, ThreadId, Trigger};
 
@@ -125,17 +125,29 @@ pub async fn what_was_said_and_what_ran_is_found_from_any_place(mut subject: imp
         assert!(n_told.0 > 5 && n_told.1 > 3, "seed {seed}: {n_told:?}");
         for place in (0..=author.tail.0 + 1).map(Seq) {
             for limit in [0, 1, 3, 1_000] {
-                let found = store.triggers_before(&thread, place, limit).await.unwrap();
+                let found = store
+                    .nearest_triggers(&thread, Side::Before(place), limit)
+                    .await
+                    .unwrap();
                 let before = told.said.iter().rev().filter(|seq| **seq < place);
                 assert!(found.iter().eq(before.take(limit)), "{place}: {found:?}");
-                let found = store.triggers_after(&thread, place, limit).await.unwrap();
+                let found = store
+                    .nearest_triggers(&thread, Side::After(place), limit)
+                    .await
+                    .unwrap();
                 let after = told.said.iter().filter(|seq| **seq > place);
                 assert!(found.iter().eq(after.take(limit)), "{place}: {found:?}");
             }
-            let found = store.run_before(&thread, place).await.unwrap();
+            let found = store
+                .nearest_run(&thread, Side::Before(place))
+                .await
+                .unwrap();
             let before = told.runs.iter().rev().find(|run| run.created < place);
             assert_eq!(found.as_ref(), before);
-            let found = store.run_after(&thread, place).await.unwrap();
+            let found = store
+                .nearest_run(&thread, Side::After(place))
+                .await
+                .unwrap();
             let after = told.runs.iter().find(|run| run.created > place);
             assert_eq!(found.as_ref(), after);
         }
@@ -150,11 +162,17 @@ pub async fn an_answer_is_not_something_said(subject: impl Subject) {
     author.tell_all([ask, respond(), leave_open(), end()]).await;
     author.tell(start("two", Trigger::New(answer("yes")))).await;
     let end = author.tail.next();
-    let said = store.triggers_before(&author.thread, end, 9).await.unwrap();
+    let said = store
+        .nearest_triggers(&author.thread, Side::Before(end), 9)
+        .await
+        .unwrap();
     let ask = "ask".into();
     let ask = store.place_of(&author.thread, Landmark::Item(&ask)).await;
     assert_eq!(said, [ask.unwrap().unwrap()]);
-    let last = store.run_before(&author.thread, end).await.unwrap();
+    let last = store
+        .nearest_run(&author.thread, Side::Before(end))
+        .await
+        .unwrap();
     let last = last.unwrap();
     assert_eq!(last.trigger_type, ItemType::ActionResult);
     assert!(last.goes_on);
@@ -172,8 +190,20 @@ pub async fn a_thread_that_is_not_there_has_no_places(subject: impl Subject) {
     assert!(missing(
         store.place_of(&nobody, Landmark::Item(&item)).await
     ));
-    assert!(missing(store.triggers_before(&nobody, Seq(9), 1).await));
-    assert!(missing(store.triggers_after(&nobody, Seq(0), 1).await));
-    assert!(missing(store.run_before(&nobody, Seq(9)).await));
-    assert!(missing(store.run_after(&nobody, Seq(0)).await));
+    assert!(missing(
+        store
+            .nearest_triggers(&nobody, Side::Before(Seq(9)), 1)
+            .await
+    ));
+    assert!(missing(
+        store
+            .nearest_triggers(&nobody, Side::After(Seq(0)), 1)
+            .await
+    ));
+    assert!(missing(
+        store.nearest_run(&nobody, Side::Before(Seq(9))).await
+    ));
+    assert!(missing(
+        store.nearest_run(&nobody, Side::After(Seq(0))).await
+    ));
 }

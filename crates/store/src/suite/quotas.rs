@@ -65,7 +65,7 @@ pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     put(&store, new("file", "a", 1, None)).await.unwrap();
     let objects = store.objects();
     for (kind, id) in [("file", "a"), ("file", "b"), ("note", "c")] {
-        assert!(objects.delete(&tenant(), kind, id).await.unwrap());
+        assert!(objects.delete(&tenant(), kind, id, None).await.unwrap());
     }
     let beside = NewObject {
         thread: Some("t".into()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::suite::script;
-use store::{Filter, Page, Store};
+use store::{EventLog as _, Filter, Page, ThreadTable as _};
 use timeline::{Command, NewItem, Seq};
 use tokio::task::JoinSet;
 

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use std::io::{Seek, SeekFrom, Write};
 use std::time::Duration;
 use store::suite::script;
-use store::{Filter, Store, StoreError};
+use store::{EventLog as _, Filter, Store, StoreError, ThreadTable as _};
 use timeline::Seq;
 
 #[tokio::test]

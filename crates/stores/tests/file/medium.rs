@@ -4,7 +4,7 @@ use super::{open, place, read_only, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use std::path::{Path, PathBuf};
 use store::suite::{Author, script};
-use store::{Filter, Store, StoreError};
+use store::{EventLog as _, Filter, Store, StoreError, ThreadTable as _};
 use timeline::Seq;
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

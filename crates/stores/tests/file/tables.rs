@@ -3,7 +3,7 @@
 use super::{dump, open, place, written};
 use rusqlite::{Connection, ErrorCode};
 use store::suite::script;
-use store::{Store, StoreError};
+use store::{EventLog as _, StoreError, ThreadTable as _};
 use timeline::{Event, Seq};
 
 #[tokio::test]

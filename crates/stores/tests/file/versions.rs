@@ -5,7 +5,7 @@ use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use store::objects::NewObject;
 use store::suite::script;
-use store::{Page, Store, StoreError};
+use store::{EventLog as _, Page, Store, StoreError, ThreadTable as _};
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused_by_version() {

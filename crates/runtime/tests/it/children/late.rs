@@ -17,7 +17,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::suite::Layer;
-use store::{Head, MemoryStore, Run, Store, StoreError};
+use store::{EventLog as _, Head, MemoryStore, Run, Store, StoreError};
 use timeline::{
     Command, Ending, ExecutionId, ExecutionStatus, Interruption, NewItem, Payload, ThreadId,
     Trigger,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::suite::Layer;
-use store::{Append, Filter, MemoryStore, Store, StoreError};
+use store::{Append, EventLog as _, Filter, MemoryStore, Store, StoreError, ThreadTable as _};
 use timeline::{Entry, Event, ExecutionStatus, Record, Seq};
 use upp::{
     AssistantContent, AssistantMessage, MessageOptions, Model, ModelEvent, ModelLayer, ModelStream,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Filter, MemoryStore, Run, Store, TenantId};
+use store::{EventLog as _, Filter, MemoryStore, Run, Store, TenantId, ThreadTable as _};
 use timeline::{Entry, ItemType, NewItem, OpenCall, State, Transcript};
 
 pub(crate) const KEY: &str = "k";
