@@ -3,13 +3,13 @@
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
 use crate::store::Place;
-use runtime::{Page, Store as _, StoreError};
 use serde_json::json;
 use server::{
     App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, open_to_others, store_files, told,
 };
 use std::io::ErrorKind;
 use std::path::Path;
+use store::{EventLog as _, Page, StoreError, ThreadTable as _};
 
 pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
     let mut report = Report {
@@ -247,7 +247,6 @@ fn kind(error: &StoreError) -> Kind {
         | StoreError::OrphanedLog { .. }
         | StoreError::Key(_)
         | StoreError::InUse(_)
-        | StoreError::View(_)
         | StoreError::Closed => Kind::Explained,
     }
 }

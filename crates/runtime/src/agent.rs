@@ -17,7 +17,6 @@ pub use options::{Models, OptionsRefused};
 
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
-use crate::request::Run;
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
 use answers::Given;
@@ -31,6 +30,7 @@ use limits::Spent;
 use record::StateRecord;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use store::Run;
 use timeline::{Answer, Item, OpenCall, Payload, StepOutcome};
 use upp::{Messages, ToolResult};
 use wanted::Wanted;

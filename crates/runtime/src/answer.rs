@@ -6,14 +6,15 @@ use crate::gate::{Terms, judged};
 use crate::live::{Held, Live};
 use crate::react::{Runtime, begun};
 use crate::repeat::commit_accepted;
-use crate::request::{Accepted, AnswerRequest, Run};
-use crate::store::{Filter, TenantId};
+use crate::request::{Accepted, AnswerRequest, for_others};
 use crate::stretch::{Place, Stretch};
 use interop::options::RunOptions;
 use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
+use store::Run;
+use store::{Filter, TenantId};
 use timeline::{
     Answer, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall, OpenKind, Payload,
     Rejected, Says, Seq, State, Transcript, Trigger,
@@ -115,7 +116,7 @@ impl Runtime {
                 parent: begun_with.parent,
                 ..run
             },
-            None => begun_with.for_others(),
+            None => for_others(begun_with),
         };
         let waits = core.state.active().is_some() || core.state.waiting().len() > 0;
         let limit = self.inner.options.queue_limit;

@@ -2,11 +2,11 @@
 
 use crate::live::Live;
 use crate::react::{Inner, Runtime};
-use crate::store::TenantId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use store::TenantId;
 use timeline::ThreadId;
 use tokio::time::Instant;
 

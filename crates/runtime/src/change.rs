@@ -3,8 +3,8 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::react::Runtime;
-use crate::store::{Landmark, TenantId};
 use crate::stretch::{Chain, Place};
+use store::{Landmark, TenantId};
 use timeline::{Command, Event, Rejected, Removed, Seq, StepId, ThreadUpdate};
 
 impl Runtime {

@@ -7,7 +7,7 @@
 //! use agents::checkpoint::{CheckpointStore, Checkpoints};
 //! use agents::{Agent, AgentOptions, AgentState};
 //! use loomline_runtime::checkpoint::StoreCheckpoints;
-//! use loomline_runtime::{MemoryStore, Store};
+//! use store::{MemoryStore, Store};
 //! use std::sync::Arc;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -28,53 +28,10 @@
 //! # }
 //! ```
 
-use crate::store::{Store, StoreError, TenantId};
-pub use agents::checkpoint::CheckpointMetadata;
-use agents::checkpoint::{CheckpointError, CheckpointStore};
+use agents::checkpoint::{CheckpointError, CheckpointMetadata, CheckpointStore};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-
-/// What a store keeps of agents that run in memory: the latest state of each session, by tenant.
-///
-/// Checkpoints are no part of any thread and of no log: a save replaces the one before at once or
-/// not at all, and what it replaced is gone. A state comes out as it went in, to the byte. A session
-/// may be any text; two tenants may use the same. [`suite`](crate::suite) holds every store to this.
-pub trait CheckpointTable: Send + Sync {
-    /// Replaces the checkpoint of the session that `about` names.
-    fn save<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        about: CheckpointMetadata,
-        state: String,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
-
-    /// The session's state; none when nothing was saved.
-    fn load<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        session_id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
-
-    /// What is known of the session's state, without reading that.
-    fn load_metadata<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        session_id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<CheckpointMetadata>, StoreError>>;
-
-    /// Forgets the session; one that is not there is no error.
-    fn forget<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        session_id: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
-
-    /// The tenant's sessions, sorted.
-    fn sessions<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
-}
+use store::{CheckpointRow, Store, TenantId};
 
 /// A tenant's checkpoints in a runtime's store, as agents use them.
 #[derive(Clone)]
@@ -98,7 +55,14 @@ impl CheckpointStore for StoreCheckpoints {
     ) -> BoxFuture<'a, Result<(), CheckpointError>> {
         Box::pin(async move {
             let about = CheckpointMetadata::of(session_id, &state)?;
-            let saved = self.store.checkpoints().save(&self.tenant, about, state);
+            let row = CheckpointRow {
+                session_id: about.session_id,
+                checkpoint_id: about.checkpoint_id,
+                timestamp: about.timestamp,
+                step: about.step,
+                agent_id: about.agent_id,
+            };
+            let saved = self.store.checkpoints().save(&self.tenant, row, state);
             saved.await.map_err(CheckpointError::store)
         })
     }
@@ -118,9 +82,15 @@ impl CheckpointStore for StoreCheckpoints {
         session_id: &'a str,
     ) -> BoxFuture<'a, Result<Option<CheckpointMetadata>, CheckpointError>> {
         Box::pin(async move {
-            let table = self.store.checkpoints();
-            let loaded = table.load_metadata(&self.tenant, session_id);
-            loaded.await.map_err(CheckpointError::store)
+            let found = self.store.checkpoints().row(&self.tenant, session_id);
+            let row = found.await.map_err(CheckpointError::store)?;
+            Ok(row.map(|row| CheckpointMetadata {
+                session_id: row.session_id,
+                checkpoint_id: row.checkpoint_id,
+                timestamp: row.timestamp,
+                step: row.step,
+                agent_id: row.agent_id,
+            }))
         })
     }
 

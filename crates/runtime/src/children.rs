@@ -41,11 +41,11 @@ pub use watch::{Watch, Watched};
 
 use crate::live::Live;
 use crate::react::Runtime;
-use crate::request::Run;
 use crate::writer::StepWriter;
 use agents::{Agent, SubAgentHost};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::Run;
 use timeline::{ExecutionId, OpenCall, OpenChild, Step, StepId, ThreadId};
 use tokio_util::sync::CancellationToken;
 

@@ -4,8 +4,8 @@ use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{NewRecord, StoreError, TenantId, ThreadRow};
 use std::sync::{Arc, PoisonError};
+use store::{NewRecord, StoreError, TenantId, ThreadRow};
 use timeline::{Seq, ThreadId};
 
 /// A thread that is not there yet. Where making it breaks off, this process forgets it.

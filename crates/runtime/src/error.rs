@@ -1,8 +1,9 @@
 //! Why the runtime did not do it.
 
-use crate::limit::LimitReached;
 use crate::reactor::Refusal;
-use crate::store::StoreError;
+use crate::view::ViewRefused;
+use store::LimitReached;
+use store::StoreError;
 use timeline::{ExecutionId, Rejected, Seq};
 
 /// Why a request to the runtime failed. Nothing of it has been written.
@@ -77,6 +78,9 @@ pub enum RuntimeError {
     /// A budget is spent.
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
+    /// What requests read of threads at once is bounded.
+    #[error(transparent)]
+    View(#[from] ViewRefused),
     /// The runtime is shutting down.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -105,6 +109,7 @@ impl RuntimeError {
             | Self::BrokenOff
             | Self::TurnedAway(_)
             | Self::LimitReached(_)
+            | Self::View(_)
             | Self::MessageTooLarge { .. }
             | Self::ShuttingDown => false,
         }

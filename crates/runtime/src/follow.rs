@@ -2,10 +2,10 @@
 
 use crate::live::Live;
 use crate::pages::{PAGE, Page};
-use crate::store::{Filter, Logged, Store, StoreError};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use std::sync::{Arc, Weak};
+use store::{Filter, Logged, Store, StoreError};
 use timeline::{Event, ExecutionId, Seq, ThreadId};
 
 /// When a follower has seen enough.

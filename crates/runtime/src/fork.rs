@@ -2,10 +2,10 @@
 
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::request::{NewThreadRequest, Run};
-use crate::store::{Created, NewRecord, StoreError, TenantId, ThreadRow};
+use crate::request::NewThreadRequest;
 use std::sync::Arc;
-use timeline::{Fork, Open, OpenKind, Payload, Seq, ThreadId, ThreadStatus};
+use store::{Created, NewRecord, Side, StoreError, TenantId, ThreadRow};
+use timeline::{Fork, Seq, ThreadId, ThreadStatus};
 
 impl Runtime {
     /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
@@ -96,86 +96,16 @@ impl Runtime {
 
     /// Refuses a place at which an execution runs.
     async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
-        let last = self.inner.store.run_before(thread, seq.next()).await?;
+        let last = self
+            .inner
+            .store
+            .nearest_run(thread, Side::Before(seq.next()))
+            .await?;
         match last {
             Some(run) if run.finished.is_none_or(|end| end > seq) => {
                 Err(RuntimeError::NotAtRest(seq))
             }
             Some(_) | None => Ok(()),
         }
-    }
-}
-
-/// What a fork has of the calls that its parent had left open there, for stores that restore it.
-///
-/// None where a sub-agent is waited for: it has one thread, and that is the parent's. Whoever waits
-/// for the parent's run does not wait for the fork's.
-pub fn inherited(mut open: Open) -> Option<Open> {
-    let mut calls = open.calls.iter();
-    if calls.any(|call| call.kind == OpenKind::Child) {
-        return None;
-    }
-    let mut run = Run::of(open.execution.run.as_ref());
-    if run.parent.take().is_some() {
-        open.execution.run = Some(Payload::write(&run).ok()?);
-    }
-    Some(open)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::ParentRun;
-    use timeline::{Execution, ExecutionStatus, OpenCall};
-
-    fn open(kinds: &[OpenKind], run: Option<Payload>) -> Open {
-        let calls = kinds.iter().map(|kind| OpenCall {
-            tool_call_id: "c".to_owned(),
-            kind: *kind,
-            part: serde_json::json!({}).into(),
-            origin: None,
-            children: Vec::new(),
-        });
-        let execution = Execution {
-            id: "e".into(),
-            thread_id: "t".into(),
-            context_id: "c".into(),
-            trigger_item_id: "i".into(),
-            reaction_item_id: "r".into(),
-            workflow_run_id: None,
-            status: ExecutionStatus::Completed,
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            updated_at: None,
-            interruption: None,
-            run,
-        };
-        Open {
-            execution,
-            calls: calls.collect(),
-        }
-    }
-
-    #[test]
-    fn calls_that_wait_for_sub_agents_are_the_parents_alone() {
-        let kinds = [OpenKind::External, OpenKind::Approval];
-        let all = open(&kinds, None);
-        assert_eq!(inherited(all.clone()), Some(all));
-        assert_eq!(inherited(open(&[kinds[0], OpenKind::Child], None)), None);
-    }
-
-    #[test]
-    fn nobody_waits_for_the_run_of_a_fork() {
-        let mut run = Run {
-            agent: Some("helper".to_owned()),
-            parent: Some(ParentRun {
-                thread_id: "t".into(),
-                execution_id: "e".into(),
-            }),
-            ..Run::default()
-        };
-        let written = Payload::write(&run).unwrap();
-        let left = inherited(open(&[OpenKind::External], Some(written))).unwrap();
-        run.parent = None;
-        assert_eq!(Run::of(left.execution.run.as_ref()), run);
     }
 }

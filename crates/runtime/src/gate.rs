@@ -5,10 +5,10 @@ use crate::error::RuntimeError;
 use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::request::React;
-use crate::store::TenantId;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
+use store::TenantId;
 use timeline::{Command, NewItem, Seq, ThreadId};
 
 /// What is about to be written to a thread.

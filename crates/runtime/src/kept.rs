@@ -2,7 +2,6 @@
 
 use crate::live::Live;
 use crate::react::Runtime;
-use crate::request::Run;
 use crate::writer::StepWriter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,6 +9,7 @@ use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use store::Run;
 use timeline::{Payload, State};
 use tokio::runtime::Handle;
 use upp::{Code, Error, KeptCall};

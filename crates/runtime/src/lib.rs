@@ -1,6 +1,6 @@
 //! The durable runtime of agent threads.
 //!
-//! Read [`Runtime`], [`Store`] and [`Reactor`] first. A [`Store`] keeps one append-only log a
+//! Read [`Runtime`], [`store::Store`] and [`Reactor`] first. A store keeps one append-only log a
 //! thread; a [`Reactor`] runs one step; the [`Runtime`] owns the loop between them: it decides,
 //! appends, shows, and after a crash goes on from the last durable event.
 //!
@@ -21,12 +21,10 @@ mod error;
 mod follow;
 mod fork;
 mod gate;
+mod growth;
 pub mod handoff;
 mod kept;
-mod limit;
 mod live;
-mod memory;
-pub mod objects;
 mod observer;
 mod pages;
 mod react;
@@ -39,10 +37,7 @@ mod rewind;
 mod run;
 mod run_slots;
 mod say;
-mod storage;
-mod store;
 mod stretch;
-pub mod suite;
 mod threads;
 pub mod tree;
 mod view;
@@ -57,12 +52,8 @@ pub use children::{
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
-pub use fork::inherited;
 pub use gate::{Entering, Gate, Terms};
-pub use limit::{LimitKind, LimitReached};
-pub use memory::MemoryStore;
 pub use observer::{Ended, Observer};
-pub use pages::LargeRecord;
 pub use react::{Runtime, RuntimeOptions, Sources};
 pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
@@ -70,15 +61,16 @@ pub use reactor::{
 pub use registry::{AgentReactors, RegistryError};
 pub use repeat::RequestToken;
 pub use request::{
-    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
-    Run,
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, React, Rewind,
+    continued_run,
 };
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
 pub use say::Reply;
-pub use storage::{Quotas, Refusals, StorageLimits, Usage};
+pub use store::objects;
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, PAGE_BYTES,
-    Page, PageSize, Ran, Store, StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, LargeRecord, LimitKind,
+    LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, Page, PageSize, ParentRun, Quotas,
+    Ran, Refusals, Run, Side, StorageLimits, Store, StoreError, TenantId, ThreadRow, Token, Usage,
 };
 pub use stretch::{Place, Stretch, StretchOf};
 pub use view::{ViewBudget, ViewRefused, ViewShare};

@@ -9,20 +9,20 @@ pub(crate) use transcript::read_transcript;
 use crate::cache::Share;
 use crate::clock::Clock;
 use crate::error::RuntimeError;
+use crate::growth::Growth;
 use crate::observer::{Ended, Observer};
 use crate::pages::{Page, Pages, ThreadPages, weight};
 use crate::react::Inner;
 use crate::run_slots::Occupied;
-use crate::storage::Growth;
-use crate::store::{
-    Append, Epoch, Filter, Logged, NewRecord, PAGE_BYTES, PageSize, Store, StoreError, TenantId,
-    Token,
-};
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use store::{
+    Append, Epoch, Filter, Logged, NewRecord, PAGE_BYTES, PageSize, Store, StoreError, TenantId,
+    Token,
+};
 use timeline::{
     Command, Event, ExecutionId, Payload, Record, Seq, State, StepId, ThreadId, ThreadStatus,
     Transcript,
@@ -396,7 +396,7 @@ impl Live {
     }
 
     /// Folds the whole log, a fork's ancestors first; from memory if all of it is there.
-    pub(crate) async fn transcript(&self, filter: Filter) -> Result<Transcript, StoreError> {
+    pub(crate) async fn transcript(&self, filter: Filter) -> Result<Transcript, RuntimeError> {
         if let Some(transcript) = self.remembered_whole(filter) {
             return Ok(transcript);
         }

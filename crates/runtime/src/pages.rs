@@ -1,10 +1,10 @@
 //! Pages of logs that the followers of a thread share.
 
-use crate::store::{Filter, Logged, PAGE_BYTES, Store, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use store::{Filter, LargeRecord, Logged, PAGE_BYTES, Store, StoreError};
 use timeline::{Seq, ThreadId};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 /// Maximum number of records of a page.
 pub(crate) const PAGE: usize = 1_000;
@@ -14,12 +14,6 @@ const UNIT: usize = 1 << 10;
 const KEPT_SHARE: usize = 4;
 /// How many places of a thread may be known before those whose pages are dropped are forgotten.
 const MAX_PLACES: usize = 64;
-
-/// The right to keep one large record in memory. It is given back when the last holder drops it.
-#[derive(Debug)]
-pub struct LargeRecord {
-    _permit: OwnedSemaphorePermit,
-}
 
 /// A page of a log.
 pub(crate) struct Page {
@@ -181,7 +175,7 @@ async fn within_budget(
         records = read().await?;
         permit
     };
-    let permit = Arc::new(LargeRecord { _permit: permit });
+    let permit = Arc::new(LargeRecord::holding(permit));
     let records = records.into_iter().map(|logged| {
         let large = Some(Arc::clone(&permit));
         Arc::new(Logged { large, ..logged })

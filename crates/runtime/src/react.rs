@@ -11,13 +11,14 @@ use crate::observer::{Nobody, Observer};
 use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
-use crate::request::{Accepted, Cancelled, Policy, React, Run};
+use crate::request::{Accepted, Cancelled, Policy, React};
 use crate::run_slots::RunSlots;
-use crate::store::{Store, StoreError, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::Run;
+use store::{ObjectTable, Side, Store, StoreError, TenantId};
 use timeline::{
     Command, Ending, ExecutionId, Interruption, NewItem, Payload, Seq, State, ThreadId, Trigger,
 };
@@ -166,6 +167,11 @@ impl Runtime {
         &self.inner.store
     }
 
+    /// Objects that tenants have beside their threads.
+    pub fn objects(&self) -> &dyn ObjectTable {
+        self.inner.store.objects()
+    }
+
     /// A new id for an item, or for whatever the caller needs one.
     pub fn mint(&self) -> String {
         self.inner.ids.mint()
@@ -269,8 +275,11 @@ impl Runtime {
         let (store, thread) = (&self.inner.store, &live.thread);
         let waits = held.core()?.state.waiting().len() > 0;
         if waits
-            || store.run_after(thread, seq).await?.is_some()
-            || !store.triggers_after(thread, seq, 1).await?.is_empty()
+            || store.nearest_run(thread, Side::After(seq)).await?.is_some()
+            || !store
+                .nearest_triggers(thread, Side::After(seq), 1)
+                .await?
+                .is_empty()
         {
             return Err(RuntimeError::Followed(seq));
         }

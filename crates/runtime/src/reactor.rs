@@ -2,13 +2,13 @@
 
 use crate::children::Children;
 use crate::handoff::Handoff;
-use crate::request::Run;
-use crate::store::TenantId;
 use crate::writer::{StepWriter, Stopped};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
+use store::Run;
+use store::TenantId;
 use timeline::{
     Answer, Execution, Interruption, Item, OpenCall, Payload, Step, StepId, StepOutcome, ThreadId,
     Transcript,

@@ -2,13 +2,13 @@
 
 use crate::error::{RuntimeError, told};
 use crate::react::Runtime;
-use crate::request::Run;
 use crate::run::next_run;
 use crate::run_slots::{QueuedTriggers, RunSlot};
-use crate::store::{Head, StoreError, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use store::Run;
+use store::{Head, StoreError, TenantId};
 use timeline::ThreadId;
 use tokio::time::Instant;
 

@@ -4,12 +4,12 @@ use crate::error::RuntimeError;
 use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::request::Accepted;
-use crate::store::{StoreError, Token};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 use std::ops::Deref;
 use std::sync::Arc;
+use store::{StoreError, Token};
 use timeline::{Command, ThreadId};
 
 /// A client's name for its request, with a fingerprint of what the request says.

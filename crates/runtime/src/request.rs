@@ -1,11 +1,10 @@
 //! What callers ask of the runtime.
 
 use crate::repeat::RequestToken;
-use crate::store::TenantId;
 use interop::options::RunOptions;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use store::{Run, TenantId};
 use timeline::{Command, ExecutionId, Fork, ItemId, NewItem, Payload, Seq, ThreadId};
 
 /// What happens to a trigger that finds its thread busy (EK-16).
@@ -21,73 +20,18 @@ pub enum Policy {
     Interrupt,
 }
 
-/// How a trigger is answered; kept with the execution.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Run {
-    /// The agent's name; the default agent when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// At most so many steps; unbounded when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_steps: Option<u32>,
-    /// The execution is stopped after so many milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// For the reactor: what it alone understands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub params: Option<Value>,
-    /// How often agents have handed over since the trigger came.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub handoffs: u32,
-    /// The execution that waits for this one: a sub-agent's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ParentRun>,
-    /// The id that the execution is to have, so that whoever asks can name it while it waits; a new
-    /// one when absent. It stands with what waits, and not with the execution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution_id: Option<ExecutionId>,
+/// The parameters of a run that continues an execution with these ones: somebody answers calls that it has left
+/// open, and has no options of their own.
+pub fn continued_run(payload: Option<&Payload>) -> Run {
+    for_others(Run::of(payload))
 }
 
-/// The execution that started another one on a thread of its own (UAP §8).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ParentRun {
-    /// Its thread.
-    pub thread_id: ThreadId,
-    /// The execution.
-    pub execution_id: ExecutionId,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-impl Run {
-    /// Reads the parameters an execution was begun with.
-    pub fn of(payload: Option<&Payload>) -> Self {
-        payload
-            .and_then(|payload| payload.read().ok())
-            .unwrap_or_default()
+/// The parameters of a run for a caller who has no options for it.
+pub(crate) fn for_others(mut run: Run) -> Run {
+    if let Some(params) = &mut run.params {
+        RunOptions::go_on_for_others(params);
     }
-
-    /// The run that goes on as the execution of these parameters was begun, with calls that this one has left and
-    /// somebody answers.
-    pub fn going_on(payload: Option<&Payload>) -> Self {
-        Self::of(payload).for_others()
-    }
-
-    /// The same run, gone on with by somebody who has no wishes for it.
-    pub(crate) fn for_others(mut self) -> Self {
-        if let Some(params) = &mut self.params {
-            RunOptions::go_on_for_others(params);
-        }
-        self
-    }
+    run
 }
 
 /// A thread to be made.

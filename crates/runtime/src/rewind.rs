@@ -4,9 +4,10 @@ use crate::change::{is_written, removable};
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::react::Runtime;
-use crate::request::{Rewind, Run};
-use crate::store::Filter;
+use crate::request::Rewind;
 use crate::stretch::{Chain, Place, Span, end_of, told};
+use store::Filter;
+use store::Run;
 use timeline::{
     Command, Ending, Entry, Interruption, ItemId, Rejected, Removed, State, Transcript, Trigger,
 };

@@ -10,10 +10,10 @@ mod triggers;
 pub(crate) use occupied::Occupied;
 pub use triggers::QueuedTriggers;
 
-use crate::limit::{LimitKind, LimitReached};
-use crate::store::TenantId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::TenantId;
+use store::{LimitKind, LimitReached};
 use tokio::sync::oneshot;
 
 /// The limits of concurrent runs. By default there are none.

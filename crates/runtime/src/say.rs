@@ -4,13 +4,14 @@ use crate::agent::called;
 use crate::error::RuntimeError;
 use crate::follow::Until;
 use crate::react::Runtime;
-use crate::request::{Accepted, AnswerRequest, React, Run};
-use crate::store::TenantId;
+use crate::request::{Accepted, AnswerRequest, React, continued_run};
 use agents::{Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 use futures_util::TryStreamExt;
 use interop::run::{RunEvent, RunFold, RunPart, RunSelector};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use store::Run;
+use store::TenantId;
 use timeline::{
     ANSWER, Event, ExecutionId, Interruption, ItemId, ItemType, NewItem, OpenCall, OpenKind,
     Payload,
@@ -92,7 +93,7 @@ impl Runtime {
         let before = state.open().and_then(|open| open.execution.run.as_ref());
         request.run = Some(Run {
             execution_id: Some(execution.clone()),
-            ..Run::going_on(before)
+            ..continued_run(before)
         });
         let accepted = self.answer(request).await?;
         self.reply(tenant, key, accepted, execution).await

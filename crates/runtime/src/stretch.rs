@@ -8,8 +8,8 @@ mod chain;
 
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::store::{Filter, Landmark, Logged, TenantId};
 pub(crate) use chain::{Chain, Span, told};
+use store::{Filter, Landmark, Logged, TenantId};
 use timeline::{ExecutionId, ItemType, Seq, Transcript};
 
 /// A place in what a thread tells, its ancestors' events included; the first is 1.

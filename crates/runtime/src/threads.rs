@@ -6,9 +6,9 @@ use crate::follow::{Follow, Until, follow};
 use crate::live::{Held, Live, check_size};
 use crate::react::Runtime;
 use crate::request::{Import, NewThreadRequest};
-use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
 use jiff::Timestamp;
 use std::sync::Arc;
+use store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
 use timeline::{
     Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
 };

@@ -75,11 +75,11 @@ pub use error::StoredTreeError;
 use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{StoreError, TenantId, ThreadRow};
 use agents::{ThreadNode, ThreadTree};
 use forest::Forest;
 use grow::Ground;
 use std::sync::Arc;
+use store::{StoreError, TenantId, ThreadRow};
 use walk::{Walked, about, mark, read, walk};
 
 /// A node of a stored tree, and its thread.

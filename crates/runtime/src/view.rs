@@ -1,8 +1,8 @@
 //! The budget of requests that read threads, or large pieces of them, as a whole.
 
-use crate::limit::{LimitKind, LimitReached};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::{LimitKind, LimitReached};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 /// What a request may read without a share of the budget, in bytes, so that short answers are never

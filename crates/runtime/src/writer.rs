@@ -2,11 +2,11 @@
 
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::store::Filter;
 use interop::parts::ToolPart;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::Filter;
 use timeline::{
     BlockId, BlockKind, Chunk, Command, ExecutionId, NewChunk, Payload, StepId, Transcript,
     chunk_type,

@@ -11,13 +11,14 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, MemoryStore, Policy, React, Reacted, Reactor, ReactorError, Runtime,
-    RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms, Until,
+    AgentReactor, Policy, React, Reacted, Reactor, ReactorError, Runtime, RuntimeError,
+    RuntimeOptions, StepRun, Terms, Until,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use store::{MemoryStore, Store, StoreError, TenantId};
 use timeline::{Event, ExecutionStatus, NewItem, Record, Seq, ThreadStatus, verify};
 use upp::{Effect, Scripted, Tool, ToolContext, ToolFailure};
 
@@ -511,11 +512,11 @@ async fn a_fork_shares_what_came_before_and_goes_its_own_way() {
         .unwrap();
     follow.for_each(|_| async {}).await;
     let whole = runtime
-        .transcript(&tenant(), "k2", runtime::Filter::Facts)
+        .transcript(&tenant(), "k2", store::Filter::Facts)
         .await
         .unwrap();
     let parent = runtime
-        .transcript(&tenant(), "k", runtime::Filter::Facts)
+        .transcript(&tenant(), "k", store::Filter::Facts)
         .await
         .unwrap();
     assert_eq!((parent.entries.len(), whole.entries.len()), (2, 4));

@@ -413,7 +413,12 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::BrokenOff | RuntimeError::TurnedAway(_) => {
             Verdict::new(S::INTERNAL_SERVER_ERROR, "internal")
         }
-        RuntimeError::LimitReached(reached) => of_limit(reached),
+        RuntimeError::LimitReached(reached) | RuntimeError::View(ViewRefused::Busy(reached)) => {
+            of_limit(reached)
+        }
+        RuntimeError::View(ViewRefused::TooLarge { .. }) => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "thread_too_large")
+        }
         RuntimeError::MessageTooLarge { bytes, max } => {
             Verdict::new(S::PAYLOAD_TOO_LARGE, "message_too_large")
                 .at("/content")
@@ -505,9 +510,7 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
         StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
         StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
-        StoreError::LimitReached(reached) | StoreError::View(ViewRefused::Busy(reached)) => {
-            of_limit(reached)
-        }
+        StoreError::LimitReached(reached) => of_limit(reached),
         StoreError::Duplicate(_) => Verdict::hidden(
             S::CONFLICT,
             "duplicate_id",
@@ -533,9 +536,6 @@ fn of_store(error: &StoreError) -> Verdict {
             "store_failed",
             "the store failed; try again",
         ),
-        StoreError::View(ViewRefused::TooLarge { .. }) => {
-            Verdict::new(S::UNPROCESSABLE_ENTITY, "thread_too_large")
-        }
         StoreError::Damaged(_) => Verdict::hidden(
             S::INTERNAL_SERVER_ERROR,
             "store_damaged",

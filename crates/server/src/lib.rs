@@ -74,3 +74,8 @@ pub use serve::{ServeError, Sockets, router, serve};
 pub use stores::{OpenMode, PoisonedRun, StoreKey};
 pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};
 pub use tls::TlsError;
+
+/// Compiles and runs the programs of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/durable-agent.md")]
+struct Guide;

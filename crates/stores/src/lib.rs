@@ -1,8 +1,8 @@
-//! Durable stores of the runtime.
+//! Durable stores.
 //!
 //! [`SqliteStore`] (feature `sqlite`) keeps everything of a deployment in one file: the log of
 //! every thread, and the nine tables of EK §9 that are written with it and can be rebuilt from it.
-//! What a store must do is [`runtime::Store`]'s to say and [`runtime::suite`]'s to check.
+//! [`store::Store`] says what a store must do, and the suite of the crate `store` checks it.
 //!
 //! ```
 //! use loomline_stores::{SqliteOptions, SqliteStore};
@@ -25,8 +25,3 @@ pub use sqlite::{
     Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreHealth,
     StoreKey, rekey,
 };
-
-/// Compiles and runs the programs of the guide.
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../../docs/guides/durable-agent.md")]
-struct Guide;

@@ -34,18 +34,17 @@ use crate::private;
 use error::failed;
 use futures_util::future::BoxFuture;
 use health::Health;
-use places::{Side, Wanted};
+use places::Wanted;
 use readers::Readers;
-use runtime::checkpoint::CheckpointTable;
-use runtime::objects::ObjectTable;
-use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
-    StoreError, TenantId, ThreadRow, Token, Usage,
-};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use store::{
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
+    NewRecord, ObjectTable, Page, Quotas, Ran, Side, Store, StoreError, TenantId, ThreadRow,
+    ThreadTable, Token, Usage,
+};
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
 
@@ -193,7 +192,7 @@ async fn joined(
     tokio::task::spawn_blocking(join).await.map_err(failed)
 }
 
-impl Store for SqliteStore {
+impl EventLog for SqliteStore {
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -209,6 +208,116 @@ impl Store for SqliteStore {
         })
     }
 
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move {
+            let id = thread.clone();
+            let epoch = self
+                .writer()?
+                .run(0, move |conn| append::claim(conn, &id))
+                .await?;
+            // Since that commit nobody else can append, so the head is read beside the writer.
+            Ok(Claim {
+                epoch,
+                head: self.head(thread).await?,
+            })
+        })
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(async move {
+            let bytes = append::size(&append.records);
+            let quotas = self.quotas.clone();
+            self.writer()?
+                .run(bytes, move |conn| append::append(conn, &append, &quotas))
+                .await
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let (thread, token) = (thread.clone(), token.to_owned());
+        Box::pin(
+            self.readers
+                .run(move |conn| append::answer(conn, &thread, &token)),
+        )
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(self.readers.run(move |conn| restore::head(conn, &thread)))
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| rows::read(conn, &thread, after, limit, filter)),
+        )
+    }
+}
+
+impl LogIndex for SqliteStore {
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let thread = thread.clone();
+        let wanted = Wanted::from(landmark);
+        Box::pin(
+            self.readers
+                .run(move |conn| places::place_of(conn, &thread, &wanted)),
+        )
+    }
+
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::triggers(conn, &thread, side, limit)),
+        )
+    }
+
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::run(conn, &thread, side)),
+        )
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::removals(conn, &thread, of)),
+        )
+    }
+}
+
+impl ThreadTable for SqliteStore {
     fn find<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -224,18 +333,6 @@ impl Store for SqliteStore {
     fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
         let thread = thread.clone();
         Box::pin(self.readers.run(move |conn| rows::row(conn, &thread)))
-    }
-
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        token: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        let (thread, token) = (thread.clone(), token.to_owned());
-        Box::pin(
-            self.readers
-                .run(move |conn| append::answer(conn, &thread, &token)),
-        )
     }
 
     fn list<'a>(
@@ -271,139 +368,22 @@ impl Store for SqliteStore {
         })
     }
 
-    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(self.readers.run(move |conn| restore::head(conn, &thread)))
-    }
-
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        Box::pin(async move {
-            let id = thread.clone();
-            let epoch = self
-                .writer()?
-                .run(0, move |conn| append::claim(conn, &id))
-                .await?;
-            // Since that commit nobody else can append, so the head is read beside the writer.
-            Ok(Claim {
-                epoch,
-                head: self.head(thread).await?,
-            })
-        })
-    }
-
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
-        Box::pin(async move {
-            let bytes = append::size(&append.records);
-            let quotas = self.quotas.clone();
-            self.writer()?
-                .run(bytes, move |conn| append::append(conn, &append, &quotas))
-                .await
-        })
-    }
-
-    fn read<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-        filter: Filter,
-    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(
-            self.readers
-                .run(move |conn| rows::read(conn, &thread, after, limit, filter)),
-        )
-    }
-
-    fn place_of<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        landmark: Landmark<'a>,
-    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        let thread = thread.clone();
-        let wanted = Wanted::from(landmark);
-        Box::pin(
-            self.readers
-                .run(move |conn| places::place_of(conn, &thread, &wanted)),
-        )
-    }
-
-    fn triggers_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(
-            self.readers
-                .run(move |conn| places::said(conn, &thread, Side::Before(before), limit)),
-        )
-    }
-
-    fn triggers_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(
-            self.readers
-                .run(move |conn| places::said(conn, &thread, Side::After(after), limit)),
-        )
-    }
-
-    fn run_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(
-            self.readers
-                .run(move |conn| places::run(conn, &thread, Side::Before(before))),
-        )
-    }
-
-    fn run_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(
-            self.readers
-                .run(move |conn| places::run(conn, &thread, Side::After(after))),
-        )
-    }
-
-    fn removals<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        of: Vec<Removed>,
-    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        let thread = thread.clone();
-        Box::pin(
-            self.readers
-                .run(move |conn| places::removals(conn, &thread, of)),
-        )
-    }
-
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(self.readers.run(rows::unfinished))
     }
+}
 
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
-        Box::pin(self.readers.run(usage::all))
+impl Store for SqliteStore {
+    fn objects(&self) -> &dyn ObjectTable {
+        self
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {
         self
     }
 
-    fn objects(&self) -> &dyn ObjectTable {
-        self
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(self.readers.run(usage::all))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -4,11 +4,11 @@
 
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey, rekey};
-use runtime::objects::NewObject;
-use runtime::suite::{Author, script};
-use runtime::{Filter, KeyError, Store, StoreError, TenantId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use store::objects::NewObject;
+use store::suite::{Author, script};
+use store::{EventLog as _, Filter, KeyError, Store, StoreError, TenantId, ThreadTable as _};
 use tempfile::TempDir;
 use timeline::{NewThread, Seq};
 

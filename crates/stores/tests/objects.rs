@@ -4,12 +4,12 @@
 
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
-use runtime::objects::{NewObject, ObjectPage};
-use runtime::suite::Author;
-use runtime::{Store, StoreError, TenantId};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use store::objects::{NewObject, ObjectPage};
+use store::suite::Author;
+use store::{Store, StoreError, TenantId, ThreadTable as _};
 use tempfile::TempDir;
 use timeline::NewThread;
 
@@ -56,9 +56,17 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
     put(&store, "acme", file("a", b"its own")).await;
     assert_eq!(n_contents(&path), 3);
     let acme = "acme".into();
-    store.objects().delete(&acme, "file", "b").await.unwrap();
+    store
+        .objects()
+        .delete(&acme, "file", "b", None)
+        .await
+        .unwrap();
     assert_eq!(n_contents(&path), 2);
-    store.objects().delete(&acme, "file", "a").await.unwrap();
+    store
+        .objects()
+        .delete(&acme, "file", "a", None)
+        .await
+        .unwrap();
     assert_eq!(n_contents(&path), 1);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
@@ -198,7 +206,11 @@ async fn a_store_that_is_open_for_reading_shows_objects_and_takes_none() {
     assert_eq!(listed.len(), 1);
     let refused = [
         looking.objects().put(&acme, file("b", b"y")).await.err(),
-        looking.objects().delete(&acme, "file", "a").await.err(),
+        looking
+            .objects()
+            .delete(&acme, "file", "a", None)
+            .await
+            .err(),
     ];
     for error in refused {
         assert!(matches!(error, Some(StoreError::InUse(_))), "{error:?}");

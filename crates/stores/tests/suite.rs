@@ -4,9 +4,9 @@
 
 use futures_util::future::BoxFuture;
 use loomline_stores::{SqliteOptions, SqliteStore};
-use runtime::suite::Subject;
-use runtime::{Quotas, Store};
 use std::sync::Arc;
+use store::suite::Subject;
+use store::{Quotas, Store};
 use tempfile::TempDir;
 
 struct Opened {
@@ -51,7 +51,7 @@ impl Subject for Opened {
     }
 }
 
-runtime::store_suite!(Opened::new(SqliteOptions::default()));
+store::store_suite!(Opened::new(SqliteOptions::default()));
 
 /// The same promises, encrypted.
 #[cfg(feature = "encryption")]
@@ -66,5 +66,5 @@ mod encrypted {
         })
     }
 
-    runtime::store_suite!(encrypted());
+    store::store_suite!(encrypted());
 }

@@ -6,23 +6,29 @@ use std::path::Path;
 use std::process::Command;
 
 /// Each crate and the crates of ours it may depend on.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("thread", &[]),
     ("timeline", &[]),
     ("upp", &[]),
     ("agents", &["upp"]),
     ("interop", &["thread", "timeline", "upp"]),
-    ("runtime", &["timeline", "agents", "upp", "interop"]),
-    ("stores", &["runtime", "timeline"]),
+    ("store", &["timeline"]),
+    (
+        "runtime",
+        &["store", "timeline", "agents", "upp", "interop"],
+    ),
+    ("stores", &["store", "timeline"]),
     (
         "server",
         &[
-            "thread", "timeline", "upp", "agents", "interop", "runtime", "stores",
+            "thread", "timeline", "upp", "agents", "interop", "store", "runtime", "stores",
         ],
     ),
     (
         "cli",
-        &["server", "interop", "thread", "timeline", "runtime", "upp"],
+        &[
+            "server", "interop", "thread", "timeline", "store", "runtime", "upp",
+        ],
     ),
 ];
 
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn the_database_is_known_to_one_crate_even_in_tests() {
         let mut packages = allowed();
-        packages[8].for_tests.push("rusqlite".into());
+        packages[9].for_tests.push("rusqlite".into());
         assert_eq!(
             judge(&packages),
             ["crates/cli/Cargo.toml: only stores knows rusqlite"]
@@ -211,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_crate_and_a_missing_one_are_named() {
+    fn an_unknown_crate_and_a_missing_one_are_named() {
         let mut packages = allowed();
         packages[0].name = "common".into();
         let found = judge(&packages);

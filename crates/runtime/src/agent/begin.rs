@@ -4,9 +4,9 @@ use super::around::{Around, Begun};
 use super::record::{self, Folded, View};
 use super::{AgentReactor, Remembered};
 use crate::reactor::{ReactorError, StepRun};
-use crate::store::Ran;
 use agents::AgentState;
 use interop::model;
+use store::Ran;
 use timeline::{Item, ItemType};
 
 impl AgentReactor {

@@ -6,10 +6,10 @@ use super::repeated::Among;
 use super::wake::{open_calls, waited_for};
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::store::{StoreError, TenantId};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
+use store::{StoreError, TenantId};
 use timeline::{ExecutionId, OpenCall, Seq, State, ThreadId};
 
 /// Which calls of a thread are meant.

@@ -7,11 +7,11 @@ use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::pages::PAGE;
 use crate::react::Runtime;
-use crate::request::Run;
-use crate::store::{Filter, StoreError, TenantId};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use store::Run;
+use store::{Filter, StoreError, TenantId};
 use timeline::{Command, Ending, Event, Interruption, Seq, ThreadId};
 
 /// What the runs of sub-agents are stopped for whose threads are deleted.

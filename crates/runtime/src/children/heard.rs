@@ -8,9 +8,10 @@
 use super::wake::Woken;
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::request::{Accepted, Run};
-use crate::store::{Filter, Landmark, Store, StoreError, TenantId};
+use crate::request::Accepted;
 use jiff::Timestamp;
+use store::Run;
+use store::{Filter, Landmark, Side, Store, StoreError, TenantId};
 use timeline::{Event, ExecutionId, Item, ItemId, ItemType, Seq, ThreadId};
 use uuid::Uuid;
 
@@ -64,7 +65,9 @@ impl Runtime {
         {
             return Ok(found);
         }
-        let ran = store.run_before(&thread, before.next()).await?;
+        let ran = store
+            .nearest_run(&thread, Side::Before(before.next()))
+            .await?;
         let ran = ran.filter(|ran| ran.finished.is_none_or(|end| end > before));
         Ok(GoesOn {
             item: None,
@@ -91,7 +94,7 @@ impl Runtime {
             let Some(place) = store.place_of(thread, Landmark::Item(item)).await? else {
                 return Ok(None);
             };
-            let ran = store.run_after(thread, last(place)).await?;
+            let ran = store.nearest_run(thread, Side::After(last(place))).await?;
             // One that had to wait stands where its run began.
             let ran = ran.filter(|ran| ran.trigger == place || ran.created == place);
             if let Some(ran) = ran {
@@ -121,7 +124,7 @@ impl Runtime {
         let state = store.head(thread).await?.state;
         // What waited then has begun since, in its order, or waits now.
         let mut seen = before;
-        while let Some(ran) = store.run_after(thread, seen).await? {
+        while let Some(ran) = store.nearest_run(thread, Side::After(seen)).await? {
             seen = ran.created;
             if ran.trigger_type == ItemType::ItemReference {
                 // It was handed over to, or begun without a word, and never waited.

@@ -5,8 +5,8 @@
 //! shown, asked or deleted as a child that does not name its parent.
 
 use crate::react::Runtime;
-use crate::store::{StoreError, TenantId, ThreadRow};
 use serde_json::Value;
+use store::{StoreError, TenantId, ThreadRow};
 use timeline::{Payload, ThreadId};
 
 /// How deep threads of sub-agents are looked into.

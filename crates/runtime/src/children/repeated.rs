@@ -5,9 +5,9 @@
 
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::store::TenantId;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use store::TenantId;
 use timeline::ThreadId;
 
 /// How many threads are asked for a token at most.

@@ -6,7 +6,6 @@ use super::records::Spawned;
 use crate::error::told;
 use crate::pages::PAGE;
 use crate::react::Runtime;
-use crate::store::{Filter, Store, StoreError, TenantId};
 use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -15,6 +14,7 @@ use interop::parts::{StepResponse, ToolPart};
 use interop::run::{RunEvent, RunFold, RunSelector, Selected};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use store::{Filter, Store, StoreError, TenantId};
 use timeline::{
     Entry, Event, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, Reaction, Record, Seq,
     StepRecord, ThreadId, Transcript,
@@ -180,7 +180,7 @@ impl Report {
     pub(super) fn agent(&self) -> String {
         let run = self.reactions().next();
         let run = run.and_then(|reaction| reaction.execution.run.as_ref());
-        crate::request::Run::of(run).agent.unwrap_or_default()
+        store::Run::of(run).agent.unwrap_or_default()
     }
 
     /// When it began, in milliseconds since the epoch.

@@ -9,14 +9,15 @@ use crate::error::{RuntimeError, log_failure};
 use crate::follow::{Until, facts, follow};
 use crate::gate::Terms;
 use crate::live::Live;
-use crate::request::{Accepted, NewThreadRequest, ParentRun, React, Run};
-use crate::store::StoreError;
+use crate::request::{Accepted, NewThreadRequest, React};
 use agents::{AgentError, Spawn, SubAgentRun, Waits};
 use futures_util::StreamExt;
 use interop::model;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use store::StoreError;
+use store::{ParentRun, Run};
 use timeline::{ItemId, NewItem, OpenChild, Payload, ThreadId};
 use upp::Message;
 

@@ -5,10 +5,10 @@ use super::wake::waited_for;
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
 use crate::react::Runtime;
-use crate::request::Run;
-use crate::store::StoreError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use store::Run;
+use store::StoreError;
 use timeline::{Ending, Execution, ExecutionId, Interruption, OpenCall, Payload, State, ThreadId};
 use tokio::runtime::Handle;
 

@@ -14,11 +14,11 @@ use crate::error::RuntimeError;
 use crate::follow::{Until, follow, refollow};
 use crate::live::Live;
 use crate::react::Runtime;
-use crate::store::{Logged, StoreError, TenantId};
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use store::{Logged, StoreError, TenantId};
 use timeline::{Event, Payload, Record, Seq, ThreadId};
 
 /// How far somebody has read a thread and the threads beneath it.

@@ -13,9 +13,9 @@ use crate::answer::standing;
 use crate::error::{RuntimeError, told};
 use crate::live::Live;
 use crate::react::{Runtime, begun};
-use crate::request::{ParentRun, Run};
-use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
+use store::StoreError;
+use store::{ParentRun, Run};
 use timeline::{
     ANSWER, Answer, Command, Item, ItemId, ItemType, NewItem, OpenCall, OpenChild, Payload, State,
     ThreadId, Trigger,

@@ -10,12 +10,12 @@ use super::tree::{Below, Tree};
 use crate::error::RuntimeError;
 use crate::follow::Until;
 use crate::react::Runtime;
-use crate::store::{Logged, StoreError, TenantId};
 use agents::{AgentStreamEvent, SubagentEvent, SubagentForwarded, SubagentStart};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use store::{Logged, StoreError, TenantId};
 use timeline::{Record, Seq, ThreadId};
 
 /// One thing that happened on a thread or beneath it.

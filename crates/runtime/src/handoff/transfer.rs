@@ -3,9 +3,9 @@
 use super::Handoff;
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::request::Run;
 use interop::parts::EventPart;
 use serde_json::json;
+use store::Run;
 use timeline::{Command, Ending, Interruption, Item, ItemId, ItemType, NewItem, Payload, Trigger};
 
 /// The end of an execution that hands over, or would once too often.

@@ -1,8 +1,9 @@
 //! A thread's log, folded as a whole.
 
+use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
-use crate::store::{Filter, Store, StoreError};
 use crate::view::ReadSize;
+use store::{Filter, Store};
 use timeline::{Seq, ThreadId, Transcript};
 
 /// Folds a thread's log from its first event. The log of a fork begins with the events of its parent.
@@ -11,7 +12,7 @@ pub(crate) async fn read_transcript(
     store: &dyn Store,
     thread: &ThreadId,
     filter: Filter,
-) -> Result<Transcript, StoreError> {
+) -> Result<Transcript, RuntimeError> {
     let mut chain = vec![(thread.clone(), Seq(u64::MAX))];
     while let Some(fork) = match chain.last() {
         Some((id, _)) => store.row(id).await?.thread.fork,

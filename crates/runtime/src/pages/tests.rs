@@ -1,13 +1,13 @@
 use crate::follow::{Follow, Until};
 use crate::reactor::{Reactor, Reactors};
-use crate::store::{Filter, Logged, PAGE_BYTES, Store, StoreError, TenantId};
-use crate::suite::Layer;
 use crate::{MemoryStore, Runtime, RuntimeOptions};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use store::suite::Layer;
+use store::{EventLog as _, Filter, Logged, PAGE_BYTES, Store, StoreError, TenantId};
 use timeline::{NewItem, Seq, ThreadId};
 
 /// A store that counts how often a page is read.

@@ -6,9 +6,9 @@ use crate::error::{RuntimeError, told};
 use crate::live::{Live, Memory};
 use crate::react::Runtime;
 use crate::reactor::Reacted;
-use crate::store::StoreError;
 use crate::writer::{StepWriter, substate};
 use std::sync::Arc;
+use store::StoreError;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, OpenCall};
 
 /// The reason of executions that end because a limit is reached.

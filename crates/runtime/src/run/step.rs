@@ -6,13 +6,13 @@ use crate::kept::StepCall;
 use crate::live::Live;
 use crate::react::Runtime;
 use crate::reactor::{Reacted, ReactorError, Resumed, StepRun};
-use crate::request::Run;
 use crate::writer::StepWriter;
 use futures_util::FutureExt;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use store::Run;
 use timeline::{Ending, Execution, Interruption, Item, ItemType, OpenCall, Payload, Step, StepId};
 use tokio_util::sync::CancellationToken;
 

@@ -9,11 +9,11 @@ use crate::children::{unended, waiting_parent};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
 use crate::react::Runtime;
-use crate::request::Run;
 use crate::run_slots::RunSlot;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
+use store::Run;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, State};
 
 /// The longest pause between two starts.

@@ -1,8 +1,8 @@
 //! What a thread in this process occupies.
 
 use super::{QueuedTriggers, RunSlot, RunSlots};
-use crate::store::TenantId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::TenantId;
 use timeline::ExecutionId;
 
 /// The slot of a thread, its queued triggers, and the execution that this process has started or

@@ -1,9 +1,9 @@
 //! How many triggers wait in the queues of a tenant's threads.
 
 use super::{Counts, RunSlots, reached};
-use crate::limit::LimitReached;
-use crate::store::TenantId;
 use std::sync::Arc;
+use store::LimitReached;
+use store::TenantId;
 
 /// A number of queued triggers that counts for a tenant until it is dropped.
 #[derive(Debug)]

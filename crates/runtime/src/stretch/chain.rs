@@ -1,10 +1,11 @@
 //! The logs that make up a thread: its ancestors', each up to where it was forked, and its own.
 
 use super::{Place, Run};
+use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
-use crate::store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
 use crate::view::ReadSize;
 use std::collections::BTreeSet;
+use store::{Filter, Landmark, Logged, Ran, Side, Store, StoreError, ThreadRow};
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
 /// From the first to the last event of a stretch.
@@ -102,7 +103,10 @@ impl<'a> Chain<'a> {
                 break;
             }
             let end = log.seq(before).min(log.end.next());
-            let found = self.store.triggers_before(&log.thread, end, left).await?;
+            let found = self
+                .store
+                .nearest_triggers(&log.thread, Side::Before(end), left)
+                .await?;
             said.extend(found.into_iter().map(|seq| log.place(seq)));
         }
         Ok(said)
@@ -121,7 +125,10 @@ impl<'a> Chain<'a> {
                 break;
             }
             let start = log.seq(after);
-            let found = self.store.triggers_after(&log.thread, start, left).await?;
+            let found = self
+                .store
+                .nearest_triggers(&log.thread, Side::After(start), left)
+                .await?;
             let own = found.into_iter().filter(|seq| *seq <= log.end);
             said.extend(own.map(|seq| log.place(seq)));
         }
@@ -133,7 +140,11 @@ impl<'a> Chain<'a> {
         let logs = self.logs.iter().rev();
         for log in logs.filter(|log| log.place(Seq::ZERO) < before) {
             let end = log.seq(before).min(log.end.next());
-            if let Some(ran) = self.store.run_before(&log.thread, end).await? {
+            if let Some(ran) = self
+                .store
+                .nearest_run(&log.thread, Side::Before(end))
+                .await?
+            {
                 return Ok(Some(run(log, &ran)));
             }
         }
@@ -143,7 +154,10 @@ impl<'a> Chain<'a> {
     /// The first execution that began after a place.
     pub(crate) async fn run_after(&self, after: Place) -> Result<Option<Run>, StoreError> {
         for log in self.logs.iter().filter(|log| log.last() > after) {
-            let found = self.store.run_after(&log.thread, log.seq(after)).await?;
+            let found = self
+                .store
+                .nearest_run(&log.thread, Side::After(log.seq(after)))
+                .await?;
             if let Some(ran) = found.filter(|ran| ran.created <= log.end) {
                 return Ok(Some(run(log, &ran)));
             }
@@ -199,7 +213,11 @@ impl<'a> Chain<'a> {
     }
 
     /// Folds a stretch, without what is removed.
-    pub(crate) async fn read(&self, span: Span, filter: Filter) -> Result<Transcript, StoreError> {
+    pub(crate) async fn read(
+        &self,
+        span: Span,
+        filter: Filter,
+    ) -> Result<Transcript, RuntimeError> {
         Ok(self.read_marked(span, filter).await?.without_removed())
     }
 
@@ -208,7 +226,7 @@ impl<'a> Chain<'a> {
         &self,
         span: Span,
         filter: Filter,
-    ) -> Result<Transcript, StoreError> {
+    ) -> Result<Transcript, RuntimeError> {
         let (mut transcript, mut size) = (Transcript::default(), ReadSize::default());
         let own = self.logs.len().saturating_sub(1);
         for (n, log) in self.logs.iter().enumerate() {
@@ -295,7 +313,7 @@ impl Reader<'_> {
         first: Seq,
         last: Seq,
         (transcript, size): (&mut Transcript, &mut ReadSize),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RuntimeError> {
         let mut seen = Seq(first.0.saturating_sub(1));
         let mut items = BTreeSet::new();
         while seen < last {
@@ -334,7 +352,10 @@ impl Reader<'_> {
         created: Seq,
     ) -> Result<Vec<Logged>, StoreError> {
         let thread = &self.log.thread;
-        let found = self.store.run_before(thread, created.next()).await?;
+        let found = self
+            .store
+            .nearest_run(thread, Side::Before(created.next()))
+            .await?;
         let found = found.filter(|ran| ran.execution_id == execution.id);
         let Some(ran) = found else {
             return Ok(Vec::new());

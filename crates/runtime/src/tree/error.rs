@@ -1,8 +1,8 @@
 //! Why a tree can't be stored or read.
 
 use crate::error::RuntimeError;
-use crate::store::StoreError;
 use agents::{StateError, TreeError};
+use store::StoreError;
 use timeline::{Rejected, ThreadId};
 
 /// Why a stored tree can't be written or read (UAP §7). Of a tree that is being stored, the nodes

@@ -4,10 +4,10 @@ use super::StoredTreeError;
 use super::standing::{Course, Standing};
 use super::told::Reader;
 use super::walk::{Walked, in_order, mark, read, walk};
-use crate::store::{Store, TenantId};
 use agents::{ThreadNode, ThreadTree};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use store::{Store, TenantId};
 
 /// A branch, what its log tells, and how it stands.
 pub(super) struct Grown {

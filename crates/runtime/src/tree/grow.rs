@@ -10,11 +10,11 @@ use super::{Branch, StoredTreeError};
 use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{NewRecord, StoreError, TenantId};
 use agents::{ThreadNode, ThreadTree};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use store::{NewRecord, StoreError, TenantId};
 use timeline::{Command, Fork, Payload, Record, Seq, State};
 use upp::{Message, Messages};
 

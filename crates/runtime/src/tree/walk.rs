@@ -3,9 +3,9 @@
 use super::Branch;
 use super::told::Reader;
 use crate::pages::PAGE;
-use crate::store::{Filter, Store, StoreError, TenantId, ThreadRow};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use store::{Filter, Store, StoreError, TenantId, ThreadRow};
 use timeline::{Payload, Thread, ThreadId};
 
 /// What a thread's metadata says of its node, under `uap`.

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use loomline_runtime as runtime;
 use runtime::{
     Clock, Policy, Reacted, Reactor, ReactorError, Runtime, RuntimeError, RuntimeOptions, Sources,
-    StepRun, Store, StoreError,
+    StepRun,
 };
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use store::{Store, StoreError};
 use timeline::{Event, ExecutionStatus, verify};
 use tokio::time::Instant;
 

@@ -4,9 +4,10 @@ use crate::rig::{Gated, HANG_UP, PATIENCE, ended, log, rigged, running, said, sa
 use crate::store::Rigged;
 use futures_util::StreamExt;
 use loomline_runtime as runtime;
-use runtime::{Page, Policy, React, Runtime, RuntimeError, Store, StoreError, Until};
+use runtime::{Policy, React, Runtime, RuntimeError, Until};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use store::{Page, Store, StoreError, ThreadTable as _};
 use timeline::{Event, ExecutionStatus, Record, Seq};
 
 /// Between two looks at what becomes of something.

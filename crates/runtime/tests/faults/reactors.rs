@@ -5,12 +5,11 @@ use crate::store::Rigged;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use loomline_runtime as runtime;
-use runtime::{
-    Clock, Filter, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources, StepRun, Store,
-};
+use runtime::{Clock, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources, StepRun};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use store::{Filter, Store};
 use timeline::{Entry, ExecutionStatus, NewItem};
 
 #[tokio::test(start_paused = true)]

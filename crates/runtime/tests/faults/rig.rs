@@ -4,13 +4,14 @@ use crate::store::Rigged;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Delta, Filter, NewThreadRequest, Policy, React, Reacted, Reactor, ReactorError, Runtime,
-    RuntimeOptions, StepRun, Store, TenantId, ThreadRow,
+    Delta, NewThreadRequest, Policy, React, Reacted, Reactor, ReactorError, Runtime,
+    RuntimeOptions, StepRun,
 };
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::{EventLog as _, Filter, Store, TenantId, ThreadRow, ThreadTable as _};
 use timeline::{Event, ExecutionStatus, NewItem, Payload, Record, Seq, StepOutcome};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

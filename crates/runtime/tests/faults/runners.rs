@@ -7,11 +7,12 @@ use crate::store::Rigged;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
-use runtime::{Policy, Reacted, Reactor, ReactorError, Runtime, StepRun, Store, Until};
+use runtime::{Policy, Reacted, Reactor, ReactorError, Runtime, StepRun, Until};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use store::{Store, ThreadTable as _};
 use timeline::{Event, ExecutionStatus, Record, Seq};
 
 /// Says something that the store fails to keep.

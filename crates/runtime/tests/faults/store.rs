@@ -1,14 +1,14 @@
 //! A store that does what stores do on bad days.
 
 use futures_util::future::BoxFuture;
-use loomline_runtime as runtime;
-use runtime::suite::Layer;
-use runtime::{
-    Append, Claim, Created, MemoryStore, NewRecord, Store, StoreError, TenantId, ThreadRow, Token,
-};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::suite::Layer;
+use store::{
+    Append, Claim, Created, EventLog as _, MemoryStore, NewRecord, Store, StoreError, TenantId,
+    ThreadRow, ThreadTable as _, Token,
+};
 use timeline::{Seq, ThreadId};
 
 /// How late an answer is that is late.

@@ -3,8 +3,9 @@
 use crate::rig::{Gated, HANG_UP, PATIENCE, ended, log, made, rigged, running, said, say, tenant};
 use futures_util::StreamExt;
 use loomline_runtime as runtime;
-use runtime::{Filter, Policy, RuntimeError, StoreError, Until};
+use runtime::{Policy, RuntimeError, Until};
 use std::sync::atomic::Ordering;
+use store::{Filter, StoreError};
 use timeline::{Entry, Event, Record, Seq};
 
 #[tokio::test(start_paused = true)]

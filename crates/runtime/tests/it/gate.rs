@@ -1,10 +1,9 @@
 //! A store that holds writes back until it is told, and counts what is read.
 
 use futures_util::future::BoxFuture;
-use loomline_runtime as runtime;
-use runtime::suite::Layer;
-use runtime::{Append, Filter, Logged, MemoryStore, NewRecord, Store, StoreError};
 use std::sync::{Arc, Mutex};
+use store::suite::Layer;
+use store::{Append, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError};
 use timeline::{Command, Seq, ThreadId};
 use tokio::sync::watch;
 

@@ -4,12 +4,12 @@ use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Accepted, AgentReactor, Entering, Filter, Gate, MemoryStore, React, Runtime, RuntimeError,
-    RuntimeOptions, TenantId, Terms,
+    Accepted, AgentReactor, Entering, Gate, React, Runtime, RuntimeError, RuntimeOptions, Terms,
 };
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use store::{Filter, MemoryStore, TenantId};
 use timeline::{Entry, NewItem, Role, Seq, Transcript};
 
 /// Refuses a second word of those that begin with `once`, and notes what it was asked.

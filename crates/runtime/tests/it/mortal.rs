@@ -1,13 +1,13 @@
 //! The store of a process that dies.
 
 use futures_util::future::{BoxFuture, ready};
-use loomline_runtime as runtime;
-use runtime::suite::Layer;
-use runtime::{
-    Append, Created, Filter, Logged, MemoryStore, NewRecord, Store, StoreError, TenantId, Token,
-};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use store::suite::Layer;
+use store::{
+    Append, Created, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError,
+    TenantId, ThreadTable as _, Token,
+};
 use timeline::{Seq, ThreadId};
 
 /// How one process sees the store that outlives it: after so many writes it is dead.

@@ -5,12 +5,12 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use loomline_runtime as runtime;
 use runtime::{
-    Clock, MemoryStore, React, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources,
-    StepRun, Store, TenantId,
+    Clock, React, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources, StepRun,
 };
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use store::{MemoryStore, Store, TenantId};
 use timeline::{Event, ExecutionStatus, NewItem, Record, Seq, StepOutcome, verify};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;

@@ -6,14 +6,14 @@ use agents::Agent;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactors, LimitReached, MemoryStore, Policy, React, Reacted, Reactor, ReactorError,
-    Reactors, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions, Sources, StepRun,
-    TenantRunLimits, handoff,
+    AgentReactors, Policy, React, Reacted, Reactor, ReactorError, Reactors, RunLimits, RunSlots,
+    Runtime, RuntimeError, RuntimeOptions, Sources, StepRun, TenantRunLimits, handoff,
 };
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use store::{LimitReached, MemoryStore};
 use timeline::{ExecutionStatus, NewItem, StepOutcome};
 use tokio::sync::Semaphore;
 

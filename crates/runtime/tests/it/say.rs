@@ -2,9 +2,10 @@
 
 use agents::{Agent, Answers, PendingKind};
 use loomline_runtime as runtime;
-use runtime::{AgentReactors, MemoryStore, Reply, Runtime, RuntimeError, RuntimeOptions, TenantId};
+use runtime::{AgentReactors, Reply, Runtime, RuntimeError, RuntimeOptions};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use store::{MemoryStore, TenantId};
 use upp::{Script, Scripted, Tool};
 
 fn tenant() -> TenantId {
@@ -123,7 +124,7 @@ async fn a_denial_and_a_failure_reach_the_model_as_in_memory() {
         .unwrap();
     assert_eq!(done.text, "Done.");
     let tenant = tenant();
-    let read = runtime.transcript(&tenant, "k", runtime::Filter::Facts);
+    let read = runtime.transcript(&tenant, "k", store::Filter::Facts);
     let told: Vec<String> = interop::model::history(&read.await.unwrap(), None)
         .iter()
         .filter_map(|message| match message {

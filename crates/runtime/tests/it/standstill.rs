@@ -3,15 +3,16 @@
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use loomline_runtime as runtime;
-use runtime::suite::Author;
 use runtime::{
-    Entering, Gate, MemoryStore, ParentRun, React, Reacted, Reactor, ReactorError, Rewind, Run,
-    Runtime, RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms,
+    Entering, Gate, React, Reacted, Reactor, ReactorError, Rewind, Runtime, RuntimeError,
+    RuntimeOptions, StepRun, Terms,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use store::suite::Author;
+use store::{EventLog as _, MemoryStore, ParentRun, Run, Store, StoreError, TenantId};
 use timeline::{
     Command, Ending, Event, ExecutionId, ExecutionStatus, NewItem, NewThread, OpenCall, OpenChild,
     OpenKind, Payload, Seq, State, StepOutcome, Trigger,

@@ -2,13 +2,11 @@
 
 use crate::mortal::Mortal;
 use loomline_runtime as runtime;
-use runtime::suite::Author;
-use runtime::{
-    Filter, Landmark, MemoryStore, Place, Reactor, Reactors, Runtime, RuntimeOptions, Store,
-    Stretch, TenantId,
-};
+use runtime::{Place, Reactor, Reactors, Runtime, RuntimeOptions, Stretch};
 use serde_json::json;
 use std::sync::Arc;
+use store::suite::Author;
+use store::{Filter, Landmark, MemoryStore, Store, TenantId};
 use timeline::{Command, Ending, Fork, NewItem, NewThread, StepOutcome, Trigger};
 
 /// Nobody reacts.

@@ -7,10 +7,9 @@ use agents::{AgentState, ThreadNode, ThreadTree};
 use interop::model::history;
 use loomline_runtime as runtime;
 use runtime::tree::StoredTreeError;
-use runtime::{
-    AgentReactor, Filter, MemoryStore, Runtime, RuntimeError, RuntimeOptions, StoreError, TenantId,
-};
+use runtime::{AgentReactor, Runtime, RuntimeError, RuntimeOptions};
 use std::sync::Arc;
+use store::{Filter, MemoryStore, StoreError, TenantId};
 use timeline::{Fork, Seq};
 use upp::{
     Arguments, AssistantMessage, Message, MessageOptions, ToolCall, ToolResult, ToolResultMessage,

@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use http_body::Frame;
 use interop::sse::KEEP_ALIVE as COMMENT;
-use runtime::{PAGE_BYTES, StoreError, ViewShare};
+use runtime::{PAGE_BYTES, RuntimeError, ViewShare};
 use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -82,7 +82,7 @@ impl<T, E: Into<ApiError>, V: View<T>> Frames<T, E, V> {
             return;
         };
         if let Err(refused) = reading.try_hold(bytes) {
-            let error = StoreError::from(refused).into();
+            let error = RuntimeError::from(refused).into();
             noted(&error);
             self.buffer = FrameBuffer::default();
             self.view.fail(&error, &mut self.buffer);

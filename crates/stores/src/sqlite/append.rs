@@ -7,8 +7,8 @@ use super::projection::Tables;
 use super::rows;
 use super::usage;
 use super::value::{count, int, nanos};
-use runtime::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
 use rusqlite::{Connection, OptionalExtension, params};
+use store::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
 use timeline::{Seq, Thread, ThreadId};
 
 /// The first records of a thread.

@@ -5,10 +5,10 @@ use super::error::statement;
 use super::health::{Health, StoreHealth};
 use super::value::count;
 use super::writer::Counts;
-use runtime::StoreError;
-use runtime::objects::sha256;
 use rusqlite::Connection;
 use std::path::Path;
+use store::StoreError;
+use store::objects::sha256;
 use timeline::Interruption;
 
 /// How large a store is.

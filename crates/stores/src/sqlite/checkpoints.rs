@@ -4,15 +4,14 @@ use super::SqliteStore;
 use super::error::statement;
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
-use runtime::checkpoint::{CheckpointMetadata, CheckpointTable};
-use runtime::{StoreError, TenantId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use store::{CheckpointRow, CheckpointTable, StoreError, TenantId};
 
 impl CheckpointTable for SqliteStore {
     fn save<'a>(
         &'a self,
         tenant: &'a TenantId,
-        about: CheckpointMetadata,
+        about: CheckpointRow,
         state: String,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let tenant = tenant.clone();
@@ -32,15 +31,15 @@ impl CheckpointTable for SqliteStore {
         Box::pin(self.readers.run(move |conn| load(conn, &tenant, &session)))
     }
 
-    fn load_metadata<'a>(
+    fn row<'a>(
         &'a self,
         tenant: &'a TenantId,
         session_id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<CheckpointMetadata>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<CheckpointRow>, StoreError>> {
         let (tenant, session) = (tenant.clone(), session_id.to_owned());
         Box::pin(
             self.readers
-                .run(move |conn| load_metadata(conn, &tenant, &session)),
+                .run(move |conn| read_row(conn, &tenant, &session)),
         )
     }
 
@@ -69,7 +68,7 @@ impl CheckpointTable for SqliteStore {
 fn save(
     conn: &Connection,
     tenant: &TenantId,
-    about: &CheckpointMetadata,
+    about: &CheckpointRow,
     state: &str,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO agent_checkpoints
@@ -98,11 +97,11 @@ fn load(conn: &Connection, tenant: &TenantId, session: &str) -> Result<Option<St
     found.optional().map_err(statement)
 }
 
-fn load_metadata(
+fn read_row(
     conn: &Connection,
     tenant: &TenantId,
     session: &str,
-) -> Result<Option<CheckpointMetadata>, StoreError> {
+) -> Result<Option<CheckpointRow>, StoreError> {
     let sql = "SELECT session_id, checkpoint_id, saved_at, step, agent_id FROM agent_checkpoints
                WHERE tenant = ?1 AND session_id = ?2";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -110,8 +109,8 @@ fn load_metadata(
     found.optional().map_err(statement)?.transpose()
 }
 
-fn metadata(row: &Row<'_>) -> Result<CheckpointMetadata, StoreError> {
-    Ok(CheckpointMetadata {
+fn metadata(row: &Row<'_>) -> Result<CheckpointRow, StoreError> {
+    Ok(CheckpointRow {
         session_id: row.get(0).map_err(statement)?,
         checkpoint_id: row.get(1).map_err(statement)?,
         timestamp: instant(row.get(2).map_err(statement)?)?,

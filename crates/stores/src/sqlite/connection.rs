@@ -5,13 +5,13 @@ use super::key::{self, StoreKey};
 use super::medium;
 use super::rekey;
 use crate::private;
-use runtime::{Quotas, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use store::{Quotas, StoreError};
 
 /// Whether a store is served or only looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! From SQLite's errors to the store's.
 
-use runtime::StoreError;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use std::sync::Arc;
+use store::StoreError;
 
 /// A commit that failed took every request in it along.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Whether commits succeed, which damage was found, and how often that is logged.
 
 use super::error::is_violation;
-use runtime::StoreError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use store::StoreError;
 
 /// Whether a store can do its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

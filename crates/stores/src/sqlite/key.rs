@@ -4,12 +4,12 @@
 //! AES-256, each with a code that shows tampering. It is SQLite otherwise.
 
 use super::error::{failed, statement};
-use runtime::{KeyError, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use secrecy::{ExposeSecret, SecretString};
 use std::io::Error;
 use std::path::Path;
 use std::str::FromStr;
+use store::{KeyError, StoreError};
 
 /// A key of 256 bits.
 ///

@@ -42,7 +42,7 @@ pub(super) fn kind(event: &Event) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtime::Filter;
+    use store::Filter;
 
     #[test]
     fn what_is_a_fact_is_what_the_filter_keeps() {

@@ -6,10 +6,10 @@
 
 use super::connection::{exists, wal};
 use super::key::{self, StoreKey};
-use runtime::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use store::StoreError;
 
 /// Whether an open failed because the index of the write-ahead log can't be made.
 pub(super) fn is_read_only(error: &StoreError) -> bool {

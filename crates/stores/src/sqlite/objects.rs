@@ -6,10 +6,10 @@ use super::error::{failed, statement};
 use super::usage;
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
-use runtime::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
-use runtime::{Quotas, StoreError, TenantId, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
+use store::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
+use store::{Quotas, StoreError, TenantId, Usage};
 
 impl ObjectTable for SqliteStore {
     fn put<'a>(
@@ -81,21 +81,12 @@ impl ObjectTable for SqliteStore {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
+        as_read: Option<&'a Object>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let key = Key::of(tenant, kind, id);
-        Box::pin(async move { self.writer()?.run(0, move |conn| delete(conn, &key)).await })
-    }
-
-    fn delete_as_read<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        kind: &'a str,
-        before: &'a Object,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let (key, before) = (Key::of(tenant, kind, &before.id), before.clone());
+        let (key, as_read) = (Key::of(tenant, kind, id), as_read.cloned());
         let delete = move |conn: &Connection| {
-            let is_as_before = get(conn, &key)?.as_ref() == Some(&before);
-            Ok(is_as_before && delete(conn, &key)?)
+            let is_as_read = as_read.is_none() || get(conn, &key)? == as_read;
+            Ok(is_as_read && delete(conn, &key)?)
         };
         Box::pin(async move { self.writer()?.run(0, delete).await })
     }

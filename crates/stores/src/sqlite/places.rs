@@ -4,8 +4,8 @@ use super::error::statement;
 use super::rows::number;
 use super::spelling::item_type_of;
 use super::value::{count, int};
-use runtime::{Landmark, Ran, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use store::{Landmark, Ran, Side, StoreError};
 use timeline::{ItemType, Removed, Seq, ThreadId};
 
 /// Which landmark, as what the reading threads are sent.
@@ -25,46 +25,36 @@ impl From<Landmark<'_>> for Wanted {
     }
 }
 
-/// On which side of a place, and how near: the nearest comes first.
-#[derive(Clone, Copy)]
-pub(super) enum Side {
-    Before(Seq),
-    After(Seq),
+fn place(side: Side) -> i64 {
+    let (Side::Before(seq) | Side::After(seq)) = side;
+    int(seq.0)
 }
 
-impl Side {
-    fn seq(self) -> i64 {
-        match self {
-            Self::Before(seq) | Self::After(seq) => int(seq.0),
-        }
+fn bound(side: Side) -> (&'static str, &'static str) {
+    match side {
+        Side::Before(_) => ("<", "DESC"),
+        Side::After(_) => (">", "ASC"),
     }
+}
 
-    fn bound(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Before(_) => ("<", "DESC"),
-            Self::After(_) => (">", "ASC"),
-        }
-    }
+fn select_triggers(side: Side) -> String {
+    let (beyond, order) = bound(side);
+    format!(
+        "SELECT place FROM thread_items
+         WHERE thread_no = ?1 AND place {beyond} ?2 AND execution_id IS NULL
+           AND type = 'message' AND place IS NOT NULL
+         ORDER BY place {order} LIMIT ?3"
+    )
+}
 
-    fn said(self) -> String {
-        let (beyond, order) = self.bound();
-        format!(
-            "SELECT place FROM thread_items
-             WHERE thread_no = ?1 AND place {beyond} ?2 AND execution_id IS NULL
-               AND type = 'message' AND place IS NOT NULL
-             ORDER BY place {order} LIMIT ?3"
-        )
-    }
-
-    fn run(self) -> String {
-        let (beyond, order) = self.bound();
-        format!(
-            "SELECT x.id, x.seq, x.end_seq, i.seq, i.type, coalesce(x.run ->> '$.handoffs', 0) > 0
-             FROM thread_executions x JOIN thread_items i
-             ON i.thread_no = x.thread_no AND i.id = x.trigger_item_id
-             WHERE x.thread_no = ?1 AND x.seq {beyond} ?2 ORDER BY x.seq {order} LIMIT 1"
-        )
-    }
+fn select_run(side: Side) -> String {
+    let (beyond, order) = bound(side);
+    format!(
+        "SELECT x.id, x.seq, x.end_seq, i.seq, i.type, coalesce(x.run ->> '$.handoffs', 0) > 0
+         FROM thread_executions x JOIN thread_items i
+         ON i.thread_no = x.thread_no AND i.id = x.trigger_item_id
+         WHERE x.thread_no = ?1 AND x.seq {beyond} ?2 ORDER BY x.seq {order} LIMIT 1"
+    )
 }
 
 /// The place of a landmark.
@@ -94,17 +84,17 @@ pub(super) fn place_of(
     Ok(found.map(|seq| Seq(count(seq))))
 }
 
-/// The places of messages said to the agents.
-pub(super) fn said(
+/// The places of messages to the agents.
+pub(super) fn triggers(
     conn: &Connection,
     thread: &ThreadId,
     side: Side,
     limit: usize,
 ) -> Result<Vec<Seq>, StoreError> {
     let no = number(conn, thread)?;
-    let sql = side.said();
+    let sql = select_triggers(side);
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let values = params![no, side.seq(), int(limit as u64)];
+    let values = params![no, place(side), int(limit as u64)];
     let rows = select
         .query_map(values, |row| row.get::<_, i64>(0))
         .map_err(statement)?;
@@ -119,9 +109,9 @@ pub(super) fn run(
     side: Side,
 ) -> Result<Option<Ran>, StoreError> {
     let no = number(conn, thread)?;
-    let sql = side.run();
+    let sql = select_run(side);
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let found = select.query_row(params![no, side.seq()], |row| Ok(ran(row)));
+    let found = select.query_row(params![no, place(side)], |row| Ok(ran(row)));
     found.optional().map_err(statement)?.transpose()
 }
 
@@ -200,7 +190,7 @@ mod tests {
             assert!(plan.contains(key), "{plan}");
         }
         for side in [Side::Before(Seq(9)), Side::After(Seq(9))] {
-            for sql in [side.said(), side.run()] {
+            for sql in [select_triggers(side), select_run(side)] {
                 let plan = plan(&sql);
                 let whole = |line: &String| line.contains("SCAN") || line.contains("B-TREE");
                 assert!(!plan.iter().any(whole), "{plan:?}");

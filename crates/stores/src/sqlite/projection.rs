@@ -4,8 +4,8 @@ use super::error::{making, statement};
 use super::spelling::{PartTag, item_type, role, text};
 use super::trace::Trace;
 use super::value::{int, nanos};
-use runtime::StoreError;
 use rusqlite::{Connection, Params, params};
+use store::StoreError;
 use timeline::{
     Context, Event, Execution, ExecutionId, Interruption, Item, Machine, Payload, Step,
     StepOutcome, Thread, ThreadUpdate, chunk_type,

@@ -2,11 +2,11 @@
 
 use super::error::failed;
 use super::health::Health;
-use runtime::StoreError;
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use store::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;

@@ -3,8 +3,8 @@
 use super::error::statement;
 use super::projection::Tables;
 use super::rows::decoded;
-use runtime::StoreError;
 use rusqlite::{Connection, params};
+use store::StoreError;
 use timeline::EventType;
 
 /// Drops what the tables hold and folds every log into them. Tenants, epochs, the order of lists,

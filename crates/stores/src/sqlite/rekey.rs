@@ -5,12 +5,12 @@ use super::error::{failed, statement};
 use super::key::{self, StoreKey, supported};
 use super::{check, schema};
 use crate::private;
-use runtime::StoreError;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::StoreError;
 
 /// Writes a store anew with another key, or with none, in the old one's place. Blocks for as long
 /// as it takes to read the store twice and to write it once.

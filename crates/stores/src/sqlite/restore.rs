@@ -5,8 +5,8 @@ use super::error::statement;
 use super::kind::{SHOWN, THREAD_UPDATED};
 use super::rows::{decoded, status};
 use super::value::{count, instant};
-use runtime::{Head, StoreError, inherited};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use store::{Head, StoreError, inherited};
 use timeline::{
     Context, ContextStatus, Event, EventType, ExecutionStatus, Item, Open, Payload, Seq, State,
     Thread, ThreadId, ThreadStatus,

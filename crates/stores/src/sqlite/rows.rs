@@ -3,9 +3,9 @@
 use super::error::statement;
 use super::kind::SHOWN;
 use super::value::{count, instant, int};
-use runtime::{Filter, Logged, Page, PageSize, StoreError, TenantId, ThreadRow};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
+use store::{Filter, Logged, Page, PageSize, StoreError, TenantId, ThreadRow};
 use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
 
 const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,

@@ -3,10 +3,10 @@
 use super::connection::beside;
 use super::error::{failed, statement};
 use crate::private;
-use runtime::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
 use std::path::Path;
+use store::StoreError;
 
 /// How each version is made from the one before. Never changed, only added to.
 pub(super) const MIGRATIONS: &[&str] = &[

@@ -3,8 +3,8 @@
 
 use super::projection::Tables;
 use super::spelling::{PartTag, ResponseTag};
-use runtime::StoreError;
 use rusqlite::{Params, params};
+use store::StoreError;
 use timeline::{
     Execution, ExecutionStatus, Interruption, Machine, Payload, Step, StepOutcome, StepStatus,
     chunk_type,

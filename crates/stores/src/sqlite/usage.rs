@@ -2,8 +2,8 @@
 
 use super::error::statement;
 use super::value::count;
-use runtime::{StoreError, TenantId, Usage};
 use rusqlite::{Connection, OptionalExtension, Row};
+use store::{StoreError, TenantId, Usage};
 
 /// What each tenant stores that has stored something.
 pub(super) fn all(conn: &Connection) -> Result<Vec<(TenantId, Usage)>, StoreError> {

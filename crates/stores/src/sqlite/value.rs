@@ -1,7 +1,7 @@
 //! Numbers and instants as SQLite keeps them.
 
 use jiff::Timestamp;
-use runtime::StoreError;
+use store::StoreError;
 
 /// A count as a column; what does not fit is as good as the largest.
 pub(super) fn int(n: u64) -> i64 {

@@ -2,12 +2,12 @@
 
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
-use runtime::StoreError;
 use rusqlite::Connection;
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use store::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
 const QUEUE: usize = 1024;

@@ -3,8 +3,8 @@
 use super::{open, place, read_only, written};
 use futures_util::future::join_all;
 use loomline_stores::{SqliteOptions, SqliteStore};
-use runtime::suite::script;
-use runtime::{KeyError, Store, StoreError};
+use store::suite::script;
+use store::{EventLog as _, KeyError, Store, StoreError, ThreadTable as _};
 
 #[tokio::test]
 async fn a_second_process_is_refused_until_the_first_has_closed() {

@@ -1,11 +1,11 @@
 //! What a commit leaves in the file, and who shares it.
 
 use super::{open, place, written};
-use runtime::suite::script;
-use runtime::{Filter, Page, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use store::suite::script;
+use store::{EventLog as _, Filter, Page, ThreadTable as _};
 use timeline::{Command, NewItem, Seq};
 use tokio::task::JoinSet;
 

@@ -2,11 +2,11 @@
 
 use super::{open, place, written};
 use loomline_stores::StoreHealth;
-use runtime::suite::script;
-use runtime::{Filter, Store, StoreError};
 use rusqlite::Connection;
 use std::io::{Seek, SeekFrom, Write};
 use std::time::Duration;
+use store::suite::script;
+use store::{EventLog as _, Filter, Store, StoreError, ThreadTable as _};
 use timeline::Seq;
 
 #[tokio::test]

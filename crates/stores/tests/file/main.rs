@@ -12,12 +12,12 @@ mod traces;
 mod versions;
 
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
-use runtime::Store;
-use runtime::suite::Author;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use store::Store;
+use store::suite::Author;
 use tempfile::TempDir;
 use timeline::{Command, NewThread};
 

@@ -2,9 +2,9 @@
 
 use super::{open, place, read_only, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
-use runtime::suite::{Author, script};
-use runtime::{Filter, Store, StoreError};
 use std::path::{Path, PathBuf};
+use store::suite::{Author, script};
+use store::{EventLog as _, Filter, Store, StoreError, ThreadTable as _};
 use timeline::Seq;
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

@@ -1,9 +1,9 @@
 //! The tables that are derived from the log, and the links that the database holds between them.
 
 use super::{dump, open, place, written};
-use runtime::suite::script;
-use runtime::{Store, StoreError};
 use rusqlite::{Connection, ErrorCode};
+use store::suite::script;
+use store::{EventLog as _, StoreError, ThreadTable as _};
 use timeline::{Event, Seq};
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! The traces that are written with the events.
 
 use super::{open, place, written};
-use runtime::suite::script;
 use rusqlite::Connection;
+use store::suite::script;
 use timeline::{Command, Event, ExecutionId, NewItem, Trigger};
 
 #[tokio::test]

@@ -2,11 +2,10 @@
 
 use super::{dump, open, place, read_only, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
-use runtime::checkpoint::CheckpointMetadata;
-use runtime::objects::NewObject;
-use runtime::suite::script;
-use runtime::{Page, Store, StoreError};
 use rusqlite::Connection;
+use store::objects::NewObject;
+use store::suite::script;
+use store::{EventLog as _, Page, Store, StoreError, ThreadTable as _};
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused_by_version() {
@@ -140,7 +139,7 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
         author.state
     );
     let state = r#"{"version":"1.0.0","id":"i","messages":[],"step":4,"metadata":{}}"#;
-    let about = CheckpointMetadata::of("monday", state).unwrap();
+    let about = crate::checkpoints::row("monday");
     let acme = "acme".into();
     let table = store.checkpoints();
     table
@@ -148,7 +147,7 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
         .await
         .unwrap();
     assert_eq!(table.load(&acme, "monday").await.unwrap().unwrap(), state);
-    let found = table.load_metadata(&acme, "monday").await.unwrap();
+    let found = table.row(&acme, "monday").await.unwrap();
     assert_eq!(found, Some(about));
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }

@@ -8,10 +8,11 @@ use crate::mortal::Mortal;
 use agents::Agent;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{MemoryStore, Runtime, RuntimeError, StoreError};
+use runtime::{Runtime, RuntimeError};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use store::{MemoryStore, StoreError};
 use timeline::ExecutionStatus;
 use upp::{Effect, ToolContext};
 

@@ -8,9 +8,10 @@ use crate::children::waits::{Ran, asked, three};
 use agents::Agent;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Import, NewThreadRequest, Runtime, RuntimeError, StoreError};
+use runtime::{Import, NewThreadRequest, Runtime, RuntimeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use store::StoreError;
 
 fn team() -> Vec<Agent> {
     let leaf = agent("leaf", vec![text("Leaf.")], vec![]);

@@ -4,8 +4,9 @@ use crate::children::rig::{KEY, at_rest, children, fresh, message, say, tenant};
 use crate::children::waits::{Ran, asked, pending, three};
 use futures_util::StreamExt;
 use loomline_runtime as runtime;
-use runtime::{Below, Cursor, Import, Runtime, TenantId, Until};
+use runtime::{Below, Cursor, Import, Runtime, Until};
 use serde_json::json;
+use store::TenantId;
 use timeline::{
     Command, Ending, ExecutionId, ItemId, NewItem, OpenCall, OpenChild, OpenKind, Payload, Seq,
     StepId, StepOutcome, ThreadId, Trigger,

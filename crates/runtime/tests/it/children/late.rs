@@ -12,11 +12,12 @@ use agents::Agent;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
-use runtime::suite::Layer;
-use runtime::{Head, MemoryStore, Run, Runtime, Store, StoreError};
+use runtime::Runtime;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::suite::Layer;
+use store::{EventLog as _, Head, MemoryStore, Run, Store, StoreError};
 use timeline::{
     Command, Ending, ExecutionId, ExecutionStatus, Interruption, NewItem, Payload, ThreadId,
     Trigger,

@@ -6,11 +6,11 @@ use crate::children::rig::{
 };
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::MemoryStore;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use store::MemoryStore;
 use timeline::{Event, ExecutionStatus, Record};
 
 fn shown(records: &[Record]) -> Vec<Value> {

@@ -5,14 +5,12 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use interop::document::{from_document, to_document};
 use loomline_runtime as runtime;
-use runtime::{
-    Accepted, AgentReactors, Filter, MemoryStore, Page, React, Runtime, RuntimeError,
-    RuntimeOptions, Store, TenantId, Until,
-};
+use runtime::{Accepted, AgentReactors, React, Runtime, RuntimeError, RuntimeOptions, Until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::{Filter, MemoryStore, Page, Store, TenantId};
 use thread::{Profile, Severity, Violation, validate};
 use timeline::{Event, ExecutionStatus, NewItem, Record, Seq, Transcript, verify};
 use upp::{Script, ScriptTurn, Scripted, Tool, ToolContext, ToolFailure};

@@ -8,11 +8,10 @@ use agents::{Spawn, SubagentExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
-use runtime::{
-    MemoryStore, Reacted, Reactor, ReactorError, Reactors, Runtime, RuntimeOptions, StepRun,
-};
+use runtime::{Reacted, Reactor, ReactorError, Reactors, Runtime, RuntimeOptions, StepRun};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use store::MemoryStore;
 use timeline::{ExecutionStatus, StepOutcome};
 use upp::{Tool, ToolContext};
 

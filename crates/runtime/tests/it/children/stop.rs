@@ -8,10 +8,11 @@ use crate::mortal::Mortal;
 use agents::{Agent, Spawn};
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{MemoryStore, Policy, Runtime};
+use runtime::{Policy, Runtime};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use store::MemoryStore;
 use timeline::ExecutionStatus;
 use upp::ToolContext;
 

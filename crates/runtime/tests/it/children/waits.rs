@@ -8,9 +8,10 @@ use crate::durable::rig::{answer_item, approve, bring, deny};
 use agents::{Agent, Spawn};
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Accepted, Addressed, AnswerRequest, MemoryStore, Pending, Runtime, RuntimeError};
+use runtime::{Accepted, Addressed, AnswerRequest, Pending, Runtime, RuntimeError};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use store::MemoryStore;
 use timeline::{ExecutionStatus, OpenKind, Rejected};
 use upp::{Tool, ToolContext};
 

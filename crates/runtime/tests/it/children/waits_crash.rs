@@ -9,9 +9,10 @@ use crate::durable::rig::{approve, deny};
 use crate::mortal::Mortal;
 use agents::Agent;
 use loomline_runtime as runtime;
-use runtime::{MemoryStore, Pending, Runtime, RuntimeError, Store};
+use runtime::{Pending, Runtime, RuntimeError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use store::{MemoryStore, Store};
 use timeline::ExecutionStatus;
 use upp::Effect;
 
@@ -49,9 +50,9 @@ async fn rested(process: &Runtime, mortal: &Mortal) -> Result<(), RuntimeError> 
         if mortal.is_dead() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let page = runtime::Page {
+        let page = store::Page {
             limit: 100,
-            ..runtime::Page::default()
+            ..store::Page::default()
         };
         let mut rests = true;
         for row in process.list(&tenant(), page).await? {

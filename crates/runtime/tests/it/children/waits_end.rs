@@ -9,9 +9,10 @@ use crate::durable::rig::approve;
 use crate::gate::write;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Addressed, MemoryStore, Runtime, RuntimeError, Store, StoreError};
+use runtime::{Addressed, Runtime, RuntimeError};
 use serde_json::json;
 use std::sync::Arc;
+use store::{MemoryStore, Store, StoreError, ThreadTable as _};
 use timeline::{Command, ExecutionStatus, NewItem, Rejected, ThreadStatus};
 use tokio::sync::Semaphore;
 

@@ -8,9 +8,10 @@ use agents::Loop;
 use interop::model::history;
 use interop::parts::ToolPart;
 use loomline_runtime as runtime;
-use runtime::{Filter, RuntimeError};
+use runtime::RuntimeError;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use store::Filter;
 use timeline::{
     Event, ExecutionStatus, ItemType, NewItem, OpenKind, Record, Rejected, Seq, verify,
 };

@@ -12,12 +12,11 @@ use agents::{
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt, StreamExt};
 use interop::parts::ToolPart;
-use loomline_runtime as runtime;
-use runtime::suite::Layer;
-use runtime::{Append, Filter, MemoryStore, Store, StoreError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use store::suite::Layer;
+use store::{Append, EventLog as _, Filter, MemoryStore, Store, StoreError, ThreadTable as _};
 use timeline::{Entry, Event, ExecutionStatus, Record, Seq};
 use upp::{
     AssistantContent, AssistantMessage, MessageOptions, Model, ModelEvent, ModelLayer, ModelStream,

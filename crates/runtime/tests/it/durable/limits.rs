@@ -12,9 +12,10 @@ use futures_util::FutureExt;
 use interop::model::history;
 use interop::options::RunOptions;
 use loomline_runtime as runtime;
-use runtime::{Filter, Run, handoff};
+use runtime::handoff;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use store::{Filter, Run};
 use timeline::{OpenCall, OpenKind};
 use upp::{Message, Request, ToolCall};
 

@@ -7,11 +7,12 @@ use futures_util::StreamExt;
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, Models, OptionsRefused, React, Run, Runtime, RuntimeError, RuntimeOptions, Until,
+    AgentReactor, Models, OptionsRefused, React, Runtime, RuntimeError, RuntimeOptions, Until,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use store::Run;
 use timeline::{Entry, ExecutionStatus, NewItem, Seq};
 use upp::{
     Arguments, Capabilities, Model, ModelStream, NativeSettings, Request, Settings, Tool, ToolCall,
@@ -278,7 +279,7 @@ async fn an_agent_is_made_as_a_run_wants_it_once_a_run() {
     let models = Arc::new(Counted(AtomicUsize::new(0), Arc::clone(&model)));
     let reactor = AgentReactor::new(Agent::new(agent(own)).unwrap());
     let reactor = Arc::new(reactor.with_models(models.clone()));
-    let store = Arc::new(runtime::MemoryStore::new());
+    let store = Arc::new(store::MemoryStore::new());
     let runtime = Runtime::new(store, Arc::new(reactor), RuntimeOptions::default());
     let options = RunOptions {
         model: Some("large".into()),

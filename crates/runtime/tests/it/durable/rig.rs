@@ -5,14 +5,12 @@ use agents::{Agent, AgentOptions};
 use interop::document::to_document;
 use interop::model::history;
 use loomline_runtime as runtime;
-use runtime::{
-    AgentReactor, AnswerRequest, Filter, MemoryStore, React, Rewind, Run, Runtime, RuntimeError,
-    RuntimeOptions, Store, TenantId,
-};
+use runtime::{AgentReactor, AnswerRequest, React, Rewind, Runtime, RuntimeError, RuntimeOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::{EventLog as _, Filter, MemoryStore, Run, Store, TenantId, ThreadTable as _};
 use timeline::{Entry, ItemType, NewItem, OpenCall, State, Transcript};
 
 pub(crate) const KEY: &str = "k";

@@ -6,10 +6,9 @@ use crate::children::rig::{
 use agents::Agent;
 use loomline_runtime as runtime;
 use runtime::handoff::{self, HandoffError};
-use runtime::{
-    AgentReactors, MemoryStore, Reactor, Reactors, RegistryError, Runtime, RuntimeOptions,
-};
+use runtime::{AgentReactors, Reactor, Reactors, RegistryError, Runtime, RuntimeOptions};
 use std::sync::Arc;
+use store::MemoryStore;
 use timeline::ExecutionStatus;
 use upp::Effect;
 

@@ -7,9 +7,9 @@ use crate::children::rig::{
 use agents::{Agent, AgentOptions};
 use loomline_runtime as runtime;
 use runtime::handoff;
-use runtime::{MemoryStore, Run};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
+use store::{MemoryStore, Run};
 use timeline::{Entry, Event, ExecutionStatus, ItemType, Reaction, Transcript};
 use upp::{Message, Model, ModelLayer, ModelStream, Request, Script, ScriptTurn, Scripted};
 

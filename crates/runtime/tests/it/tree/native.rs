@@ -2,9 +2,10 @@
 
 use super::*;
 use futures_util::StreamExt;
-use runtime::suite::{Author, script};
-use runtime::{React, Store, Until};
+use runtime::{React, Until};
 use serde_json::json;
+use store::Store;
+use store::suite::{Author, script};
 use timeline::{NewItem, NewThread};
 
 fn trigger(runtime: &Runtime, key: &str, text: &str) -> React {

@@ -3,10 +3,10 @@
 use super::*;
 use agents::{Agent, AgentOptions};
 use futures_util::FutureExt as _;
-use runtime::suite::Author;
 use runtime::{AgentReactor, MemoryStore, RuntimeOptions, Store};
 use serde_json::json;
 use std::pin::pin;
+use store::suite::Author;
 use timeline::{Command, NewItem, NewThread};
 
 fn over(store: &Arc<dyn Store>) -> Runtime {

@@ -14,7 +14,7 @@ use interop::parts::has_call;
 use interop::run::{RunSelector, Selected};
 use runtime::{
     Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, RequestToken, Run, RuntimeError,
-    Stretch, Until,
+    Stretch, Until, continued_run,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -178,7 +178,7 @@ pub(super) async fn resume(
     let run = match left.filter(|_| target == key) {
         Some(left) => Some(goes_on(
             create,
-            Run::going_on(left.run.as_ref()),
+            continued_run(left.run.as_ref()),
             runtime.mint(),
         )?),
         None => None,

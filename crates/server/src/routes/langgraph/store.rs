@@ -138,7 +138,7 @@ pub(super) async fn delete(
     let asked = StoreDelete::read(&body)?;
     let id = StoreItem::id(&asked.namespace, &asked.key);
     let objects = api.runtime().objects();
-    objects.delete(&caller.tenant, KIND, &id).await?;
+    objects.delete(&caller.tenant, KIND, &id, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

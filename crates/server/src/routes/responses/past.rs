@@ -12,7 +12,7 @@ use interop::responses::{
 };
 use runtime::objects::NewObject;
 use runtime::{
-    Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, TenantId, ThreadRow,
+    Filter, Landmark, Place, Runtime, RuntimeError, Side, StoreError, Stretch, TenantId, ThreadRow,
 };
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
@@ -188,8 +188,11 @@ impl Found {
             return Ok(None);
         };
         if let Some(end) = standing.end
-            && (store.run_after(thread, end).await?.is_some()
-                || !store.triggers_after(thread, end, 1).await?.is_empty())
+            && (store.nearest_run(thread, Side::After(end)).await?.is_some()
+                || !store
+                    .nearest_triggers(thread, Side::After(end), 1)
+                    .await?
+                    .is_empty())
         {
             return Ok(Some(false));
         }
@@ -197,7 +200,10 @@ impl Found {
             return Ok(None);
         };
         // Where the last one before it was brought, all of them were.
-        if let Some(former) = store.run_before(thread, after.next()).await? {
+        if let Some(former) = store
+            .nearest_run(thread, Side::Before(after.next()))
+            .await?
+        {
             let former = former.execution_id;
             let piece = self.piece(runtime, &former).await?;
             if !is_brought(&piece, &former) {

@@ -43,6 +43,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)
         | RuntimeError::LimitReached(_)
+        | RuntimeError::View(_)
         | RuntimeError::ShuttingDown => return error.into(),
     };
     what.into()
@@ -78,6 +79,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)
         | RuntimeError::LimitReached(_)
+        | RuntimeError::View(_)
         | RuntimeError::MessageTooLarge { .. }
         | RuntimeError::ShuttingDown => return refused(error, conversation),
     };

@@ -14,7 +14,7 @@ use interop::parts::ToolPart;
 use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
 use jiff::Timestamp;
 use runtime::{
-    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, Runtime, RuntimeError,
+    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, Runtime, RuntimeError, Side,
     StoreError, TenantId,
 };
 use serde::Deserialize as _;
@@ -120,8 +120,14 @@ impl Site<'_> {
     async fn is_followed(&self, last: Seq) -> Result<bool, RuntimeError> {
         let row = self.runtime.find(self.tenant, self.key).await?;
         let (store, thread) = (self.runtime.store(), &row.thread.id);
-        Ok(store.run_after(thread, last).await?.is_some()
-            || !store.triggers_after(thread, last, 1).await?.is_empty())
+        Ok(store
+            .nearest_run(thread, Side::After(last))
+            .await?
+            .is_some()
+            || !store
+                .nearest_triggers(thread, Side::After(last), 1)
+                .await?
+                .is_empty())
     }
 
     /// The response to what is said on this thread.
@@ -252,7 +258,10 @@ impl Site<'_> {
         let open = store.head(&thread).await?.state.open().cloned();
         // What was left open since is no concern of whoever goes on from before it.
         if let (Some(_), Some(last)) = (&open, last)
-            && store.run_after(&thread, last).await?.is_some()
+            && store
+                .nearest_run(&thread, Side::After(last))
+                .await?
+                .is_some()
         {
             return Ok(None);
         }

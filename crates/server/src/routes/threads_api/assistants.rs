@@ -286,7 +286,9 @@ pub(super) async fn delete(
     caller.check_beside()?;
     own(&api, &caller.tenant, &assistant_id).await?;
     let objects = api.runtime().objects();
-    objects.delete(&caller.tenant, KIND, &assistant_id).await?;
+    objects
+        .delete(&caller.tenant, KIND, &assistant_id, None)
+        .await?;
     Ok(Json(Deleted::new("assistant.deleted", assistant_id)))
 }
 

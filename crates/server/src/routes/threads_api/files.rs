@@ -78,7 +78,9 @@ async fn put_away(
     let objects = api.runtime().objects();
     if kept.had_expired(now, STAYS) {
         // Where somebody has uploaded it anew meanwhile, that stays.
-        objects.delete_as_read(tenant, KIND, &object).await?;
+        objects
+            .delete(tenant, KIND, &object.id, Some(&object))
+            .await?;
     } else if object.bytes.is_some() {
         let bare = NewObject {
             kind: KIND.to_owned(),
@@ -276,7 +278,7 @@ pub(super) async fn delete(
 ) -> Result<Json<Deleted>, ApiError> {
     caller.check_beside()?;
     let objects = api.runtime().objects();
-    if !objects.delete(&caller.tenant, KIND, &file_id).await? {
+    if !objects.delete(&caller.tenant, KIND, &file_id, None).await? {
         return Err(not_found(ObjectKind::File, &file_id));
     }
     Ok(Json(Deleted::new("file", file_id)))

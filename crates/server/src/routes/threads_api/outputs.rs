@@ -107,7 +107,7 @@ async fn goes_on(
     let left = u64::try_from(left)
         .unwrap_or_default()
         .saturating_mul(1_000);
-    let began = runtime::Run::going_on(open.execution.run.as_ref());
+    let began = runtime::continued_run(open.execution.run.as_ref());
     Ok(Some(runtime::Run {
         timeout_ms: Some(began.timeout_ms.map_or(left, |limit| limit.min(left))),
         ..began

@@ -134,7 +134,7 @@ async fn stays_deleted(client: &Client, kind: &str, path: &str, create: impl Asy
                 }
             });
             let answer = polled(request.as_mut(), after).await;
-            assert!(objects.delete(&tenant, kind, id).await.unwrap());
+            assert!(objects.delete(&tenant, kind, id, None).await.unwrap());
             if answer.is_none() {
                 n_between += 1;
                 request.await;

@@ -1,10 +1,10 @@
 //! A store that counts what is read of it.
 
 use futures_util::future::BoxFuture;
-use runtime::suite::Layer;
 use runtime::{Filter, Logged, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use store::suite::Layer;
 use timeline::{Seq, ThreadId};
 
 /// A store, and what was read of it.

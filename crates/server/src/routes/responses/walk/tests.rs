@@ -4,11 +4,11 @@ use super::Thread;
 use super::counted::Counted;
 use interop::parts::StepResponse;
 use interop::responses::{ListOptions, conversation_item};
-use runtime::suite::Author;
 use runtime::{MemoryStore, Reactor, Reactors, Runtime, RuntimeOptions, Store, TenantId};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use store::suite::Author;
 use timeline::{
     Command, Ending, Interruption, NewChunk, NewItem, NewThread, Payload, StepOutcome, Trigger,
 };

@@ -1,0 +1,124 @@
+//! Why a store did not do it.
+
+use crate::LimitReached;
+use timeline::{Seq, ThreadId};
+
+/// Why a store can't be opened with the key that was given, or with none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// It is not encrypted, and a key was given.
+    #[error(
+        "the store is not encrypted, and a key was given: leave the key out, or encrypt the store with `loomline rekey`"
+    )]
+    NotEncrypted,
+    /// It is encrypted, and no key was given.
+    #[error(
+        "the file is no store of loomline, or an encrypted one: give another directory, or let `[store] key_env` name the \
+         variable with its key"
+    )]
+    Missing,
+    /// It is encrypted with another key.
+    #[error("the store is encrypted with another key, or damaged")]
+    Wrong,
+    /// This program was built without encryption.
+    #[error("this loomline was built without encryption: build it with `--features encryption`")]
+    Unsupported,
+}
+
+/// Why a store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such thread, or it is another tenant's.
+    #[error("there is no such thread")]
+    NotFound,
+    /// The key is taken.
+    #[error("a thread with key {0:?} exists already")]
+    KeyTaken(String),
+    /// The log no longer ends where the writer thought.
+    #[error("the log of thread {thread} ends at {found}, not at {expected}")]
+    Conflict {
+        /// The thread.
+        thread: ThreadId,
+        /// Where the writer thought it ends.
+        expected: Seq,
+        /// Where it ends.
+        found: Seq,
+    },
+    /// Another writer has claimed the thread since.
+    #[error("thread {thread} has been claimed by another writer")]
+    Fenced {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The token was used before; this was answered.
+    #[error("this request was answered before")]
+    Repeated {
+        /// The answer.
+        answer: String,
+    },
+    /// There is no such object, or it is another tenant's.
+    #[error("there is no {kind} {id:?}")]
+    NoSuchObject {
+        /// What kind of object.
+        kind: String,
+        /// Its id.
+        id: String,
+    },
+    /// Other threads are forked from it.
+    #[error("thread {thread} has forks; delete them first")]
+    HasForks {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The tenant stores as much as it may. Nothing was written.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    /// An id of the records is in use already.
+    #[error("an id is in use already: {0}")]
+    Duplicate(String),
+    /// The data is not what this program wrote. The store has logged it.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// The schema is newer than this program.
+    #[error(
+        "the store has schema version {found}, this program knows {known}: use a newer loomline"
+    )]
+    TooNew {
+        /// The version found.
+        found: u32,
+        /// The newest version known.
+        known: u32,
+    },
+    /// There is a write-ahead log and no database that it belongs to: somebody has deleted or
+    /// emptied the database.
+    #[error(
+        "the database {path} is missing or empty, and its write-ahead log {path}-wal holds {bytes} bytes of it: \
+         put the database back beside the log, or a whole backup in place of both; \
+         to begin with an empty store instead, move the log away"
+    )]
+    OrphanedLog {
+        /// The database.
+        path: String,
+        /// The size of the log, in bytes.
+        bytes: u64,
+    },
+    /// It is encrypted, or not, and what was given to open it does not fit.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Another process has it open for writing.
+    #[error("another process serves this store ({0}); stop it first, or talk to it over HTTP")]
+    InUse(String),
+    /// The store is closing.
+    #[error("the store is closed")]
+    Closed,
+    /// The database or the disk failed. The store has logged it, once per second at most.
+    #[error("the store failed")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+}

@@ -1,0 +1,85 @@
+//! Where in a log the things are that it has made.
+
+use crate::{Run, StoreError};
+use futures_util::future::BoxFuture;
+use timeline::{Execution, ExecutionId, ItemId, ItemType, Removed, Seq, StepId, ThreadId};
+
+/// Something in a log that can be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landmark<'a> {
+    /// An item. One that an execution answers though it had to wait stands where that began.
+    Item(&'a ItemId),
+    /// An execution.
+    Execution(&'a ExecutionId),
+    /// A step.
+    Step(&'a StepId),
+}
+
+/// The part of a log before or after an event, without that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The events before this one.
+    Before(Seq),
+    /// The events after this one.
+    After(Seq),
+}
+
+/// An execution as its log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// Where the item was kept that it answers.
+    pub trigger: Seq,
+    /// What that item is.
+    pub trigger_type: ItemType,
+    /// Whether it goes on with the execution before it ([`Ran::continues`]).
+    pub goes_on: bool,
+    /// Its first event.
+    pub created: Seq,
+    /// Its last event, `thread.finished`; none while it runs.
+    pub finished: Option<Seq>,
+}
+
+impl Ran {
+    /// Whether an execution with a trigger of this type goes on with the one before it on its thread:
+    /// it acts on answers to that one's calls, or an agent has handed over to its own.
+    pub fn continues(execution: &Execution, trigger: ItemType) -> bool {
+        trigger == ItemType::ActionResult || Run::of(execution.run.as_ref()).handoffs > 0
+    }
+}
+
+/// Where things are in the log of one thread. What a fork has of its parent is in the parent's log.
+///
+/// Each look-up costs one of an index, however long the log is.
+pub trait LogIndex: Send + Sync {
+    /// The event that made something, if this log has made it.
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>>;
+
+    /// At most `limit` events on this side at which messages to the agents are read: recorded, or answered by an
+    /// execution. The nearest is first.
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>>;
+
+    /// The nearest execution that was created on this side.
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>>;
+
+    /// Which of these the log has removed, and where.
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>>;
+}

@@ -1,0 +1,51 @@
+//! The store contract: what the runtime asks of a store, and what a store needs to know for that.
+//!
+//! Read [`Store`] first. This crate has its types, [`MemoryStore`], which keeps everything in memory,
+//! and behind the feature `suite` the tests that every store passes. Durable stores are in the crate
+//! `stores`; neither they nor this crate know the engine.
+
+mod checkpoints;
+mod error;
+mod index;
+mod limit;
+mod log;
+mod memory;
+pub mod objects;
+mod quota;
+mod run;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
+mod threads;
+
+pub use checkpoints::{CheckpointRow, CheckpointTable};
+pub use error::{KeyError, StoreError};
+pub use index::{Landmark, LogIndex, Ran, Side};
+pub use limit::{LimitKind, LimitReached};
+pub use log::{
+    Append, Claim, Created, Epoch, EventLog, Filter, Head, LargeRecord, Logged, NewRecord,
+    PAGE_BYTES, PageSize, Token,
+};
+pub use memory::MemoryStore;
+pub use objects::ObjectTable;
+pub use quota::{Quotas, Refusals, StorageLimits, Usage};
+pub use run::{ParentRun, Run, inherited};
+pub use threads::{Page, TenantId, ThreadRow, ThreadTable};
+
+use futures_util::future::BoxFuture;
+
+/// A store: logs of threads, their index, their rows, and what tenants have beside threads.
+///
+/// The suite (feature `suite`) holds every implementation to this.
+pub trait Store: EventLog + LogIndex + ThreadTable {
+    /// The objects that lie beside the threads.
+    fn objects(&self) -> &dyn ObjectTable;
+
+    /// The checkpoints that lie beside the threads.
+    fn checkpoints(&self) -> &dyn CheckpointTable;
+
+    /// What each tenant stores that has stored something. Reads no thread.
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>>;
+
+    /// Writes out what is buffered and closes. Later calls answer [`StoreError::Closed`].
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}

@@ -1,0 +1,226 @@
+//! The log of a thread: what is appended to it and read from it.
+
+use crate::{StoreError, TenantId};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use std::fmt::Debug;
+use std::sync::Arc;
+use timeline::{Event, Record, Seq, State, Thread, ThreadId, chunk_type};
+
+/// The fencing token of a thread's writer: each claim is higher than the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The claim of who makes a thread.
+    pub const FIRST: Self = Self(1);
+}
+
+/// A record to be appended: the event and its text, encoded once.
+#[derive(Clone, Debug)]
+pub struct NewRecord {
+    /// When it is written.
+    pub at: Timestamp,
+    /// The event.
+    pub event: Event,
+    /// The event's JSON.
+    pub text: Arc<str>,
+}
+
+impl NewRecord {
+    /// The thread that these records begin, if they begin one.
+    pub fn thread_of(first: &[Self]) -> Option<&Thread> {
+        first.iter().find_map(|record| {
+            let Event::ThreadCreated { thread } = &record.event else {
+                return None;
+            };
+            Some(thread)
+        })
+    }
+}
+
+/// A record of the log with its text.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// Place, time and event.
+    pub record: Record,
+    /// The event's JSON, as it was appended.
+    pub text: Arc<str>,
+    /// The right to keep it in memory, if it is large and was read for followers. Whoever keeps `text`
+    /// longer than the record keeps this, too.
+    pub large: Option<Arc<LargeRecord>>,
+}
+
+/// The right to keep one large record in memory. It is given back when the last holder drops it.
+#[derive(Debug)]
+pub struct LargeRecord {
+    _permit: Box<dyn Debug + Send + Sync>,
+}
+
+impl LargeRecord {
+    /// The right that a permit of the reader's own budget gives.
+    pub fn holding(permit: impl Debug + Send + Sync + 'static) -> Self {
+        Self {
+            _permit: Box::new(permit),
+        }
+    }
+}
+
+impl PartialEq for Logged {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.record, &self.text) == (&other.record, &other.text)
+    }
+}
+
+impl Eq for Logged {}
+
+/// A client's name for its request: the same token never appends twice to one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The client's text.
+    pub token: String,
+    /// What was answered; a repetition gets the same.
+    pub answer: String,
+}
+
+/// Records that are appended together, or not at all.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The writer's claim; an older one is refused.
+    pub epoch: Epoch,
+    /// Where the log must end.
+    pub tail: Seq,
+    /// What is appended.
+    pub records: Vec<NewRecord>,
+    /// The client's token, if it gave one.
+    pub token: Option<Token>,
+    /// Whether it is refused where the tenant would store more bytes than it may.
+    pub is_limited: bool,
+}
+
+/// Where a thread's log stands.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The last event.
+    pub tail: Seq,
+    /// The instant of the last event.
+    pub last_at: Timestamp,
+    /// The fold of the log.
+    pub state: State,
+}
+
+/// A claim of a thread.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The claimant's epoch; all older ones are void.
+    pub epoch: Epoch,
+    /// Where the log stands.
+    pub head: Head,
+}
+
+/// What get-or-create found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// The thread with that key.
+    pub thread: ThreadId,
+    /// The claim of who has made it just now; none where it was there.
+    pub claim: Option<Epoch>,
+}
+
+impl Created {
+    /// Whether it was made just now.
+    pub fn is_new(&self) -> bool {
+        self.claim.is_some()
+    }
+}
+
+/// Maximum size of the texts of the records that one [`EventLog::read`] gives, in bytes. A larger record
+/// is a page of its own.
+pub const PAGE_BYTES: usize = 256 << 10;
+
+/// Counts the bytes of a page.
+#[derive(Debug, Default)]
+pub struct PageSize {
+    bytes: usize,
+}
+
+impl PageSize {
+    /// Adds a record with a text of this many bytes. False if the page is full without it.
+    pub fn add(&mut self, bytes: usize) -> bool {
+        let is_first = self.bytes == 0;
+        self.bytes = self.bytes.saturating_add(bytes);
+        is_first || self.bytes <= PAGE_BYTES
+    }
+}
+
+/// Which records are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// All of them.
+    #[default]
+    All,
+    /// All but the chunks that only show: what a transcript is folded from. The
+    /// [markers](chunk_type::MARKERS) are facts.
+    Facts,
+}
+
+impl Filter {
+    /// Whether it lets this event through.
+    pub fn keeps(self, event: &Event) -> bool {
+        match (self, event) {
+            (Self::Facts, Event::ChunkEmitted { chunk_type, .. }) => {
+                chunk_type::MARKERS.contains(&chunk_type.as_str())
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The logs of threads: what is written to them, and read in order.
+///
+/// Every method is atomic. What a call has answered is durable: a store that is opened again has it.
+pub trait EventLog: Send + Sync {
+    /// Finds the tenant's thread by the key in `first`, or makes it with these first records. Of
+    /// any number of callers at once, exactly one makes it (EK-2), and has claimed it with that.
+    ///
+    /// `first` begins with the `thread.created` and `context.created` events of the new thread. The
+    /// token is that of what `first` goes on with; it is kept with a thread that is made.
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>>;
+
+    /// Becomes the only writer of a thread. Costs what the running step holds, not the thread.
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>>;
+
+    /// Appends all records, or none: refused when the claim is void or the log ends elsewhere.
+    /// Answers with the new end of the log, once that is durable.
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>>;
+
+    /// What was answered to this token on this thread, if it was used.
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
+    /// Where a thread's log stands, without a claim: for readers. Costs what a claim costs.
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>>;
+
+    /// Reads a page of the records after `after`, in order: at most `limit` records, and at most
+    /// [`PAGE_BYTES`] unless one record alone is larger. Only an empty page means that there are no
+    /// more.
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>>;
+}

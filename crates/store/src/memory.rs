@@ -1,0 +1,238 @@
+//! A store that keeps everything in memory: for tests, and for threads that need not outlive the process.
+
+mod checkpoints;
+mod kept;
+mod objects;
+mod places;
+
+use crate::{
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
+    NewRecord, ObjectTable, Page, Quotas, Ran, Side, Store, StoreError, TenantId, ThreadRow,
+    ThreadTable, Token, Usage,
+};
+use futures_util::future::BoxFuture;
+use kept::Kept;
+use std::sync::{Mutex, PoisonError};
+use timeline::{Removed, Seq, ThreadId};
+
+/// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    kept: Mutex<Kept>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty store with limits for each tenant, and for the bytes of all tenants together.
+    pub fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
+        Self {
+            kept: Mutex::new(Kept::with_limits(quotas, max_bytes)),
+        }
+    }
+
+    // No caller awaits in `work`, so the lock is never held across a wait.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Kept) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.closed {
+            return Err(StoreError::Closed);
+        }
+        work(&mut kept)
+    }
+}
+
+impl EventLog for MemoryStore {
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.create(tenant, first, token)) })
+    }
+
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.claim(thread)) })
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.append(append)) })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.tokens.get(token).cloned())) })
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.head(thread)) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.read(thread, after, limit, filter)) })
+    }
+}
+
+impl LogIndex for MemoryStore {
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.place_of(landmark))) })
+    }
+
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        Box::pin(
+            async move { self.with(|kept| Ok(kept.log(thread)?.places.triggers(side, limit))) },
+        )
+    }
+
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run(side))) })
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.removals(of))) })
+    }
+}
+
+impl ThreadTable for MemoryStore {
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                let id = kept.keys.get(&(tenant.clone(), key.to_owned()));
+                kept.row(id.ok_or(StoreError::NotFound)?)
+            })
+        })
+    }
+
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.row(thread)) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.list(tenant, &page))) })
+    }
+
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                kept.log(thread)?;
+                let forks = kept.forks.get(thread).into_iter().flatten();
+                forks.map(|id| kept.row(id)).collect()
+            })
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.delete(tenant, thread)) })
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.unfinished())) })
+    }
+}
+
+impl Store for MemoryStore {
+    fn objects(&self) -> &dyn ObjectTable {
+        self
+    }
+
+    fn checkpoints(&self) -> &dyn CheckpointTable {
+        self
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.usage())) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.kept
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .closed = true;
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MemoryStore, Quotas};
+    use crate::Store;
+    use crate::suite::Subject;
+    use futures_util::future::BoxFuture;
+    use std::sync::Arc;
+
+    // Nothing outlives it: opening it again is going on with it.
+    struct Memory(Arc<MemoryStore>, Quotas);
+
+    impl Default for Memory {
+        fn default() -> Self {
+            let quotas = Quotas::default();
+            let store = MemoryStore::with_limits(quotas.clone(), u64::MAX);
+            Self(Arc::new(store), quotas)
+        }
+    }
+
+    impl Subject for Memory {
+        fn store(&self) -> Arc<dyn Store> {
+            self.0.clone()
+        }
+
+        fn quotas(&self) -> Quotas {
+            self.1.clone()
+        }
+
+        fn reopen(&mut self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    crate::store_suite!(Memory::default());
+}

@@ -1,0 +1,133 @@
+//! The parameters of a run, as they are stored with a trigger and its execution.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use timeline::{ExecutionId, Open, OpenKind, Payload, ThreadId};
+
+/// How a trigger is answered; kept with the execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Run {
+    /// The agent's name; the default agent when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// At most so many steps; unbounded when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// The execution is stopped after so many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// For the reactor: what it alone understands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<Value>,
+    /// How often agents have handed over since the trigger came.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub handoffs: u32,
+    /// The execution that waits for this one: a sub-agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentRun>,
+    /// The id that the execution is to have, so that whoever asks can name it while it waits; a new
+    /// one when absent. It stands with what waits, and not with the execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+}
+
+/// The execution that started another one on a thread of its own (UAP §8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentRun {
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// The execution.
+    pub execution_id: ExecutionId,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Run {
+    /// Reads the parameters an execution was begun with.
+    pub fn of(payload: Option<&Payload>) -> Self {
+        payload
+            .and_then(|payload| payload.read().ok())
+            .unwrap_or_default()
+    }
+}
+
+/// What a fork has of the calls that its parent had left open there.
+///
+/// None where a sub-agent is waited for: it has one thread, and that is the parent's. Whoever waits
+/// for the parent's run does not wait for the fork's.
+pub fn inherited(mut open: Open) -> Option<Open> {
+    let mut calls = open.calls.iter();
+    if calls.any(|call| call.kind == OpenKind::Child) {
+        return None;
+    }
+    let mut run = Run::of(open.execution.run.as_ref());
+    if run.parent.take().is_some() {
+        open.execution.run = Some(Payload::write(&run).ok()?);
+    }
+    Some(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{Execution, ExecutionStatus, OpenCall};
+
+    fn open(kinds: &[OpenKind], run: Option<Payload>) -> Open {
+        let calls = kinds.iter().map(|kind| OpenCall {
+            tool_call_id: "c".to_owned(),
+            kind: *kind,
+            part: serde_json::json!({}).into(),
+            origin: None,
+            children: Vec::new(),
+        });
+        let execution = Execution {
+            id: "e".into(),
+            thread_id: "t".into(),
+            context_id: "c".into(),
+            trigger_item_id: "i".into(),
+            reaction_item_id: "r".into(),
+            workflow_run_id: None,
+            status: ExecutionStatus::Completed,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            updated_at: None,
+            interruption: None,
+            run,
+        };
+        Open {
+            execution,
+            calls: calls.collect(),
+        }
+    }
+
+    #[test]
+    fn calls_that_wait_for_sub_agents_are_the_parents_alone() {
+        let kinds = [OpenKind::External, OpenKind::Approval];
+        let all = open(&kinds, None);
+        assert_eq!(inherited(all.clone()), Some(all));
+        assert_eq!(inherited(open(&[kinds[0], OpenKind::Child], None)), None);
+    }
+
+    #[test]
+    fn nobody_waits_for_the_run_of_a_fork() {
+        let mut run = Run {
+            agent: Some("helper".to_owned()),
+            parent: Some(ParentRun {
+                thread_id: "t".into(),
+                execution_id: "e".into(),
+            }),
+            ..Run::default()
+        };
+        let written = Payload::write(&run).unwrap();
+        let left = inherited(open(&[OpenKind::External], Some(written))).unwrap();
+        run.parent = None;
+        assert_eq!(Run::of(left.execution.run.as_ref()), run);
+    }
+}

@@ -1,0 +1,156 @@
+//! What every store is held to: one test for each promise of [`Store`].
+//!
+//! A store's tests implement [`Subject`] and expand [`store_suite!`](crate::store_suite), which
+//! makes one named test of each function of this module.
+#![allow(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "these functions are the bodies of tests"
+)]
+
+mod appends;
+mod beside;
+mod checkpoints;
+mod child_calls;
+mod forks;
+mod heads;
+mod instants;
+mod layer;
+mod objects;
+mod places;
+mod quotas;
+mod reads;
+pub mod script;
+mod threads;
+
+pub use appends::*;
+pub use beside::*;
+pub use checkpoints::*;
+pub use child_calls::*;
+pub use forks::*;
+pub use heads::*;
+pub use instants::*;
+pub use layer::Layer;
+pub use objects::*;
+pub use places::*;
+pub use quotas::*;
+pub use reads::*;
+pub use script::{Author, script};
+pub use threads::*;
+
+use crate::{Quotas, Store};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// A fresh, empty store that a test may close and open again.
+pub trait Subject: Send {
+    /// The store.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// The limits of its tenants.
+    fn quotas(&self) -> Quotas;
+
+    /// Closes the store and opens what it has kept. One that keeps nothing goes on as it is.
+    fn reopen(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Makes a test of every function of [`suite`](crate::suite); the expression makes a fresh
+/// [`Subject`](crate::suite::Subject) for each.
+#[macro_export]
+macro_rules! store_suite {
+    ($subject:expr) => {
+        $crate::store_suite! { @each $subject;
+            append_is_all_or_nothing
+            append_at_a_stale_tail_is_refused
+            append_without_a_claim_is_refused
+            a_fenced_writer_is_refused_and_has_written_nothing
+            an_item_id_that_is_taken_is_refused
+            a_repeated_token_gets_the_first_answer_and_appends_nothing
+            a_token_counts_for_its_thread_alone
+            a_token_of_a_refused_append_can_be_used_again
+            sequence_numbers_have_no_gaps
+            concurrent_appends_to_32_threads_all_land
+            of_32_appends_at_one_tail_one_lands
+            a_thousand_records_land_together
+            the_newer_of_two_claims_wins
+            claim_restores_the_calls_that_wait
+            claim_restores_how_often_a_step_was_started
+            claim_restores_the_state_after_every_command
+            claim_restores_the_state_after_any_commands
+            an_append_to_a_thread_that_is_not_there_is_refused
+            unfinished_lists_executing_and_waiting_threads_and_nothing_else
+            a_reopened_store_reads_what_it_acknowledged
+            a_reopened_store_knows_its_tokens
+            a_claim_after_reopening_voids_the_ones_before
+            the_text_of_a_record_is_kept_byte_for_byte
+            reading_pages_through_the_log
+            a_page_is_bounded_by_bytes
+            facts_leave_out_what_only_shows_and_keep_the_markers
+            reading_beyond_the_tail_gives_nothing
+            a_landmark_stands_where_it_was_made
+            what_was_said_and_what_ran_is_found_from_any_place
+            an_answer_is_not_something_said
+            a_thread_that_is_not_there_has_no_places
+            get_or_create_by_64_tasks_makes_one_thread
+            get_or_create_finds_the_thread_again
+            a_thread_is_claimed_by_who_makes_it_and_keeps_its_token
+            the_same_key_in_two_tenants_is_two_threads
+            threads_without_a_key_are_each_their_own
+            a_thread_id_that_is_taken_is_refused
+            find_list_and_delete_never_cross_tenants
+            a_list_begins_with_the_last_change
+            a_list_is_read_in_pages
+            a_list_is_in_the_order_of_changes_whatever_clocks_say
+            the_instant_of_a_threads_last_change_is_that_of_its_last_event
+            a_list_can_be_narrowed_to_a_prefix_of_the_key
+            a_row_tells_how_the_thread_stands
+            a_fork_keeps_its_parent
+            a_fork_of_another_tenants_thread_is_refused
+            forks_are_listed_in_the_order_they_were_made
+            a_fork_has_the_calls_that_its_parent_had_left_open_there
+            a_fork_that_is_made_with_content_has_what_that_leaves_open
+            a_fork_does_not_wait_for_a_sub_agent_of_its_parent
+            delete_removes_everything
+            a_closed_store_answers_closed
+            a_checkpoint_is_kept_to_the_byte_with_its_row
+            the_latest_save_replaces_the_one_before
+            a_session_without_a_checkpoint_is_empty
+            a_forgotten_session_is_gone_and_can_be_saved_again
+            sessions_are_listed_sorted_and_apart
+            any_session_id_is_kept_as_it_is
+            concurrent_sessions_do_not_disturb_each_other
+            concurrent_saves_of_one_session_leave_one_of_them_whole
+            checkpoints_never_cross_tenants
+            a_reopened_store_has_its_checkpoints
+            checkpoints_and_threads_do_not_disturb_each_other
+            a_closed_store_has_no_checkpoints_to_give
+            an_object_is_kept_to_the_byte_with_its_content
+            an_object_replaces_the_one_before
+            objects_are_listed_in_pages_without_gap_or_repeat
+            a_page_after_an_unknown_object_is_refused
+            a_walk_goes_on_from_where_an_object_was
+            a_deleted_object_is_gone
+            an_object_is_replaced_only_as_it_was_read
+            an_object_is_deleted_only_as_it_was_read
+            a_content_stays_until_the_last_object_that_has_it_goes
+            objects_never_cross_tenants
+            objects_and_threads_do_not_disturb_each_other
+            what_lies_beside_a_thread_goes_with_it
+            nothing_is_kept_beside_a_thread_that_is_gone
+            a_closed_store_has_no_objects_to_give
+            usage_counts_threads_bytes_and_files
+            a_tenant_has_no_more_threads_than_its_limit
+            a_tenant_stores_no_more_bytes_than_its_limit
+            a_tenant_has_no_more_files_than_its_limit
+        }
+    };
+    (@each $subject:expr; $($name:ident)*) => {
+        $(
+            #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $crate::suite::$name($subject).await;
+            }
+        )*
+    };
+}

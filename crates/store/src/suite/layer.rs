@@ -1,0 +1,230 @@
+//! Stores over stores, for tests of what a store may do at bad times.
+
+use crate::{
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
+    NewRecord, ObjectTable, Page, Ran, Side, Store, StoreError, TenantId, ThreadRow, ThreadTable,
+    Token, Usage,
+};
+use futures_util::future::BoxFuture;
+use timeline::{Removed, Seq, ThreadId};
+
+/// A store over another one: what a layer does not say itself is the other's.
+pub trait Layer: Send + Sync {
+    /// The other one.
+    fn inner(&self) -> &dyn Store;
+
+    /// What is made of an answer of the other one, before anybody waits for it.
+    fn passed<'a, T: Send + 'a>(
+        &'a self,
+        answer: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        answer
+    }
+
+    /// [`EventLog::get_or_create`].
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        self.passed(self.inner().get_or_create(tenant, first, token))
+    }
+
+    /// [`ThreadTable::find`].
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        self.passed(self.inner().find(tenant, key))
+    }
+
+    /// [`ThreadTable::forks`].
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        self.passed(self.inner().forks(thread))
+    }
+
+    /// [`ThreadTable::delete`].
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.passed(self.inner().delete(tenant, thread))
+    }
+
+    /// [`EventLog::head`].
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        self.passed(self.inner().head(thread))
+    }
+
+    /// [`EventLog::claim`].
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.passed(self.inner().claim(thread))
+    }
+
+    /// [`EventLog::append`].
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        self.passed(self.inner().append(append))
+    }
+
+    /// [`EventLog::read`].
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        self.passed(self.inner().read(thread, after, limit, filter))
+    }
+
+    /// [`ThreadTable::unfinished`].
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        self.passed(self.inner().unfinished())
+    }
+
+    /// [`Store::close`].
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner().close()
+    }
+}
+
+impl<L: Layer> EventLog for L {
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Layer::get_or_create(self, tenant, first, token)
+    }
+
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Layer::claim(self, thread)
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Layer::append(self, append)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        self.passed(self.inner().answer(thread, token))
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        Layer::head(self, thread)
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        Layer::read(self, thread, after, limit, filter)
+    }
+}
+
+impl<L: Layer> LogIndex for L {
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.passed(self.inner().place_of(thread, landmark))
+    }
+
+    fn nearest_triggers<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.passed(self.inner().nearest_triggers(thread, side, limit))
+    }
+
+    fn nearest_run<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        side: Side,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.passed(self.inner().nearest_run(thread, side))
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        self.passed(self.inner().removals(thread, of))
+    }
+}
+
+impl<L: Layer> ThreadTable for L {
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        Layer::find(self, tenant, key)
+    }
+
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        self.passed(self.inner().row(thread))
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        self.passed(self.inner().list(tenant, page))
+    }
+
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        Layer::forks(self, thread)
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Layer::delete(self, tenant, thread)
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Layer::unfinished(self)
+    }
+}
+
+impl<L: Layer> Store for L {
+    fn objects(&self) -> &dyn ObjectTable {
+        self.inner().objects()
+    }
+
+    fn checkpoints(&self) -> &dyn CheckpointTable {
+        self.inner().checkpoints()
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        self.passed(self.inner().usage())
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Layer::close(self)
+    }
+}
