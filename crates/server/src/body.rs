@@ -9,12 +9,13 @@ pub(crate) use budget::{BodyBudgets, BodyLease};
 pub(crate) use json::{parse, typed};
 
 use crate::error::ApiError;
-use crate::protocol::Dialect;
+use crate::protocol::Policy;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a body may take to arrive.
@@ -75,10 +76,11 @@ pub(crate) async fn required<T: Send + 'static>(
     api: &Api,
     read: impl FnOnce(String, usize) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let is_openai = Dialect::of(request.uri().path()) == Dialect::OpenAi;
+    let policy = request.extensions().get::<Arc<Policy>>();
+    let may_be_empty = policy.is_some_and(|it| it.rules.empty_body_is_object);
     let arrived = Arrived::of(request, api).await?;
-    if arrived.text.is_empty() && is_openai {
-        // Clients of this dialect are told which member is missing, and not which header.
+    if arrived.text.is_empty() && may_be_empty {
+        // Its clients are told which member is missing, and not which header.
         return read("{}".to_owned(), api.app().config().server.max_depth);
     }
     arrived.checked(api, read).await

@@ -5,12 +5,14 @@ pub(crate) mod a2a;
 pub(crate) mod aitp;
 mod causes;
 mod conversions;
+mod format;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
 mod pointer;
 
 pub use causes::told;
+pub(crate) use format::ErrorFormat;
 
 use crate::aitp::Refused;
 use crate::app::ExchangeError;

@@ -1,7 +1,8 @@
-//! Who may call: keys, and in development mode this machine alone.
+//! Who may call: keys, and in development mode this machine alone. Each route is judged by the policy that it
+//! declares; one without a policy is refused.
 
 mod host;
-mod scopes;
+mod query;
 
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
@@ -9,7 +10,7 @@ use crate::auth::{Caller, Scope, Tokens};
 use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::local::LocalKey;
-use crate::protocol::Dialect;
+use crate::protocol::{Access, Policy, RouteTable, ThreadAt};
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
@@ -18,9 +19,10 @@ use axum::response::Response;
 use host::check_origin;
 pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, header};
 use jiff::Timestamp;
 use runtime::TenantId;
+use std::sync::Arc;
 
 /// The tenant a request speaks for.
 pub(crate) struct Tenant(pub(crate) TenantId);
@@ -34,15 +36,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Tenant {
     }
 }
 
-/// Routes that name no thread in their path, and ask [`Caller::check`] themselves.
-const CHECK_THEMSELVES: [&str; 6] = [
-    "/api/v1/threads",
-    "/api/v1/import",
-    "/api/v1/agents",
-    "/api/chat",
-    "/ag-ui",
-    "/ag-ui/agents/{agent}",
-];
+/// Judges requests by the policies of their routes.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) api: Api,
+    pub(crate) table: Arc<RouteTable>,
+}
 
 impl Caller {
     /// Refuses a kind of request that the key may not make.
@@ -118,34 +117,64 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Lets through who has a key, or in development mode who is on this machine.
-pub(crate) async fn authenticate(
-    State(api): State<Api>,
+/// Lets a request through to its route as far as the route's policy allows.
+pub(crate) async fn check_policy(
+    State(Guard { api, table }): State<Guard>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let template = request.extensions().get().map(MatchedPath::as_str);
+    let policy = template.and_then(|template| table.policy(template, request.method()));
+    let policy = policy.ok_or(ApiError::UnknownRoute)?;
+    request.extensions_mut().insert(Arc::clone(&policy));
+    if policy.access == Access::Open {
+        return answered(&policy, request, next).await;
+    }
+    authenticate(&api, &policy, request, next).await
+}
+
+/// Answers who has a key, or in development mode who is on this machine.
+async fn authenticate(
+    api: &Api,
+    policy: &Policy,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let local = request.extensions().get::<LocalKey>().cloned();
-    let caller = caller(&api, local, request.headers(), request.uri()).await?;
+    let caller = caller(api, local, request.headers(), policy).await?;
     let (mut parts, body) = request.into_parts();
     // Before anything is judged or done: the audit log tells who it was, however this ends.
     if let Some(who) = parts.extensions.get::<Who>() {
         who.is(&caller);
     }
-    let _in_flight = admit(&api, &caller, &mut parts).await?;
+    let _in_flight = admit(api, &caller, policy, &mut parts).await?;
     // Until the answer begins: the route holds what it has read from the body so long.
     let lease = api.app().body_lease(&caller.tenant);
     parts.extensions.insert(lease.clone());
     parts.extensions.insert(caller);
-    let response = next.run(Request::from_parts(parts, body)).await;
+    // Runs have the tools of MCP servers only after recovery has begun.
+    if !api.app().is_recovered() {
+        api.app().recover().await?;
+    }
+    let response = answered(policy, Request::from_parts(parts, body), next).await;
     drop(lease);
-    Ok(response)
+    response
+}
+
+/// Has the route answer, if there is one for the method.
+async fn answered(policy: &Policy, request: Request, next: Next) -> Result<Response, ApiError> {
+    query::check(request.uri(), policy)?;
+    if !policy.is_served {
+        return Err(ApiError::UnknownMethod);
+    }
+    Ok(next.run(request).await)
 }
 
 async fn caller(
     api: &Api,
     local: Option<LocalKey>,
     headers: &HeaderMap,
-    uri: &Uri,
+    policy: &Policy,
 ) -> Result<Caller, ApiError> {
     if let Some(local) = local {
         return local.caller(bearer(headers), api, headers);
@@ -155,7 +184,7 @@ async fn caller(
         check_origin(headers, &config.server.cors_origins)?;
         return Ok(Caller::local(DEV_TENANT));
     }
-    if Dialect::of(uri.path()).checks_origins() {
+    if policy.rules.checks_origin {
         check_origin(headers, &config.server.cors_origins)?;
     }
     let key = bearer(headers).or_else(|| api_key(headers));
@@ -170,10 +199,15 @@ async fn caller(
 }
 
 /// Whether the caller may ask this at all. The request is in flight until the permit is dropped.
-async fn admit(api: &Api, caller: &Caller, parts: &mut Parts) -> Result<Permit, ApiError> {
+async fn admit(
+    api: &Api,
+    caller: &Caller,
+    policy: &Policy,
+    parts: &mut Parts,
+) -> Result<Permit, ApiError> {
     check_rates(api, caller)?;
     let in_flight = api.app().budgets().begin_request(caller)?;
-    check_rights(caller, parts).await?;
+    check_rights(caller, policy, parts).await?;
     Ok(in_flight)
 }
 
@@ -189,33 +223,26 @@ pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
 }
 
 /// Refuses what the key may not do.
-async fn check_rights(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
-    let route = parts.extensions.get().map(MatchedPath::as_str);
-    if let Some(needed) = scopes::needed(&parts.method, route, parts.uri.path()) {
+async fn check_rights(caller: &Caller, policy: &Policy, parts: &mut Parts) -> Result<(), ApiError> {
+    if let Some(needed) = policy.access.scope(&parts.method, parts.uri.path()) {
         caller.check_scope(needed)?;
     }
-    if caller.rights.threads.is_none() {
+    if !caller.is_restricted() {
         return Ok(());
     }
-    if Dialect::of(parts.uri.path()).checks_threads() {
-        return Ok(());
-    }
-    // A path that can't be decoded is refused by its route.
-    let params = parts.extract::<RawPathParams>().await.ok();
-    let named = params.iter().flat_map(RawPathParams::iter);
-    let mut keys = named
-        .filter(|(name, _)| matches!(*name, "key" | "id"))
-        .peekable();
-    if keys.peek().is_some() {
-        return keys.try_for_each(|(_, key)| caller.check(key));
-    }
-    let route = parts
-        .extensions
-        .get::<MatchedPath>()
-        .map(MatchedPath::as_str);
-    match route {
-        Some(route) if CHECK_THEMSELVES.contains(&route) => Ok(()),
-        _ => Err(ApiError::ForbiddenThread),
+    match policy.thread {
+        ThreadAt::PathKey(name) => {
+            let params = parts.extract::<RawPathParams>().await;
+            let params = params.map_err(|_| ApiError::ForbiddenThread)?;
+            let mut named = params.iter().filter(|(segment, _)| *segment == name);
+            let (_, key) = named.next().ok_or(ApiError::ForbiddenThread)?;
+            caller.check(key)
+        }
+        ThreadAt::Process => Err(ApiError::ForbiddenThread),
+        ThreadAt::PathId(..) | ThreadAt::PathPart(_) | ThreadAt::InBody | ThreadAt::Visible => {
+            Ok(())
+        }
+        ThreadAt::NoThread => Ok(()),
     }
 }
 
@@ -231,4 +258,43 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// A key as the clients of `LangGraph` send it.
 fn api_key(headers: &HeaderMap) -> Option<&str> {
     Some(headers.get("x-api-key")?.to_str().ok()?.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::App;
+    use crate::config::Config;
+    use crate::openapi::Document;
+    use crate::routes::PROTOCOLS;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use stores::OpenMode;
+    use tokio_util::sync::CancellationToken;
+    use tower::ServiceExt as _;
+    use utoipa::OpenApi as _;
+
+    #[tokio::test]
+    async fn a_served_route_without_a_policy_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::parse("", &|_| None).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let api = Api::new(app, CancellationToken::new());
+        let (_, table) = RouteTable::assemble(&PROTOCOLS, Document::openapi());
+        let guard = Guard {
+            api,
+            table: Arc::new(table),
+        };
+        let router: Router = Router::new()
+            .route("/undeclared", get(async || "answered"))
+            .route("/healthz", get(async || "answered"))
+            .route_layer(from_fn_with_state(guard, check_policy));
+        for (path, status) in [("/undeclared", 404), ("/healthz", 200)] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), status, "{path}");
+        }
+    }
 }

@@ -58,6 +58,7 @@ mod serve;
 mod sse;
 pub mod telemetry;
 mod thread_key;
+mod threads;
 mod tls;
 mod turns;
 
@@ -68,9 +69,8 @@ pub use config::{Config, ConfigError};
 pub use error::told;
 pub use inspect::{Inspection, inspect};
 pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
-pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
-pub use serve::{ServeError, Sockets, router, serve};
+pub use serve::{ServeError, Sockets, openapi, router, serve};
 pub use stores::{OpenMode, PoisonedRun, StoreKey};
 pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};
 pub use tls::TlsError;

@@ -1,12 +1,12 @@
 //! The `OpenAPI` document (3.1) of all routes.
 //!
-//! Routes declare themselves. What they share is said here: how a path's refusals look follows from its
-//! dialect, an event of a stream looks alike everywhere, and bodies whose readers are other crates' are
-//! written down in `openapi/requests.json`.
+//! Routes declare themselves. This module adds what they share: the form of a path's errors follows from its policy,
+//! an event of a stream has one form everywhere, and bodies that other crates read are written down in
+//! `openapi/requests.json`.
 
-use crate::protocol::Dialect;
-use crate::routes::{guarded, open};
+use crate::protocol::RouteTable;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
@@ -36,28 +36,33 @@ impl utoipa::Modify for BearerKey {
     }
 }
 
-/// The `OpenAPI` document (3.1) of all routes, as JSON.
-pub fn openapi() -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(&document()?)
+/// What the server says about itself: its document and its entry points.
+pub(crate) struct Description {
+    pub(crate) openapi: utoipa::openapi::OpenApi,
+    pub(crate) table: Arc<RouteTable>,
+    pub(crate) links: Vec<(&'static str, &'static str)>,
 }
 
-/// The document of all routes.
-pub(crate) fn document() -> Result<Value, serde_json::Error> {
-    let mut document = serde_json::to_value(open().merge(guarded()).into_openapi())?;
-    let requests: Value = serde_json::from_str(REQUESTS)?;
-    for (path, operations) in members(document.get_mut("paths")) {
-        for (_, operation) in members(Some(operations)) {
-            describe_body(operation, &requests["bodies"]);
-            describe_answers(operation, path);
+impl Description {
+    /// The `OpenAPI` document (3.1) of all routes.
+    pub(crate) fn document(&self) -> Result<Value, serde_json::Error> {
+        let mut document = serde_json::to_value(&self.openapi)?;
+        let requests: Value = serde_json::from_str(REQUESTS)?;
+        for (path, operations) in members(document.get_mut("paths")) {
+            let errors = reference(self.table.errors(Some(path), path).schema());
+            for (_, operation) in members(Some(operations)) {
+                describe_body(operation, &requests["bodies"]);
+                describe_answers(operation, &errors);
+            }
         }
-    }
-    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
-        schemas.extend(shared());
-        if let Value::Object(more) = &requests["schemas"] {
-            schemas.extend(more.clone());
+        if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+            schemas.extend(shared());
+            if let Value::Object(more) = &requests["schemas"] {
+                schemas.extend(more.clone());
+            }
         }
+        Ok(document)
     }
-    Ok(document)
 }
 
 /// Gives an operation the body that is written down for it.
@@ -79,14 +84,14 @@ fn describe_body(operation: &mut Value, bodies: &Value) {
     }
 }
 
-/// Gives an operation the refusals of its dialect, and its streams their events.
-fn describe_answers(operation: &mut Value, path: &str) {
+/// Gives an operation the errors of its policy, and its streams their events.
+fn describe_answers(operation: &mut Value, errors: &Value) {
     for (status, answer) in members(operation.get_mut("responses")) {
         for (kind, content) in members(answer.get_mut("content")) {
             if kind == "text/event-stream" {
                 content["schema"] = reference("ServerSentEvent");
             } else if status == "default" {
-                content["schema"] = reference(Dialect::of(path).error_schema());
+                content["schema"] = errors.clone();
             }
         }
     }
@@ -170,11 +175,12 @@ fn shared() -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::description;
     use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn every_body_that_is_written_down_has_its_operation_and_its_schema() {
-        let document = document().unwrap();
+        let document = description().document().unwrap();
         let requests: Value = serde_json::from_str(REQUESTS).unwrap();
         let operations: BTreeSet<&str> = document["paths"]
             .as_object()
@@ -193,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let document = document().unwrap();
+        let document = description().document().unwrap();
         let text = document.to_string();
         for (at, _) in text.match_indices(SCHEMA) {
             let name: String = text[at + SCHEMA.len()..]
@@ -209,7 +215,7 @@ mod tests {
 
     #[test]
     fn every_body_says_more_than_that_it_is_an_object() {
-        let document = document().unwrap();
+        let document = description().document().unwrap();
         for path in document["paths"].as_object().unwrap().values() {
             for operation in path.as_object().unwrap().values() {
                 let Some(content) = operation["requestBody"]["content"].as_object() else {

@@ -14,8 +14,8 @@ pub(crate) mod langgraph;
 mod listing;
 pub(crate) mod mcp;
 pub(crate) mod messages;
+mod native;
 mod piece;
-mod query;
 mod repeated;
 mod responses;
 pub(crate) mod runs;
@@ -26,14 +26,23 @@ mod view;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::openapi::Document;
-use crate::protocol::key_of;
+use crate::protocol::Protocol;
 use crate::state::Api;
-use axum::middleware::from_fn;
+use crate::threads::key_of;
 use runtime::{RuntimeError, ThreadRow};
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+/// The protocols that the server speaks.
+pub(crate) const PROTOCOLS: [&Protocol; 9] = [
+    &health::PROTOCOL,
+    &native::PROTOCOL,
+    &chat::PROTOCOL,
+    &ag_ui::PROTOCOL,
+    &responses::PROTOCOL,
+    &threads_api::PROTOCOL,
+    &a2a::PROTOCOL,
+    &mcp::PROTOCOL,
+    &langgraph::PROTOCOL,
+];
 
 /// Deletes a thread and what lies beside it, in its turn; refused while it runs or has forks. Not to be
 /// asked by who has the thread's turn, or another's.
@@ -65,56 +74,6 @@ async fn delete_in_turn(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> 
     api.runtime().delete(&row.tenant, key_of(row)).await?;
     api.desks().forget(&row.thread.id);
     Ok(())
-}
-
-/// What anyone may ask.
-pub(crate) fn open() -> OpenApiRouter<Api> {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(health::index))
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
-        .routes(routes!(health::openapi))
-        .merge(a2a::open())
-        .merge(langgraph::open())
-}
-
-/// What needs a key.
-pub(crate) fn guarded() -> OpenApiRouter<Api> {
-    let v1 = OpenApiRouter::new()
-        .routes(routes!(threads::list, threads::create))
-        .routes(routes!(threads::read, threads::delete))
-        .routes(routes!(threads::fork))
-        .routes(routes!(branches::list))
-        .routes(routes!(threads::close))
-        .routes(routes!(threads::reopen))
-        .routes(routes!(threads::cancel))
-        .routes(routes!(messages::list, messages::post))
-        .routes(routes!(answers::pending))
-        .routes(routes!(answers::post))
-        .routes(routes!(runs::list))
-        .routes(routes!(runs::read))
-        .routes(routes!(runs::cancel))
-        .routes(routes!(events::follow))
-        .routes(routes!(documents::export))
-        .routes(routes!(documents::import))
-        .routes(routes!(agents::list))
-        .merge(aitp::routes())
-        .route_layer(from_fn(query::declared));
-    OpenApiRouter::new()
-        .nest("/api/v1", v1)
-        .merge(threads_api::routes())
-        .merge(responses::routes())
-        .merge(a2a::routes())
-        .merge(mcp::routes())
-        .merge(langgraph::routes())
-        .routes(routes!(chat::post))
-        .routes(routes!(chat::resume))
-        .routes(routes!(chat::messages))
-        .routes(routes!(chat::stop))
-        .routes(routes!(ag_ui::run_default))
-        .routes(routes!(ag_ui::run_agent))
-        .routes(routes!(ag_ui::messages))
-        .routes(routes!(health::metrics))
 }
 
 /// A key that a thread may be made with.

@@ -6,26 +6,27 @@ use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::{Config, LimitsConfig};
 use crate::connections::{self, Overflow};
-use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
-use crate::guard;
+use crate::error::{ApiError, Failure};
+use crate::guard::{self, Guard};
 use crate::local::LocalListener;
+use crate::openapi::{Description, Document};
 use crate::operator;
-use crate::protocol::Dialect;
-use crate::routes;
+use crate::protocol::{RouteTable, Rules};
+use crate::routes::PROTOCOLS;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
 use crate::watchdog::Watchdog;
 use axum::Extension;
-use axum::Json;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
 use std::any::Any;
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
@@ -39,6 +40,7 @@ use tower_http::request_id::{
 };
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
+use utoipa::OpenApi as _;
 
 /// How many connections wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4_096;
@@ -248,16 +250,27 @@ async fn unrecovered(app: &App) -> ServeError {
     }
 }
 
-/// Has a request wait until recovery has begun, so that its run has the tools of MCP servers.
-async fn recovered(
-    State(api): State<Api>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    if !api.app().is_recovered() {
-        api.app().recover().await?;
-    }
-    Ok(next.run(request).await)
+/// The routes of all protocols, and their description.
+fn assemble() -> (Router<Api>, Description) {
+    let (router, table) = RouteTable::assemble(&PROTOCOLS, Document::openapi());
+    let (router, openapi) = router.split_for_parts();
+    let links = PROTOCOLS.iter().flat_map(|protocol| protocol.links);
+    let description = Description {
+        openapi,
+        table: Arc::new(table),
+        links: links.copied().collect(),
+    };
+    (router, description)
+}
+
+/// The description of all routes.
+pub(crate) fn description() -> Description {
+    assemble().1
+}
+
+/// The `OpenAPI` document (3.1) of all routes, as JSON.
+pub fn openapi() -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&description().document()?)
 }
 
 /// Everything the server answers, for a server of one's own or for tests. [`serve`] adds the
@@ -265,12 +278,14 @@ async fn recovered(
 ///
 /// Streams end when `shutdown` is cancelled.
 pub fn router(app: App, shutdown: CancellationToken) -> Router {
-    let cors = cors(app.config());
+    let (router, description) = assemble();
+    let table = Arc::clone(&description.table);
+    let cors = cors(app.config(), Arc::clone(&table));
     let api = Api::new(app, shutdown);
-    let guarded = routes::guarded()
-        .route_layer(from_fn_with_state(api.clone(), recovered))
-        .route_layer(from_fn_with_state(api.clone(), guard::authenticate));
-    let (router, _) = routes::open().merge(guarded).split_for_parts();
+    let guard = Guard {
+        api: api.clone(),
+        table,
+    };
     let x_request_id = HeaderName::from_static("x-request-id");
     let layers = ServiceBuilder::new()
         .map_request(request_id::bounded)
@@ -292,16 +307,24 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
         ))
         .layer(cors)
         .layer(from_fn(crate::unread::close))
-        .layer(from_fn_with_state(api.clone(), answer))
+        .layer(from_fn_with_state(guard.clone(), answer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
             ApiError::Panicked.into_response()
         }))
         .layer(from_fn_with_state(api.clone(), guard::check_host));
     router
+        .route_layer(Extension(Arc::new(description)))
+        .route_layer(from_fn_with_state(guard, guard::check_policy))
         .fallback(|| async { ApiError::UnknownRoute })
         .method_not_allowed_fallback(|| async { ApiError::UnknownMethod })
         .layer(layers)
         .with_state(api)
+}
+
+/// The rules of the path of a request.
+fn rules(table: &RouteTable, request: &Parts) -> Rules {
+    let template = request.extensions.get().map(MatchedPath::as_str);
+    table.rules(template, request.uri.path())
 }
 
 fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
@@ -309,15 +332,14 @@ fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer
 }
 
 /// Which pages of other origins may call: those that are listed, and in development mode those of this machine.
-fn cors(config: &Config) -> CorsLayer {
+fn cors(config: &Config, table: Arc<RouteTable>) -> CorsLayer {
     let (listed, is_development) = (config.server.cors_origins.clone(), config.is_development());
     let origin = if listed.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
         AllowOrigin::predicate(move |origin, request| {
             let origin = origin.to_str().unwrap_or_default();
-            let is_local =
-                || guard::is_local(origin) && Dialect::is_for_local_pages(request.uri.path());
+            let is_local = || guard::is_local(origin) && rules(&table, request).local_pages;
             listed.iter().any(|listed| listed == origin) || (is_development && is_local())
         })
     };
@@ -376,7 +398,11 @@ fn asks_for_health(path: &str) -> bool {
 }
 
 /// Counts the answer, and writes the body of one that failed.
-async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+async fn answer(
+    State(Guard { api, table }): State<Guard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -390,27 +416,20 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
         } else {
             view.scope(next.run(request)).await
         };
-    let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    audit.answered(response.status());
-    let status = response.status().as_u16();
-    api.metrics()
-        .answered(&method, route, status, start.elapsed());
+    let template = route.as_ref().map(MatchedPath::as_str);
+    let status = response.status();
+    audit.answered(status);
+    api.metrics().answered(
+        &method,
+        template.unwrap_or("none"),
+        status.as_u16(),
+        start.elapsed(),
+    );
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
         return crate::held::until_sent(response, view);
     };
-    let body = match Dialect::of(&path) {
-        Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
-        Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
-        Dialect::Mcp => Json(mcp::body(response.status(), &failure)).into_response(),
-        Dialect::LangGraph => Json(langgraph::body(&failure)).into_response(),
-        Dialect::Own => Json(ErrorBody {
-            error: Failure {
-                request_id,
-                ..failure
-            },
-        })
-        .into_response(),
-    };
+    let errors = table.errors(template, &path);
+    let body = errors.body(status, failure, request_id);
     let (parts, body) = body.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE).cloned();
     response

@@ -30,22 +30,9 @@ pub(super) fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// The body of a failure at this path. Where JSON-RPC is spoken, nothing is known of the call: its route answers
-/// what is.
-pub(crate) fn body(path: &str, status: StatusCode, failure: &Failure) -> Value {
-    if is_rpc(path) {
-        rpc_failure(&Value::Null, &rpc(status, failure))
-    } else {
-        rest(status, failure)
-    }
-}
-
-/// Whether JSON-RPC is spoken at a path: `/a2a` or `/a2a/AGENT`.
-fn is_rpc(path: &str) -> bool {
-    let rest = path.strip_prefix("/a2a").unwrap_or_default();
-    let rest = rest.strip_prefix('/').unwrap_or(rest);
-    let rest = rest.strip_suffix('/').unwrap_or(rest);
-    !rest.contains('/')
+/// The body of a request that never came to be a call: nothing is known of its id.
+pub(super) fn rpc_body(status: StatusCode, failure: &Failure) -> Value {
+    rpc_failure(&Value::Null, &rpc(status, failure))
 }
 
 /// JSON-RPC's error object of what a call came to. A failure of the server's is logged, as where it is answered
@@ -76,7 +63,8 @@ fn rpc(status: StatusCode, failure: &Failure) -> Value {
     json!({"code": kind.code(), "message": failure.message, "data": [info(failure)]})
 }
 
-fn rest(status: StatusCode, failure: &Failure) -> Value {
+/// `google.rpc.Status`.
+pub(super) fn rest(status: StatusCode, failure: &Failure) -> Value {
     if let Some(refusal) = &failure.a2a {
         return refusal.to_rest(status.as_u16());
     }
@@ -120,21 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_written_as_the_binding_at_its_path_reads_it() {
+    fn a_failure_is_written_as_each_binding_reads_it() {
         let failure = ApiError::Unauthorized.failure();
-        for path in ["/a2a", "/a2a/", "/a2a/demo", "/a2a/demo/"] {
-            let told = body(path, StatusCode::UNAUTHORIZED, &failure);
-            assert_eq!(told["error"]["code"], -32600, "{path}");
-            assert_eq!(
-                (&told["jsonrpc"], &told["id"]),
-                (&json!("2.0"), &Value::Null)
-            );
-        }
-        for path in ["/a2a/v1/tasks", "/a2a/demo/v1/tasks", "/a2a/x/y"] {
-            let told = body(path, StatusCode::UNAUTHORIZED, &failure);
-            assert_eq!(told["error"]["status"], "UNAUTHENTICATED", "{path}");
-            assert_eq!(told["error"]["details"][0]["reason"], "UNAUTHORIZED");
-        }
+        let rpc = rpc_body(StatusCode::UNAUTHORIZED, &failure);
+        assert_eq!(rpc["error"]["code"], -32600);
+        assert_eq!((&rpc["jsonrpc"], &rpc["id"]), (&json!("2.0"), &Value::Null));
+        let rest = rest(StatusCode::UNAUTHORIZED, &failure);
+        assert_eq!(rest["error"]["status"], "UNAUTHENTICATED");
+        assert_eq!(rest["error"]["details"][0]["reason"], "UNAUTHORIZED");
     }
 
     #[test]

@@ -15,80 +15,75 @@ mod rpc;
 mod send;
 mod tasks;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorFormat};
+use crate::protocol::Access::{self, Delete, Open, Read, ReadAction, Write};
+use crate::protocol::ThreadAt::{self, InBody, NoThread, Visible};
+use crate::protocol::{Protocol, Route, Rules, undocumented};
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{delete, get};
 use http::request::Parts;
 use http::{HeaderMap, Uri};
 use interop::a2a::{ErrorKind, RequestError, check_version};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What anyone may ask: the cards.
-pub(super) fn open() -> OpenApiRouter<Api> {
-    let card = "/.well-known/agent-card.json";
-    OpenApiRouter::new()
-        .routes(routes!(card::public))
-        .route(&format!("{card}/"), get(card::public))
-        .route(&format!("/a2a/{{agent}}{card}"), get(card::public))
-        .route(&format!("/a2a/{{agent}}{card}/"), get(card::public))
-}
+/// A2A 1.0.
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    base: "",
+    errors: ErrorFormat::A2a,
+    prefixes: &[
+        ("/a2a", ErrorFormat::A2a),
+        ("/.well-known/", ErrorFormat::Own),
+    ],
+    links: &[("a2a", CARD)],
+    rules: Rules::CLIENTS,
+    routes,
+};
 
-/// What needs a key. Each path may end in a slash.
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    let documented = OpenApiRouter::new()
-        .routes(routes!(rpc::call))
-        .routes(routes!(rest::send))
-        .routes(routes!(rest::stream))
-        .routes(routes!(rest::list))
-        .routes(routes!(rest::read, rest::act))
-        .routes(routes!(rest::push, rest::push_made))
-        .routes(routes!(rest::card));
-    let mut router = documented;
-    for (path, methods, is_documented) in paths() {
-        for (base, slash) in [
-            ("/a2a", ""),
-            ("/a2a", "/"),
-            ("/a2a/{agent}", ""),
-            ("/a2a/{agent}", "/"),
-        ] {
-            if !is_documented || (base, slash) != ("/a2a", "") {
-                router = router.route(&format!("{base}{path}{slash}"), methods.clone());
-            }
-        }
-    }
-    router
-}
+/// The card of the default agent.
+const CARD: &str = "/.well-known/agent-card.json";
+/// The task that a path names: its id has its thread's.
+const TASK: ThreadAt = ThreadAt::PathPart("id");
 
-/// The paths below the address of an agent, and whether they are documented for the default one.
-fn paths() -> [(&'static str, MethodRouter<Api>, bool); 12] {
-    let (send, stream) = (post(rest::send), post(rest::stream));
-    let push = get(rest::push);
-    // What is done with a message stands behind a colon, which some clients encode.
-    [
-        ("", post(rpc::call), true),
-        ("/v1/message:send", send.clone(), true),
-        ("/v1/message%3Asend", send.clone(), false),
-        ("/v1/message%3asend", send, false),
-        ("/v1/message:stream", stream.clone(), true),
-        ("/v1/message%3Astream", stream.clone(), false),
-        ("/v1/message%3astream", stream, false),
-        ("/v1/tasks", get(rest::list), true),
-        ("/v1/tasks/{id}", get(rest::read).post(rest::act), true),
-        (
-            "/v1/tasks/{id}/pushNotificationConfigs",
-            push.clone().post(rest::push_made),
-            true,
-        ),
-        (
-            "/v1/tasks/{id}/pushNotificationConfigs/{config}",
-            push.delete(rest::push),
-            false,
-        ),
-        ("/v1/extendedAgentCard", get(rest::card), true),
+#[rustfmt::skip]
+fn routes() -> Vec<Route> {
+    let tasks = "/a2a/v1/tasks";
+    let task = "/a2a/v1/tasks/{id}";
+    let push = "/a2a/v1/tasks/{id}/pushNotificationConfigs";
+    let pushed = "/a2a/v1/tasks/{id}/pushNotificationConfigs/{config}";
+    vec![
+        Route::get(CARD, Open, NoThread, routes!(card::public)).also([format!("{CARD}/")]).errors(ErrorFormat::Own),
+        Route::get("/a2a/{agent}/.well-known/agent-card.json", Open, NoThread, undocumented(get(card::public)))
+            .also([format!("/a2a/{{agent}}{CARD}/")]),
+        for_each_agent(Route::post("/a2a", Access::ByBody, InBody, routes!(rpc::call))).errors(ErrorFormat::A2aRpc),
+        for_each_agent(Route::post("/a2a/v1/message:send", Write, InBody, routes!(rest::send))),
+        for_each_agent(Route::post("/a2a/v1/message:stream", Write, InBody, routes!(rest::stream))),
+        for_each_agent(Route::get(tasks, Read, Visible, routes!(rest::list))),
+        for_each_agent(Route::get(task, Read, TASK, routes!(rest::read))),
+        for_each_agent(Route::post(task, ReadAction(":subscribe"), TASK, routes!(rest::act))),
+        for_each_agent(Route::get(push, Read, NoThread, routes!(rest::push))),
+        for_each_agent(Route::post(push, Write, NoThread, routes!(rest::push_made))),
+        for_each_agent(Route::get(pushed, Read, NoThread, undocumented(get(rest::push)))),
+        for_each_agent(Route::delete(pushed, Delete, NoThread, undocumented(delete(rest::push)))),
+        for_each_agent(Route::get("/a2a/v1/extendedAgentCard", Read, NoThread, routes!(rest::card))),
     ]
+}
+
+/// Serves a route of the default agent for each agent. A path may end in a slash, and clients may encode its colon.
+fn for_each_agent(route: Route) -> Route {
+    let own = route.path();
+    let rest = own.strip_prefix("/a2a").unwrap_or(own);
+    let mut spellings = vec![rest.to_owned()];
+    if rest.contains(':') {
+        spellings.extend(["%3A", "%3a"].map(|colon| rest.replace(':', colon)));
+    }
+    let paths = spellings.iter().flat_map(|rest| {
+        let bases = ["/a2a", "/a2a/{agent}"];
+        bases.map(|base| format!("{base}{rest}"))
+    });
+    let paths: Vec<String> = paths.flat_map(|path| [format!("{path}/"), path]).collect();
+    route.also(paths.into_iter().filter(|path| path != own))
 }
 
 /// The agent that a path names; the default one where it names none.

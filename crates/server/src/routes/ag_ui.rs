@@ -12,8 +12,11 @@ use super::piece::PieceQuery;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorBody, ErrorFormat};
 use crate::guard::Tenant;
+use crate::protocol::Access::{Read, Write};
+use crate::protocol::ThreadAt::{InBody, PathKey};
+use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
 use asked::{Filled, Reader};
 use axum::Json;
@@ -33,6 +36,26 @@ use serde_json::{Value, json};
 use stream::Shown;
 use timeline::{NewItem, OpenCall, OpenKind, beside};
 use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+/// AG-UI 1.0.
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    base: "",
+    errors: ErrorFormat::Own,
+    prefixes: &[("/ag-ui", ErrorFormat::Own)],
+    links: &[("agUi", "/ag-ui")],
+    rules: Rules::CLIENTS,
+    routes,
+};
+
+#[rustfmt::skip]
+fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/ag-ui", Write, InBody, routes!(run_default)),
+        Route::post("/ag-ui/agents/{agent}", Write, InBody, routes!(run_agent)),
+        Route::get("/ag-ui/threads/{key}/messages", Read, PathKey("key"), routes!(messages)),
+    ]
+}
 
 /// Who said it, in an item's metadata.
 const VIA: &str = "ag-ui";

@@ -3,9 +3,9 @@
 //! So a user interface that does not speak AITP can show a form for what nobody else can answer, and
 //! what is filled in becomes a capability message.
 
-mod actors;
-mod answer;
-mod requests;
+pub(super) mod actors;
+pub(super) mod answer;
+pub(super) mod requests;
 mod view;
 
 use crate::aitp::Speech;
@@ -14,20 +14,6 @@ use crate::error::ApiError;
 use crate::state::Api;
 use interop::aitp::Desk;
 use runtime::ThreadRow;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-/// The routes below `/api/v1`.
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .routes(routes!(actors::list, actors::join))
-        .routes(routes!(actors::declare, actors::leave))
-        .routes(routes!(requests::list))
-        .routes(routes!(requests::read))
-        .routes(routes!(answer::answer))
-        .routes(routes!(answer::decline))
-        .routes(routes!(answer::cancel))
-}
 
 /// Looks at the desk of a thread as it stands.
 async fn looked<T>(

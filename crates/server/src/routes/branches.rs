@@ -3,8 +3,8 @@
 use crate::auth::Caller;
 use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
-use crate::protocol::key_of;
 use crate::state::Api;
+use crate::threads::key_of;
 use axum::Json;
 use axum::extract::State;
 use runtime::tree::Branch;

@@ -13,9 +13,12 @@ use super::threads::CancelledView;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorBody, ErrorFormat};
 use crate::guard::Tenant;
 use crate::idempotency::KeyedBody;
+use crate::protocol::Access::{Read, Write};
+use crate::protocol::ThreadAt::{InBody, PathKey};
+use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -33,6 +36,27 @@ use std::collections::BTreeSet;
 use stream::{UiStream, Wanted, questions};
 use timeline::{Entry, Interruption, ItemId, NewItem, Rejected, StepId, Transcript};
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+/// The AI SDK's chats.
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    base: "",
+    errors: ErrorFormat::Own,
+    prefixes: &[],
+    links: &[("aiSdk", "/api/chat")],
+    rules: Rules::CLIENTS,
+    routes,
+};
+
+#[rustfmt::skip]
+fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/chat", Write, InBody, routes!(post)),
+        Route::get("/api/chat/{id}/stream", Read, PathKey("id"), routes!(resume)),
+        Route::get("/api/chat/{id}/messages", Read, PathKey("id"), routes!(messages)),
+        Route::post("/api/chat/{id}/stop", Write, PathKey("id"), routes!(stop)),
+    ]
+}
 
 /// The versions of `ai` whose streams are known.
 const MAJORS: std::ops::RangeInclusive<u8> = 5..=7;

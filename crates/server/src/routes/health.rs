@@ -1,16 +1,22 @@
 //! Whether the server lives, is ready, and how it does.
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorBody, ErrorFormat};
 use crate::health;
 use crate::metrics::TenantUsage;
+use crate::openapi::Description;
+use crate::protocol::Access::{Open, Operator};
+use crate::protocol::ThreadAt::{NoThread, Process};
+use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
-use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use http::header;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 /// A word on how the server does.
 #[derive(Serialize, ToSchema)]
@@ -18,24 +24,35 @@ pub(crate) struct Health {
     status: &'static str,
 }
 
-/// Where the protocols of the server begin, by name.
-const LINKS: [(&str, &str); 10] = [
-    ("openapi", "/openapi.json"),
-    ("health", "/healthz"),
-    ("ready", "/readyz"),
-    ("threads", "/api/v1/threads"),
-    ("aiSdk", "/api/chat"),
-    ("agUi", "/ag-ui"),
-    ("openAi", "/v1/models"),
-    ("a2a", "/.well-known/agent-card.json"),
-    ("mcp", "/mcp"),
-    ("langGraph", "/info"),
-];
+/// The process: its health, its figures, its description.
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    base: "",
+    errors: ErrorFormat::Own,
+    prefixes: &[],
+    links: &[
+        ("openapi", "/openapi.json"),
+        ("health", "/healthz"),
+        ("ready", "/readyz"),
+    ],
+    rules: Rules::NONE,
+    routes,
+};
+
+fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/", Open, NoThread, routes!(index)),
+        Route::get("/healthz", Open, NoThread, routes!(healthz)),
+        Route::get("/readyz", Open, NoThread, routes!(readyz)),
+        Route::get("/openapi.json", Open, NoThread, routes!(openapi)),
+        Route::get("/metrics", Operator, Process, routes!(metrics)),
+    ]
+}
 
 /// What this server is, and where its protocols begin.
 #[utoipa::path(get, path = "/", operation_id = "index", tag = "operation", responses((status = 200, body = Object)))]
-pub(crate) async fn index() -> Json<Value> {
-    let links = LINKS.map(|(name, path)| (name.to_owned(), Value::from(path)));
+pub(crate) async fn index(Extension(description): Extension<Arc<Description>>) -> Json<Value> {
+    let links = description.links.iter();
+    let links = links.map(|(name, path)| ((*name).to_owned(), Value::from(*path)));
     Json(json!({
         "name": "loomline",
         "version": env!("CARGO_PKG_VERSION"),
@@ -85,7 +102,9 @@ pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse,
 
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", tag = "operation", responses((status = 200, body = Object)))]
-pub(crate) async fn openapi() -> Result<Json<Value>, ApiError> {
-    let document = crate::openapi::document();
+pub(crate) async fn openapi(
+    Extension(description): Extension<Arc<Description>>,
+) -> Result<Json<Value>, ApiError> {
+    let document = description.document();
     document.map(Json).map_err(|_| ApiError::Panicked)
 }

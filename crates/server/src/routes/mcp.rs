@@ -18,7 +18,8 @@ pub(crate) use calls::Calls;
 
 use crate::auth::Caller;
 use crate::body::JsonText;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorBody, ErrorFormat};
+use crate::protocol::{Access, Protocol, Route, Rules, ThreadAt};
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{FromRequest as _, Request, State};
@@ -35,7 +36,6 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::sync::Arc;
 use tower::ServiceExt as _;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Where a client's session is named.
@@ -47,9 +47,22 @@ const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/ev
 /// A refusal of the SDK's is a sentence.
 const MAX_REFUSAL_BYTES: usize = 4096;
 
-/// What needs a key.
-pub(super) fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(post))
+/// The Model Context Protocol.
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    base: "",
+    errors: ErrorFormat::Mcp,
+    prefixes: &[],
+    links: &[("mcp", "/mcp")],
+    rules: Rules {
+        checks_origin: true,
+        ..Rules::CLIENTS
+    },
+    routes,
+};
+
+fn routes() -> Vec<Route> {
+    let (access, thread) = (Access::ByBody, ThreadAt::InBody);
+    vec![Route::post("/mcp", access, thread, routes!(post))]
 }
 
 /// Answers one message of the Model Context Protocol: a call with a stream, whose last event is the answer; a

@@ -6,11 +6,11 @@ use super::{Agent, replied};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::protocol::{key_of, thread_of};
 use crate::routes::answers::{above::went_on, item as answers_item};
 use crate::routes::repeated::accepted;
 use crate::routes::{check_key, check_named_key};
 use crate::state::Api;
+use crate::threads::{key_of, thread_of};
 use interop::a2a::{
     ErrorKind, Incoming, MESSAGE_METADATA, Reply, ReplyAnswer, RequestError, SendMessage,
     TaskState, TaskView,

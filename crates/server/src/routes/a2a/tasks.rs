@@ -3,8 +3,8 @@
 use super::asked::waiting;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::protocol::key_of;
 use crate::state::Api;
+use crate::threads::key_of;
 use interop::a2a::{ErrorKind, RequestError, Shown, TaskRun, TaskState, Waiting, goes_on_id};
 use interop::ids;
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId, ThreadRow};

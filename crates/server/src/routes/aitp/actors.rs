@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 /// Those who take part.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ActorList {
+pub(crate) struct ActorList {
     /// By their ids.
     actors: Vec<ActorView>,
     /// The last event that is in it.
@@ -28,7 +28,7 @@ pub(super) struct ActorList {
 /// Somebody who wants to take part.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewActor {
+pub(crate) struct NewActor {
     /// `{"id", "client_id"?, "capabilities": [{"schema"}], …}`. The id is unique in the thread, and only
     /// there.
     #[schema(value_type = Object)]
@@ -41,7 +41,7 @@ pub(super) struct NewActor {
 /// What an actor declares from now on.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Declared {
+pub(crate) struct Declared {
     /// All of its capabilities: `[{"schema"}]`, or the URLs of the schemas.
     #[schema(value_type = Vec<Value>)]
     capabilities: Value,
@@ -49,7 +49,7 @@ pub(super) struct Declared {
 
 /// An actor after a change.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ActorChanged {
+pub(crate) struct ActorChanged {
     /// The actor; absent where it left.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     actor: Option<ActorView>,
@@ -60,7 +60,7 @@ pub(super) struct ActorChanged {
 /// Lists those who take part.
 #[utoipa::path(get, path = "/threads/{key}/actors", operation_id = "listActors", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = ActorList), (status = "default", body = ErrorBody)))]
-pub(super) async fn list(
+pub(crate) async fn list(
     State(api): State<Api>,
     caller: Caller,
     PathOf(key): PathOf<String>,
@@ -83,7 +83,7 @@ pub(super) async fn list(
 /// An actor that came with the thread's metadata and is bound to no key is bound so.
 #[utoipa::path(post, path = "/threads/{key}/actors", operation_id = "joinThread", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
     request_body = NewActor, responses((status = 201, body = ActorChanged), (status = "default", body = ErrorBody)))]
-pub(super) async fn join(
+pub(crate) async fn join(
     State(api): State<Api>,
     caller: Caller,
     PathOf(key): PathOf<String>,
@@ -104,7 +104,7 @@ pub(super) async fn join(
 #[utoipa::path(patch, path = "/threads/{key}/actors/{actor}", operation_id = "declareCapabilities", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("actor" = String, Path)), request_body = Declared,
     responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
-pub(super) async fn declare(
+pub(crate) async fn declare(
     State(api): State<Api>,
     caller: Caller,
     PathOf((key, actor_id)): PathOf<(String, String)>,
@@ -125,7 +125,7 @@ pub(super) async fn declare(
 #[utoipa::path(delete, path = "/threads/{key}/actors/{actor}", operation_id = "leaveThread", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("actor" = String, Path)),
     responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
-pub(super) async fn leave(
+pub(crate) async fn leave(
     State(api): State<Api>,
     caller: Caller,
     PathOf((key, actor_id)): PathOf<(String, String)>,

@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 /// An answer.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewAnswer {
+pub(crate) struct NewAnswer {
     /// What was filled in, as the request's `answerSchema` has it.
     #[schema(value_type = Object)]
     value: Value,
@@ -39,7 +39,7 @@ pub(super) struct NewAnswer {
 /// Why nobody will answer.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Declining {
+pub(crate) struct Declining {
     /// For people.
     reason: Option<String>,
     /// For programs, where it is no choice: `unsupported`, `failed`, or another word.
@@ -53,7 +53,7 @@ pub(super) struct Declining {
 /// Why a request is taken back.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Cancelling {
+pub(crate) struct Cancelling {
     /// For people.
     reason: Option<String>,
     /// Who takes it back, as for answers.
@@ -63,7 +63,7 @@ pub(super) struct Cancelling {
 /// What has been said of a request.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct SaidView {
+pub(crate) struct SaidView {
     /// The request as it stands now; absent where the key may not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<RequestView>,
@@ -102,7 +102,7 @@ struct Found {
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/answer", operation_id = "answerRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewAnswer,
     responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
-pub(super) async fn answer(
+pub(crate) async fn answer(
     State(api): State<Api>,
     caller: Caller,
     PathOf(path): PathOf<(String, String)>,
@@ -124,7 +124,7 @@ pub(super) async fn answer(
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/decline", operation_id = "declineRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Declining>,
     responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
-pub(super) async fn decline(
+pub(crate) async fn decline(
     State(api): State<Api>,
     caller: Caller,
     PathOf(path): PathOf<(String, String)>,
@@ -149,7 +149,7 @@ pub(super) async fn decline(
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/cancel", operation_id = "cancelRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Cancelling>,
     responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
-pub(super) async fn cancel(
+pub(crate) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     PathOf(path): PathOf<(String, String)>,

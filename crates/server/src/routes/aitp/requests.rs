@@ -20,7 +20,7 @@ const MAX_LIMIT: usize = 200;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct RequestQuery {
+pub(crate) struct RequestQuery {
     /// Those that stand so: `open` (the default), `answered`, `declined`, `cancelled`, `expired`,
     /// `superseded`, or `all`.
     #[serde(default)]
@@ -66,7 +66,7 @@ impl Wanted {
 /// Requests, in the order in which they were asked.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RequestList {
+pub(crate) struct RequestList {
     /// The requests.
     requests: Vec<RequestView>,
     /// When the next of those that are open expires.
@@ -85,7 +85,7 @@ pub(super) struct RequestList {
 /// Of what is open no longer, the last hundred of everyone who asked are remembered.
 #[utoipa::path(get, path = "/threads/{key}/requests", operation_id = "listRequests", tag = "aitp", security(("key" = [])), params(("key" = String, Path), RequestQuery),
     responses((status = 200, body = RequestList), (status = "default", body = ErrorBody)))]
-pub(super) async fn list(
+pub(crate) async fn list(
     State(api): State<Api>,
     caller: Caller,
     PathOf(key): PathOf<String>,
@@ -137,7 +137,7 @@ fn page(desk: &Desk, query: &RequestQuery, now: Timestamp) -> (Vec<RequestView>,
 #[utoipa::path(get, path = "/threads/{key}/requests/{request}", operation_id = "readRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path)),
     responses((status = 200, body = RequestView), (status = "default", body = ErrorBody)))]
-pub(super) async fn read(
+pub(crate) async fn read(
     State(api): State<Api>,
     caller: Caller,
     PathOf((key, request)): PathOf<(String, String)>,

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// One who takes part.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ActorView {
+pub(crate) struct ActorView {
     /// As AITP has it: `id`, `client_id`, `capabilities`, and what else it came with.
     #[schema(value_type = Object)]
     actor: Actor,
@@ -40,7 +40,7 @@ impl ActorView {
 /// Who said something.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "id")]
-pub(super) enum PartyView {
+pub(crate) enum PartyView {
     /// The one who began the thread.
     Initiator,
     /// An actor.
@@ -65,7 +65,7 @@ impl From<&Party> for PartyView {
 /// An answer.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct GivenView {
+pub(crate) struct GivenView {
     /// The message it stands in.
     #[schema(value_type = String)]
     item_id: ItemId,
@@ -97,7 +97,7 @@ impl From<&Given> for GivenView {
 /// Something that was asked, as a question for those who don't speak AITP.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RequestView {
+pub(crate) struct RequestView {
     /// What it is answered under, such as `decision:seat`.
     id: String,
     /// `decision`, `data`, `payment`, `top_up`, or one of the wallets'.

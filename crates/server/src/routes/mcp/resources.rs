@@ -3,9 +3,9 @@
 use super::handler::Handler;
 use super::tools::thread;
 use crate::error::ApiError;
-use crate::protocol::{key_of, thread_of};
 use crate::routes::listing;
 use crate::routes::view::MessageView;
+use crate::threads::{key_of, thread_of};
 use futures_util::stream::{self, SelectAll, StreamExt as _};
 use interop::ag_ui::was_cut_off;
 use interop::archive::Format;

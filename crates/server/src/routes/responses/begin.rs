@@ -9,9 +9,9 @@ use super::site::Site;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::protocol::{key_of, thread_of};
 use crate::routes::delete_thread;
 use crate::state::Api;
+use crate::threads::{key_of, thread_of};
 use interop::ids::CONVERSATION;
 use interop::responses::{
     Continues, CreateRequest, Last, RequestError, ResponseOf, transcript_until,

@@ -3,8 +3,8 @@
 use super::walk::{Thread, Walk};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
+use crate::threads::{key_of, thread_of};
 use interop::ids::{THREAD, read_response_id};
 use interop::responses::{
     ListOptions, ListedItem, ResponseOf, ResponseStream, input_items, is_alone, is_brought,

@@ -5,7 +5,7 @@ mod counted;
 #[cfg(test)]
 mod tests;
 
-use crate::protocol::key_of;
+use crate::threads::key_of;
 use interop::responses::{ListOptions, Origin, origins, walk_items};
 use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Stretch, StretchOf};
 use runtime::{TenantId, ThreadRow};

@@ -1,0 +1,58 @@
+//! This server's own API, below `/api/v1`.
+
+use super::aitp::{actors, answer, requests};
+use super::{agents, answers, branches, documents, events, messages, runs, threads};
+use crate::error::ErrorFormat;
+use crate::protocol::Access::{Delete, Read, Write};
+use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Visible};
+use crate::protocol::{Protocol, Route, Rules};
+use utoipa_axum::routes;
+
+/// This server's own API.
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    base: "/api/v1",
+    errors: ErrorFormat::Own,
+    prefixes: &[("/api/", ErrorFormat::Own)],
+    links: &[("threads", "/api/v1/threads")],
+    rules: Rules {
+        declared_query: true,
+        ..Rules::CLIENTS
+    },
+    routes,
+};
+
+#[rustfmt::skip]
+fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/threads", Read, Visible, routes!(threads::list)),
+        Route::post("/threads", Write, InBody, routes!(threads::create)),
+        Route::get("/threads/{key}", Read, PathKey("key"), routes!(threads::read)),
+        Route::delete("/threads/{key}", Delete, PathKey("key"), routes!(threads::delete)),
+        Route::post("/threads/{key}/fork", Write, PathKey("key"), routes!(threads::fork)),
+        Route::get("/threads/{key}/branches", Read, PathKey("key"), routes!(branches::list)),
+        Route::post("/threads/{key}/close", Write, PathKey("key"), routes!(threads::close)),
+        Route::post("/threads/{key}/reopen", Write, PathKey("key"), routes!(threads::reopen)),
+        Route::post("/threads/{key}/cancel", Write, PathKey("key"), routes!(threads::cancel)),
+        Route::get("/threads/{key}/messages", Read, PathKey("key"), routes!(messages::list)),
+        Route::post("/threads/{key}/messages", Write, PathKey("key"), routes!(messages::post)),
+        Route::get("/threads/{key}/pending", Read, PathKey("key"), routes!(answers::pending)),
+        Route::post("/threads/{key}/answers", Write, PathKey("key"), routes!(answers::post)),
+        Route::get("/threads/{key}/runs", Read, PathKey("key"), routes!(runs::list)),
+        Route::get("/threads/{key}/runs/{executionId}", Read, PathKey("key"), routes!(runs::read)),
+        Route::post("/threads/{key}/runs/{executionId}/cancel", Write, PathKey("key"), routes!(runs::cancel)),
+        Route::get("/threads/{key}/events", Read, PathKey("key"), routes!(events::follow)),
+        Route::get("/threads/{key}/document", Read, PathKey("key"), routes!(documents::export)),
+        Route::post("/import", Write, InBody, routes!(documents::import)),
+        Route::get("/agents", Read, NoThread, routes!(agents::list)),
+        // AITP
+        Route::get("/threads/{key}/actors", Read, PathKey("key"), routes!(actors::list)),
+        Route::post("/threads/{key}/actors", Write, PathKey("key"), routes!(actors::join)),
+        Route::patch("/threads/{key}/actors/{actor}", Write, PathKey("key"), routes!(actors::declare)),
+        Route::delete("/threads/{key}/actors/{actor}", Delete, PathKey("key"), routes!(actors::leave)),
+        Route::get("/threads/{key}/requests", Read, PathKey("key"), routes!(requests::list)),
+        Route::get("/threads/{key}/requests/{request}", Read, PathKey("key"), routes!(requests::read)),
+        Route::post("/threads/{key}/requests/{request}/answer", Write, PathKey("key"), routes!(answer::answer)),
+        Route::post("/threads/{key}/requests/{request}/decline", Write, PathKey("key"), routes!(answer::decline)),
+        Route::post("/threads/{key}/requests/{request}/cancel", Write, PathKey("key"), routes!(answer::cancel)),
+    ]
+}
