@@ -81,7 +81,7 @@ impl Run {
         Self::of(payload).for_others()
     }
 
-    /// The same run, gone on with by somebody who has no wishes for it.
+    /// The run as another person's answer continues it: without the first requester's options.
     pub(crate) fn for_others(mut self) -> Self {
         if let Some(params) = &mut self.params {
             RunOptions::go_on_for_others(params);

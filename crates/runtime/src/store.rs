@@ -474,7 +474,7 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>>;
 
-    /// The same after a place. The first comes first.
+    /// Positions of messages to the agents after this one, the first one first.
     fn triggers_after<'a>(
         &'a self,
         thread: &'a ThreadId,

@@ -104,7 +104,7 @@ pub(crate) async fn thread_of(
     thread_in(api.runtime(), caller, form, id).await
 }
 
-/// The same among the threads of this runtime.
+/// Finds a thread by a protocol's id among the threads of one runtime.
 pub(crate) async fn thread_in(
     runtime: &Runtime,
     caller: &Caller,
