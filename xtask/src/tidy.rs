@@ -4,6 +4,7 @@ mod arrows;
 mod comments;
 pub(crate) mod cycles;
 mod exceptions;
+mod glossary;
 mod once;
 mod text;
 pub(crate) mod types;
@@ -36,6 +37,7 @@ pub(crate) fn check(root: &Path, write: bool) -> Result<String> {
     }
     findings.extend(text::broken_links(root, &sources));
     findings.extend(text::lost_lints(&sources));
+    findings.extend(glossary::findings(&sources));
     findings.extend(types::findings(
         root,
         &types::doubles(&sources, &tests, true),
