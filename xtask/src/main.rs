@@ -1,6 +1,10 @@
-//! Chores of the repository: `cargo xtask conformance`, `cargo xtask tidy`, `cargo xtask ci`.
+//! Chores of the repository: `cargo xtask conformance`, `cargo xtask tidy`, `cargo xtask lines` and others.
 
 mod conformance;
+mod declared;
+mod lines;
+mod modules;
+mod prose;
 mod sources;
 mod tidy;
 
@@ -11,9 +15,13 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  conformance   every requirement has one row, and every test it names exists
-  tidy          crate arrows, purity, file length and other rules of ARCHITECTURE.md
-  ci            everything: the same as scripts/test
+  conformance                every requirement has one row, and every test it names exists
+  tidy                       crate arrows, names, words, cycles and other rules of ARCHITECTURE.md
+  tidy --write-exceptions    writes the counts of xtask/exceptions.txt, which may only fall
+  types                      type names with more than one meaning, types within a crate included
+  cycles [CRATE]             files of a crate that use each other in a cycle
+  lines [REVISION]           lines of Rust by crate, compared with a git revision
+  ci                         everything that scripts/test does
 ";
 
 #[expect(
@@ -22,8 +30,9 @@ usage: cargo xtask CHORE
     reason = "a chore talks to whoever runs it"
 )]
 fn main() -> ExitCode {
-    let chore = std::env::args().nth(1);
-    match run(chore.as_deref()) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match run(&words) {
         Ok(report) => {
             print!("{report}");
             ExitCode::SUCCESS
@@ -35,15 +44,34 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(chore: Option<&str>) -> Result<String> {
+fn run(words: &[&str]) -> Result<String> {
     let root = root()?;
-    match chore {
-        Some("conformance") => conformance::check(&root),
-        Some("tidy") => tidy::check(&root),
-        Some("ci") => ci(&root),
-        Some("help" | "--help" | "-h") => Ok(USAGE.to_owned()),
-        Some(other) => bail!("there is no chore {other:?}\n\n{USAGE}"),
-        None => bail!("{USAGE}"),
+    match words {
+        ["conformance"] => conformance::check(&root),
+        ["tidy"] => tidy::check(&root, false),
+        ["tidy", "--write-exceptions"] => tidy::check(&root, true),
+        ["types"] => {
+            let sources = sources::under(&root, "crates")?;
+            let tests = sources::test_files(&sources);
+            Ok(tidy::types::listing(&tidy::types::doubles(
+                &sources, &tests, false,
+            )))
+        }
+        ["cycles", only @ ..] if only.len() < 2 => {
+            let sources = sources::under(&root, "crates")?;
+            let tests = sources::test_files(&sources);
+            Ok(tidy::cycles::report(
+                &sources,
+                &tests,
+                only.first().copied(),
+            ))
+        }
+        ["lines"] => lines::table(&root, None),
+        ["lines", revision] => lines::table(&root, Some(revision)),
+        ["ci"] => ci(&root),
+        ["help" | "--help" | "-h"] => Ok(USAGE.to_owned()),
+        [] => bail!("{USAGE}"),
+        other => bail!("there is no chore {:?}\n\n{USAGE}", other.join(" ")),
     }
 }
 
@@ -59,7 +87,7 @@ fn ci(root: &Path) -> Result<String> {
 
 fn root() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = here.parent().context("xtask stands in no folder")?;
+    let root = here.parent().context("xtask has no parent folder")?;
     Ok(root.to_owned())
 }
 

@@ -1,6 +1,7 @@
 //! The files of the repository, and Rust source without what is not code.
 
 use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -77,8 +78,57 @@ fn read(root: &Path, path: &Path) -> Result<Option<Source>> {
         .map(|text| Source { path, text }))
 }
 
+/// The files that only tests compile: `tests.rs`, `tests/`, `benches/`, and modules under `#[cfg(test)]`.
+pub(crate) fn test_files(sources: &[Source]) -> BTreeSet<&str> {
+    let mut modules = BTreeSet::new();
+    for source in sources.iter().filter(|source| source.is("rs")) {
+        let mut lines = source.text.lines().map(str::trim);
+        while let Some(line) = lines.next() {
+            if line == "#[cfg(test)]"
+                && let Some(name) = lines.next().and_then(module_of)
+            {
+                modules.insert(format!("{}/{name}", folder_of_children(&source.path)));
+            }
+        }
+    }
+    let below = |path: &str, module: &str| {
+        path.strip_prefix(module)
+            .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    sources
+        .iter()
+        .filter(|it| it.is_test() || modules.iter().any(|module| below(&it.path, module)))
+        .map(|it| it.path.as_str())
+        .collect()
+}
+
+/// The name in `mod name;`.
+fn module_of(line: &str) -> Option<&str> {
+    line.rsplit_once("mod ")?.1.strip_suffix(';')
+}
+
+/// The folder of the modules that a file declares.
+fn folder_of_children(path: &str) -> &str {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let is_root = ["lib.rs", "main.rs"].iter().any(|it| path.ends_with(it));
+    if is_root {
+        folder
+    } else {
+        path.strip_suffix(".rs").unwrap_or(path)
+    }
+}
+
 /// The source with comments and the insides of literals blanked, line by line as it was.
 pub(crate) fn code(text: &str) -> String {
+    blanked(text, true)
+}
+
+/// The source with comments blanked, line by line as it was.
+pub(crate) fn without_comments(text: &str) -> String {
+    blanked(text, false)
+}
+
+fn blanked(text: &str, literals: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     let mut at = 0;
@@ -101,9 +151,11 @@ pub(crate) fn code(text: &str) -> String {
                 continue;
             }
         };
-        for byte in &mut out[at..end] {
-            if *byte != b'\n' {
-                *byte = b' ';
+        if literals || bytes[at] == b'/' {
+            for byte in &mut out[at..end] {
+                if *byte != b'\n' {
+                    *byte = b' ';
+                }
             }
         }
         at = end;
@@ -112,7 +164,7 @@ pub(crate) fn code(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
@@ -201,11 +253,8 @@ fn end_of_char(bytes: &[u8], at: usize) -> usize {
 /// The code without the modules that are only compiled for tests.
 pub(crate) fn production(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
-    let mut lines = code.lines();
-    while let Some(line) = lines.next() {
-        if line.trim_start().starts_with("#[cfg(test)]") {
-            skip_item(line, &mut lines);
-        } else {
+    for (line, counts) in code.lines().zip(production_lines(code)) {
+        if counts {
             out.push_str(line);
             out.push('\n');
         }
@@ -213,21 +262,39 @@ pub(crate) fn production(code: &str) -> String {
     out
 }
 
-/// Passes over one item: to its `;`, or to the brace that ends it.
-fn skip_item<'a>(first: &'a str, lines: &mut impl Iterator<Item = &'a str>) {
-    let mut depth = 0_usize;
+/// For each line of code, whether it is outside of the items that are only compiled for tests.
+pub(crate) fn production_lines(code: &str) -> Vec<bool> {
+    let mut flags = Vec::new();
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let is_test = line.trim_start().starts_with("#[cfg(test)]");
+        let n_lines = if is_test {
+            pass_item(line, &mut lines)
+        } else {
+            1
+        };
+        flags.extend(std::iter::repeat_n(!is_test, n_lines));
+    }
+    flags
+}
+
+/// Passes over one item, to its `;` or to the brace that ends it; gives its number of lines.
+fn pass_item<'a>(first: &'a str, lines: &mut impl Iterator<Item = &'a str>) -> usize {
+    let (mut depth, mut n_lines) = (0_usize, 0);
     let (_, first) = first.split_once("#[cfg(test)]").unwrap_or_default();
     for line in std::iter::once(first).chain(lines) {
+        n_lines += 1;
         for byte in line.bytes() {
             match byte {
                 b'{' => depth += 1,
-                b'}' if depth == 1 => return,
+                b'}' if depth == 1 => return n_lines,
                 b'}' => depth = depth.saturating_sub(1),
-                b';' if depth == 0 => return,
+                b';' if depth == 0 => return n_lines,
                 _ => {}
             }
         }
     }
+    n_lines
 }
 
 /// The lines on which `needle` stands as a whole word, from 1.
@@ -284,6 +351,36 @@ mod tests {
     fn modules_for_tests_are_left_out_and_the_rest_stays() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests;\nfn b() {}\n#[cfg(test)]\nmod more {\n fn c() { if x { } }\n}\nfn d() {}\n";
         assert_eq!(production(text), "fn a() {}\nfn b() {}\nfn d() {}\n");
+    }
+
+    #[test]
+    fn modules_under_cfg_test_are_test_files() {
+        let source = |path: &str, text: &str| Source {
+            path: path.into(),
+            text: text.into(),
+        };
+        let sources = [
+            source("crates/a/src/b.rs", "#[cfg(test)]\nmod samples;\nmod c;\n"),
+            source("crates/a/src/b/c.rs", ""),
+            source("crates/a/src/b/samples.rs", ""),
+            source("crates/a/src/b/samples/one.rs", ""),
+            source("crates/a/tests/it.rs", ""),
+        ];
+        let expected = [
+            "crates/a/src/b/samples.rs",
+            "crates/a/src/b/samples/one.rs",
+            "crates/a/tests/it.rs",
+        ];
+        assert_eq!(
+            test_files(&sources).into_iter().collect::<Vec<_>>(),
+            expected
+        );
+    }
+
+    #[test]
+    fn comments_alone_are_blanked_where_literals_count() {
+        let text = "let a = \"// no\"; // yes\n";
+        assert_eq!(without_comments(text).trim_end(), "let a = \"// no\";");
     }
 
     #[test]

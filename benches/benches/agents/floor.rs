@@ -1,5 +1,5 @@
-//! The same work in plain Rust: each reply is parsed, the tool is called, and the history grows by
-//! one line of JSON a message. No hooks, no events, no ids, no clock.
+//! The floor of the agent benchmark, in plain Rust. It parses each reply, calls the tool and adds one line of JSON a
+//! message to the history. It has no hooks, no events, no ids and no clock.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -192,7 +192,7 @@ impl Agent {
         &self.inner.options
     }
 
-    /// The same agent, which saves nothing.
+    /// A copy of the agent that saves no checkpoints.
     pub(crate) fn without_checkpoints(&self) -> Self {
         Self {
             checkpoints: None,

@@ -274,7 +274,7 @@ impl AgentState {
         Arc::clone(self.id.shared())
     }
 
-    /// The same snapshot, which was written without these messages, with them in front.
+    /// Puts inherited messages before those of a snapshot that was written without them.
     pub(crate) fn with_inherited(self, mut messages: Messages) -> Self {
         messages.extend(self.messages.iter().cloned());
         Self { messages, ..self }
@@ -287,7 +287,7 @@ impl AgentState {
         state
     }
 
-    /// The same content under an id of its own.
+    /// A copy of the state under an id of its own.
     fn renewed(&self) -> Self {
         let mut state = self.clone();
         state.id = Id::random();

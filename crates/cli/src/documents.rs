@@ -160,7 +160,7 @@ fn say_losses(losses: &[Loss], output: &Output) {
     }
 }
 
-/// The same for scripts.
+/// The losses as JSON, for scripts.
 fn losses_value(losses: &[Loss]) -> Value {
     let one = |Loss { pointer, what }: &Loss| json!({"pointer": pointer, "what": what});
     losses.iter().map(one).collect()

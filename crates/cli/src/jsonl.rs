@@ -249,7 +249,7 @@ impl Shop {
     }
 }
 
-/// The same JSON on one line: raw line breaks are white space there, never part of a string.
+/// JSON on one line. Raw line breaks in JSON are white space, never part of a string.
 fn one_line(json: &str) -> Cow<'_, str> {
     let json = json.trim_end();
     if json.contains(['\n', '\r']) {

@@ -192,7 +192,7 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// The same JSON without the control characters that JSON may hold unescaped: DEL and C1.
+/// JSON without the control characters DEL and C1, which JSON may hold unescaped.
 fn escaped(json: &str) -> Cow<'_, str> {
     let raw = |c: char| c.is_control() && !c.is_ascii_whitespace();
     if !json.contains(raw) {

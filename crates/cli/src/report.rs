@@ -38,7 +38,7 @@ pub(crate) fn before(spot: &Spot) -> String {
     line.unwrap_or_default()
 }
 
-/// The same object with the line, where each is a document.
+/// Adds the line number to a JSON object if the file has one document a line.
 pub(crate) fn at_line(mut value: Value, spot: &Spot) -> Value {
     if let (Some(line), Some(object)) = (spot.line, value.as_object_mut()) {
         object.insert("line".to_owned(), line.into());

@@ -82,7 +82,7 @@ impl Place {
         Config::parse(&text, &environment).map_err(|error| CliError::Config(name, error))
     }
 
-    /// The same with what may be wrong with it; a key that is missing is no failure.
+    /// The configuration and its findings. A missing key is no failure.
     pub(crate) fn checked(&self) -> Result<Checked, CliError> {
         let (name, text) = self.text()?;
         Config::check(&text, &environment).map_err(|error| CliError::Config(name, error))

@@ -252,7 +252,7 @@ async fn tail(
     }
 }
 
-/// The same, of a server's thread.
+/// Follows a thread of a server and prints its records.
 async fn tail_there(
     client: &Client,
     key: &str,

@@ -28,7 +28,7 @@ impl<T> Converted<T> {
         }
     }
 
-    /// The same losses with another value.
+    /// Converts the value and keeps the losses.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Converted<U> {
         Converted {
             value: change(self.value),

@@ -91,7 +91,7 @@ impl RunOptions {
         }
     }
 
-    /// The same where somebody answers who has no wishes: how many tokens one request wanted for itself is none.
+    /// Options for a run that somebody else's answer continues. The token limit of one request does not apply.
     pub fn go_on_for_others(options: &mut Value) {
         Self::go_on(options);
         if let Value::Object(options) = options

@@ -59,7 +59,7 @@ impl Runtime {
         self.answer_on(request, Terms::default()).await
     }
 
-    /// The same on these terms: a gate judges what is said beside the answers.
+    /// Answers open calls under preconditions. A gate validates what the request adds to the answers.
     pub async fn answer_on(
         &self,
         request: AnswerRequest,
@@ -172,8 +172,7 @@ impl Runtime {
         self.withdraw_and(live, held, why, Vec::new()).await
     }
 
-    /// The same, and something else after it in the same transaction. Where the thread waits for no
-    /// answers nothing is written.
+    /// Withdraws the open calls and appends more in one transaction. Writes nothing if the thread has no open calls.
     pub(crate) async fn withdraw_and(
         &self,
         live: &Arc<Live>,

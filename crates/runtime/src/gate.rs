@@ -78,7 +78,7 @@ impl Terms {
 }
 
 impl Runtime {
-    /// The same as [`Runtime::record_all`], with a gate that judges the items first.
+    /// Like [`Runtime::record_all`], with a gate that validates the items first.
     pub async fn record_through(
         &self,
         tenant: &TenantId,

@@ -127,7 +127,7 @@ impl Runtime {
         Self::with_sources(store, reactors, options, Sources::default())
     }
 
-    /// The same with a clock, ids or an observer of the caller's.
+    /// A runtime with a clock, ids or an observer of the caller's.
     pub fn with_sources(
         store: Arc<dyn Store>,
         reactors: Arc<dyn Reactors>,
@@ -227,7 +227,7 @@ impl Runtime {
         self.react_on(request, Terms::default()).await
     }
 
-    /// The same on these terms. A thread that is to be gone on with after a place must be there.
+    /// Takes a trigger under preconditions. A thread that is to continue after a position must exist.
     pub async fn react_on(
         &self,
         mut request: React,

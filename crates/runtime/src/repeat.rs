@@ -97,7 +97,7 @@ impl Runtime {
             .transpose()
     }
 
-    /// The same under the thread's lock. The run goes on.
+    /// The earlier answer to a token's request, read under the thread's lock. The run continues.
     pub(crate) async fn answered_before(
         &self,
         live: &Arc<Live>,

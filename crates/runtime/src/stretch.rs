@@ -46,7 +46,7 @@ impl Place {
 pub enum Stretch {
     /// What was said since the execution before, this execution, and those it has handed over to.
     Execution(ExecutionId),
-    /// The same with what goes on with it: executions that answers to its calls have begun.
+    /// A run with its continuations: executions that answers to its calls have begun.
     Run(ExecutionId),
     /// Before a place about so many messages said to the agents, with what answered them.
     Before {
@@ -55,7 +55,7 @@ pub enum Stretch {
         /// How many; one at least.
         n: usize,
     },
-    /// The same up to a place and with it, and with what goes on with the execution that is there.
+    /// Up to a position, which is included, with the continuations of its execution.
     UpTo {
         /// The place.
         place: Place,
@@ -181,8 +181,7 @@ impl Runtime {
         })
     }
 
-    /// The same with what is removed, which [`Transcript::removed`] marks: for those who account for
-    /// what was done.
+    /// Reads a part of a thread with its removed messages, which [`Transcript::removed`] marks. For audits.
     pub async fn stretch_marked(
         &self,
         tenant: &TenantId,

@@ -187,7 +187,7 @@ impl Runtime {
         .await
     }
 
-    /// The same for who holds the thread's lock.
+    /// Appends the events of commands for a caller that holds the thread's lock.
     pub(crate) async fn append_held(
         &self,
         live: &Arc<Live>,

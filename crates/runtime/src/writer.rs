@@ -315,7 +315,7 @@ impl StepWriter {
         Ok(idx)
     }
 
-    /// The same, written as [`StepWriter::put_last_part`] writes.
+    /// Adds a part that is written as [`StepWriter::put_last_part`] writes.
     pub fn add_last_part(&self, part: Payload) -> u32 {
         let mut buffer = self.buffer();
         let idx = buffer.add(part);

@@ -27,7 +27,7 @@ pub(crate) struct JsonText(pub(crate) String);
 /// A body of this shape.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-/// The same, where an absent body is the default.
+/// A body of this shape, or the default if the body is absent.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 /// A body that has arrived.
@@ -86,7 +86,7 @@ pub(crate) async fn required<T: Send + 'static>(
     arrived.checked(api, read).await
 }
 
-/// The same; none if the body is absent.
+/// Reads a body as `required` does; none if the body is absent.
 pub(crate) async fn optional<T: Send + 'static>(
     request: Request,
     api: &Api,

@@ -237,12 +237,12 @@ impl Metrics {
         })
     }
 
-    /// The same model, whose calls are counted.
+    /// A model whose calls are counted.
     pub(crate) fn of_model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         self.models.of(model)
     }
 
-    /// The same tool, whose calls are counted. It is one of a configuration, of which there are finitely many.
+    /// A tool whose calls are counted. Configurations have finitely many tools.
     pub(crate) fn of_tool(&self, tool: Tool) -> Tool {
         self.tools.of(tool)
     }

@@ -79,7 +79,7 @@ impl OutboundRequest {
         }
     }
 
-    /// The same with a body.
+    /// A request with a body, with the limits of [`get`](Self::get).
     pub fn post(url: impl Into<String>, body: impl Into<Bytes>) -> Self {
         Self {
             method: Method::POST,

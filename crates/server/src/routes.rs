@@ -55,7 +55,7 @@ async fn delete_thread(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
     deleted.await
 }
 
-/// The same, and what runs on it is stopped; refused while it has forks, and then what runs goes on.
+/// Deletes a thread under its lock and stops its run. Refused while the thread has forks; the run then continues.
 async fn delete_thread_stopping(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
     let (own, row) = (api.clone(), row.clone());
     let deleted = api.runtime().owned(async move {
@@ -81,8 +81,8 @@ fn check_key(key: &str, pointer: &str) -> Result<(), ApiError> {
     crate::check_key(key).map_err(|invalid| ApiError::field(pointer, invalid.to_string()))
 }
 
-/// The same, where the caller names it in the body. One that is made up because none is named can be
-/// reached only by who may touch all threads.
+/// Checks a key that the body names. Only a caller with access to all threads may leave the key out, because the
+/// server then makes one up.
 fn check_named_key(caller: &Caller, key: Option<&str>, pointer: &str) -> Result<(), ApiError> {
     match key {
         Some(key) => {

@@ -88,7 +88,7 @@ pub(crate) fn record_frame(logged: &Logged, incarnation: Incarnation, out: &mut 
     frame(&id, event, "{", logged, out);
 }
 
-/// The same, with another id and another event; `head` is how its object begins.
+/// Writes a record as a frame with another id and event. `head` begins its JSON object.
 pub(crate) fn frame(
     id: &impl std::fmt::Display,
     event: &str,

@@ -139,7 +139,7 @@ impl Api {
         &self.inner.desks
     }
 
-    /// The same of threads that leave no trace.
+    /// Participants and open requests of threads that are not stored.
     pub(crate) fn passing_desks(&self) -> &Arc<Desks> {
         &self.inner.passing_desks
     }

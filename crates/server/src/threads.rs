@@ -18,7 +18,7 @@ pub(crate) async fn thread_of(
     thread_in(api.runtime(), caller, form, id).await
 }
 
-/// The same among the threads of this runtime.
+/// Finds a thread among those of this runtime, as [`thread_of`] does in the store.
 pub(crate) async fn thread_in(
     runtime: &Runtime,
     caller: &Caller,

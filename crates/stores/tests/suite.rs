@@ -53,7 +53,7 @@ impl Subject for Opened {
 
 store::store_suite!(Opened::new(SqliteOptions::default()));
 
-/// The same promises, encrypted.
+/// Runs the suite on an encrypted store.
 #[cfg(feature = "encryption")]
 mod encrypted {
     use super::{Opened, SqliteOptions};

@@ -84,7 +84,7 @@ pub fn upgrade_to(thread: &Thread, to: &Version) -> Result<Versioned, UpgradeErr
     upgrade_whole(thread.clone(), to)
 }
 
-/// The same, of a document that is needed no longer: it is never held twice.
+/// Upgrades a document that the caller gives up, so it is never in memory twice.
 pub fn upgrade_whole(mut thread: Thread, to: &Version) -> Result<Versioned, UpgradeError> {
     let from = version_of(&thread)?;
     let to = known(to.clone())?;

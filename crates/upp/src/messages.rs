@@ -84,7 +84,7 @@ impl Messages {
         }
     }
 
-    /// The same with a message at its end.
+    /// A copy with a message at its end.
     #[must_use]
     pub fn push_back(&self, message: Message) -> Self {
         let mut longer = self.clone();
@@ -122,7 +122,7 @@ impl Messages {
         self.tail = Some(next);
     }
 
-    /// The same without its last message; none where there is none.
+    /// The messages without the last one; none if there are no messages.
     #[must_use]
     pub fn drop_last(&self) -> Option<Self> {
         Some(self.first_n(self.len().checked_sub(1)?))

@@ -78,7 +78,7 @@ pub struct Request {
 
 /// What is kept of a call of a model, so that whoever makes it again after a crash need not ask again.
 pub trait KeptCall: Send + Sync + std::fmt::Debug {
-    /// The same whenever this call is made again, and no other call's.
+    /// Identifies the call: equal whenever this call is made again, different for every other call.
     fn key(&self) -> &str;
 
     /// The conversation that the call is of; one that was forked off is another.

@@ -61,7 +61,7 @@ impl Signal {
             }
     }
 
-    /// The same as a token, for whoever waits.
+    /// The signal as a token, for tasks that wait.
     pub fn token(&self) -> &CancellationToken {
         let inner = &*self.0;
         let token = inner.token.get_or_init(|| match &inner.parent {

@@ -16,7 +16,7 @@ const UNFINISHED: [&str; 5] = [
     concat!("#[", "ignore"),
 ];
 
-/// The same in JavaScript.
+/// Tests in JavaScript that do not run.
 const UNFINISHED_JS: [&str; 4] = [
     concat!(".", "skip("),
     concat!(".", "only("),

@@ -27,7 +27,7 @@ pub struct McpServer {
     /// What may happen to a call whose outcome is unknown, by the server's names of the tools.
     /// Stronger than annotations.
     pub effects: BTreeMap<String, Effect>,
-    /// The same for tools that `effects` does not name; [`Effect::Effect`] unless it is given.
+    /// The effect of tools that `effects` does not name. [`Effect::Effect`] by default.
     pub default_effect: Effect,
     /// Whether the server's own word counts: `readOnlyHint` then means [`Effect::Pure`],
     /// `idempotentHint` means [`Effect::Idempotent`]. Not for a server one does not trust.

@@ -75,7 +75,7 @@ impl<'a> Round<'a> {
         Some(round)
     }
 
-    /// The same, with a limit of how many calls of the agent's own tools may run.
+    /// Limits how many calls of the agent's own tools may run.
     pub(crate) fn limited(mut self, n_allowed: Option<usize>) -> Self {
         if let Some(n_allowed) = n_allowed {
             let own = (0..)

@@ -115,7 +115,7 @@ impl<'a> TaskRun<'a> {
         Some(content?.str_field("itemId")?.as_str().into())
     }
 
-    /// The same task with the message that its trigger points to.
+    /// Sets the message that the task's trigger points to.
     #[must_use]
     pub fn answering(self, pointed: Option<&'a Item>) -> Self {
         Self { pointed, ..self }
@@ -127,8 +127,7 @@ impl<'a> TaskRun<'a> {
         runs.find(|run| run.trigger.id == *item)
     }
 
-    /// The same task with the pieces that go on with it, the first of which is the first answer to what it has
-    /// asked by AITP.
+    /// Adds the transcripts that continue the task. The first one begins with the first answer to its AITP request.
     #[must_use]
     pub fn joined(mut self, pieces: &'a [Transcript]) -> Self {
         for (piece, n) in pieces.iter().zip(1..) {

@@ -279,7 +279,7 @@ pub fn read_message_actor(metadata: &Map<String, Value>) -> Result<Option<String
     }
 }
 
-/// The same of what an item keeps.
+/// The actor that an item's metadata names.
 pub(super) fn named_actor(metadata: Option<&Payload>) -> Result<Option<String>, Violation> {
     match metadata.map(Payload::value) {
         Some(Value::Object(metadata)) => read_message_actor(&metadata),

@@ -151,7 +151,7 @@ impl Desk {
         self.judge_as(principal, message, Strictness::Lenient, now)
     }
 
-    /// The same, so strictly.
+    /// Validates a message under a credential at a level of strictness, and decides its effect.
     pub fn judge_as(
         &self,
         principal: &str,

@@ -112,8 +112,8 @@ impl Ledger {
         Ok(Draft::new(self, by).decide(message, now)?.verdict)
     }
 
-    /// The same for all messages of one item, each after those before it; the place of the first
-    /// that can't be.
+    /// Checks all messages of one item in order, each after those before it. Fails with the index of the first
+    /// refused message.
     pub fn check_all<'m>(
         &self,
         messages: impl IntoIterator<Item = &'m Message>,

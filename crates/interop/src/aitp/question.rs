@@ -44,8 +44,8 @@ impl Question {
         Self::with_fields(request, None)
     }
 
-    /// The same, with the fields of the document that a form's `json_url` leads to, which answers then
-    /// are held to. Without them such a question takes any fields.
+    /// A request's question with the fields of the document at a form's `json_url`. Answers are checked against these
+    /// fields. Without them the question takes any fields.
     pub fn with_fields(request: &Request, fetched: Option<Vec<Field>>) -> Option<Self> {
         let asked = match (request.ask.asked()?.clone(), fetched) {
             (Asked::Form(form), Some(fetched)) => Asked::Form(form.with_fetched(fetched)),

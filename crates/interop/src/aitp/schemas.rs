@@ -76,7 +76,7 @@ impl Schemas {
         })
     }
 
-    /// The same, compiled once for the whole program, when it is first asked for.
+    /// The schemas, compiled once for the program at the first use.
     pub fn shared() -> Result<&'static Self, &'static SchemaError> {
         static SHARED: LazyLock<Result<Schemas, SchemaError>> = LazyLock::new(Schemas::new);
         SHARED.as_ref()

@@ -101,7 +101,7 @@ pub fn messages_of_step(record: &StepRecord, agent: Option<&str>) -> Vec<Value> 
     step_messages(record.step.id.as_str(), agent, response.as_ref(), parts)
 }
 
-/// The same of its parts, in order.
+/// The messages of a step from its parts, in order.
 pub(super) fn step_messages<'a>(
     id: &str,
     agent: Option<&str>,

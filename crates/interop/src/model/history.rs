@@ -69,8 +69,8 @@ impl RemovedMessages {
     }
 }
 
-/// The same with what the transcript marks as removed, and where each execution begins: for those who
-/// go by the places of messages.
+/// The history with what the transcript marks as removed, and the index at which each execution begins. For callers
+/// that use message indexes.
 pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Marked {
     let mut told = Told {
         transcript,

@@ -68,7 +68,7 @@ impl CompactRequest {
         })
     }
 
-    /// The same conversation as a request for a response, to be written down or counted.
+    /// The conversation as a request for a response, to be stored or counted.
     pub fn as_create(&self) -> CreateRequest {
         let mut options = RunOptions {
             model: Some(self.model.clone()),
@@ -118,7 +118,7 @@ impl CompactRequest {
 }
 
 impl CreateRequest {
-    /// The same request with a user's message at its end.
+    /// Adds a user's message at the end of the request.
     #[must_use]
     pub fn with_prompt(mut self, text: &str) -> Self {
         self.input.push(InputItem {

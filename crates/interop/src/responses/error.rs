@@ -125,7 +125,7 @@ impl RequestError {
         Self::no_such_call_at(call_id, "/input")
     }
 
-    /// The same, where the result stands.
+    /// A result for a call that waits for none, with a pointer to the result.
     pub fn no_such_call_at(call_id: &str, pointer: &str) -> Self {
         let message =
             format!("No tool call found for function call output with call_id {call_id}.");

@@ -34,7 +34,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// The same of one value; whether it can be shown.
+    /// Adds one value of `include`. Returns whether it can be shown.
     pub(super) fn include(&mut self, value: &str, pointer: &str) -> Result<bool, RequestError> {
         match value {
             "reasoning.encrypted_content" => self.encrypted_reasoning = true,

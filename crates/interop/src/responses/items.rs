@@ -50,7 +50,7 @@ pub fn conversation_items(
     list.losses.with(list.items)
 }
 
-/// The same items from either end, each entry's when they are asked for: for pages ([`super::Page`]).
+/// The items of a conversation from either end, read entry by entry: for pages ([`super::Page`]).
 pub fn walk_items(
     transcript: &Transcript,
     options: ListOptions,

@@ -96,7 +96,7 @@ impl Output {
         &self.done
     }
 
-    /// The same as a JSON array.
+    /// The finished items as a JSON array.
     pub(super) fn json(&mut self) -> String {
         let mut out = String::from("[");
         for (place, done) in self.done().iter().enumerate() {

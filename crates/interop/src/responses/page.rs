@@ -68,7 +68,7 @@ impl Page {
         listing.finish()
     }
 
-    /// The same page, of items that come in pieces.
+    /// Starts a list for items that arrive in several batches.
     pub fn begin(&self) -> Listing {
         Listing {
             page: page::Page::of(self.limit, false, None),

@@ -45,12 +45,12 @@ pub fn is_alone(transcript: &Transcript, execution: &ExecutionId) -> Option<bool
 }
 
 impl CreateRequest {
-    /// The same request, with all items of a conversation before its own input: it goes on with
-    /// nothing, and means the same. What the response says again of the request stays as it was.
+    /// The request with all items of a conversation before its own input. It continues nothing and means the same.
+    /// The response repeats the members of the original request.
     ///
-    /// Reasoning goes with what its provider needs to take it back. Items that the input only names
-    /// are there already where the conversation has them. Calls that nobody has answered have results that
-    /// say so, unless nothing is said after them; results of no call are left out.
+    /// Reasoning is included with the data that its provider needs. Items that the input only references stay out if
+    /// the conversation has them. Open calls get results that say so, unless they are the end of the conversation.
+    /// Results without a call are left out.
     pub fn with_past(mut self, transcript: &Transcript) -> Result<Self, RequestError> {
         let options = ListOptions {
             encrypted_reasoning: true,

@@ -71,7 +71,7 @@ impl CreateRequest {
         Ok(read)
     }
 
-    /// The same, of a request that need not say anything: its tokens are only counted.
+    /// Reads a request that may be empty, because only its tokens are counted.
     pub(super) fn read_to_count(body: &Value) -> Result<Converted<Self>, RequestError> {
         let fields = Fields::of(body, "")?;
         let mut losses = Losses::default();

@@ -48,8 +48,7 @@ pub(super) fn references(input: &[InputItem]) -> impl Iterator<Item = (&str, &st
 }
 
 impl CreateRequest {
-    /// The same request without the calls that the conversation has and that wait: what is left of them
-    /// are the answers.
+    /// The request without the open calls of the conversation. The rest are the answers.
     #[must_use]
     pub fn without_calls(&self, open: &BTreeSet<String>) -> Cow<'_, Self> {
         let waits = |item: &InputItem| matches!(&item.says, InputSays::Call { call_id, .. } if open.contains(call_id));

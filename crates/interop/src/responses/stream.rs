@@ -42,7 +42,7 @@ pub struct ResponseStream {
     output: Output,
     /// The calls whose results each item of answers has brought; of those seen before it begins.
     brought: BTreeMap<ItemId, BTreeSet<String>>,
-    /// The same of the item that the execution answers, if that was seen.
+    /// The calls that the answered item brought results for, if that item was seen.
     given: Option<BTreeSet<String>>,
     /// Another agent goes on when this execution is over.
     hands_over: bool,

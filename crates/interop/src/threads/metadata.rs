@@ -56,7 +56,7 @@ impl Metadata {
         &self.0
     }
 
-    /// The same, to be changed: for those who know what AITP's members mean.
+    /// The members, for AITP's code to change.
     pub fn map_mut(&mut self) -> &mut Map<String, Value> {
         &mut self.0
     }
@@ -103,7 +103,7 @@ impl Metadata {
         Ok(Some(Self(members)))
     }
 
-    /// The same of a request that changes metadata: null is none at all.
+    /// Reads the member `metadata` of a request that changes metadata; null removes all members.
     pub(super) fn change(
         fields: &Fields<'_>,
         carrier: Carrier,

@@ -66,7 +66,7 @@ impl RunStream {
         }
     }
 
-    /// The same, of a thread that was made with it: `POST /threads/runs`.
+    /// Streams the new thread first: `POST /threads/runs`.
     #[must_use]
     pub fn with_thread(mut self, thread: ThreadObject) -> Self {
         self.thread = Some(thread);

@@ -241,7 +241,7 @@ impl History {
     }
 }
 
-/// The same JSON with white space wherever it may stand.
+/// JSON with white space wherever it is allowed.
 pub(crate) fn spaced(text: &str) -> String {
     let mut out = String::from("\n ");
     let (mut is_string, mut is_escaped) = (false, false);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use thread::Json;
 
-/// The same members in the order of their names.
+/// JSON with the members in order of their names.
 fn sorted(json: &Json) -> Json {
     match json {
         Json::Object(object) => {

@@ -69,7 +69,7 @@ impl<'a> AgentJournal<'a> {
         parts.list().map(|(_, part)| part.clone()).collect()
     }
 
-    /// The same, with their positions in the log.
+    /// The parts with their positions in the log.
     pub(super) fn placed(&self) -> Vec<(u32, Payload)> {
         let parts = self.parts();
         let list = parts.list();
@@ -105,7 +105,7 @@ impl<'a> AgentJournal<'a> {
         self.writer.put_part(idx, part).await.map_err(stopped)
     }
 
-    /// The same, written with the end of the step; without a position it is one more.
+    /// Writes a part with the end of the step. Without a position it is a new part.
     pub(super) fn put_with_end(&self, idx: Option<u32>, part: Payload) {
         let idx = if let Some(idx) = idx {
             self.writer.put_last_part(idx, part.clone());

@@ -19,7 +19,7 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// The same after a step with so many calls, of whose answer the model says this.
+    /// The counts after a step with `n_calls` calls and this metadata of the model's answer.
     pub(super) fn after(self, n_calls: u64, about: &Payload) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]

@@ -36,7 +36,7 @@ impl Runtime {
         self.delete_with(tenant, key, Running::Refuses).await
     }
 
-    /// The same, and what runs is stopped, with its sub-agents; what waits for its turn never begins.
+    /// Deletes a thread and stops its run and its sub-agents. Queued triggers never start.
     ///
     /// # Errors
     ///

@@ -24,8 +24,7 @@ impl Runtime {
         Ok(row.filter(|(_, from)| from == parent).map(|(row, _)| row))
     }
 
-    /// The same for those who only look: a fork has what its ancestors did, so their children are
-    /// its children as well.
+    /// The row of a child for readers. The children of a fork's ancestors are its children, too.
     pub(super) async fn seen_child_row(
         &self,
         tenant: &TenantId,
@@ -103,7 +102,7 @@ pub(super) fn spawned_from(metadata: Option<&Payload>) -> Option<ThreadId> {
     Some(spawned_from_call(metadata)?.0)
 }
 
-/// The same, and the call.
+/// The parent thread and the call that a sub-agent's thread was made for.
 pub(super) fn spawned_from_call(metadata: Option<&Payload>) -> Option<(ThreadId, String)> {
     let metadata = metadata?.value();
     let links = metadata.pointer("/threadprotocol/root/relationships/links")?;

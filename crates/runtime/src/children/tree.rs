@@ -58,7 +58,7 @@ pub struct Below {
     /// The thread that is followed from here on, and the last event of it that is not, if the record
     /// says that one begins or goes on.
     pub follows: Option<(ThreadId, Seq)>,
-    /// The same, as the record tells it.
+    /// The thread of a sub-agent that the record starts.
     pub(super) begins: Option<Spawned>,
 }
 

@@ -133,9 +133,9 @@ impl Runtime {
         Ok(())
     }
 
-    /// The same after the child has begun to go on: what goes wrong keeps nobody from going on, for
-    /// the parents are woken in any case before the child's run ends. Where the child has taken an
-    /// `answer`, the items that wake them are found [by it](Runtime::goes_on).
+    /// Wakes the parents after the child has continued. A failure stops nobody, because the parents are woken in any
+    /// case before the child's run ends. If the child has taken an `answer`, the items that wake them are found [by
+    /// it](Runtime::goes_on).
     pub(crate) async fn wake_later(
         &self,
         child: &Live,

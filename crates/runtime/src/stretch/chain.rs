@@ -185,7 +185,7 @@ impl<'a> Chain<'a> {
         self.page(after, limit, Filter::Facts).await
     }
 
-    /// The same of all records.
+    /// One page of records of any kind after a position.
     pub(crate) async fn page(
         &self,
         after: Place,

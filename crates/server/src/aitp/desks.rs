@@ -63,7 +63,7 @@ impl HeldDesk {
         self.0.folded.as_ref().map(|folded| &folded.desk)
     }
 
-    /// The same, to be told the fields of forms.
+    /// The desk, to be completed with the fields of forms.
     pub(crate) fn desk_mut(&mut self) -> Option<&mut Desk> {
         self.0.folded.as_mut().map(|folded| &mut folded.desk)
     }

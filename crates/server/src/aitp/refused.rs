@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// The same with the place of its actor.
+    /// Sets the pointer to the actor.
     pub(crate) fn by(self, actor: impl Into<String>) -> Self {
         Self {
             actor: actor.into(),
@@ -129,7 +129,7 @@ impl Refused {
         }
     }
 
-    /// The same, by where the message stands.
+    /// Sets the pointer from the position of the refused message.
     fn placed(mut self, place: impl Fn(usize) -> Place) -> Self {
         let place = place(self.item);
         self.pointer = match &self.why {

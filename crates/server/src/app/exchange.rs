@@ -94,7 +94,7 @@ impl App {
         self.import_judged(tenant, key, source, text, judge).await
     }
 
-    /// The same for a client, whose import is judged before anything is written; `judge` also gets the text.
+    /// Imports a conversation for a client. `judge` validates it, with the text, before anything is written.
     pub(crate) async fn import_judged(
         &self,
         tenant: &TenantId,

@@ -44,7 +44,7 @@ pub(crate) fn rpc_error(error: &ApiError) -> Value {
     rpc(status, &error.shown(verdict))
 }
 
-/// The same for the other binding, where it can only be said within a stream.
+/// An error object of the HTTP+JSON binding within a stream, where no status can be sent.
 pub(crate) fn rest_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
     rest(verdict.status, &error.shown(verdict))

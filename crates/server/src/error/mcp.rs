@@ -20,7 +20,7 @@ pub(crate) fn error(error: &ApiError) -> ErrorData {
     data(status, &failure)
 }
 
-/// The same as the result of a tool: who reads it is a model, which can do better.
+/// An error as the result of a tool. A model reads it and can correct its call.
 pub(crate) fn tool_error(error: &ApiError) -> CallToolResult {
     let (_, failure) = shown(error);
     let place = failure.pointer.as_deref().filter(|it| !it.is_empty());

@@ -38,7 +38,7 @@ impl Site {
         format!("http://{}{path}", self.addr)
     }
 
-    /// The same by a name.
+    /// A URL of the server by a host name.
     fn named(&self, path: &str) -> String {
         format!("http://localhost:{}{path}", self.addr.port())
     }

@@ -148,7 +148,7 @@ impl Client {
         Ok(Answered::Events(events.boxed()))
     }
 
-    /// The same with a body, as a request that needs nobody to wait for it.
+    /// Starts a request with a body that nobody has to await.
     pub(super) fn begun(
         self: &Arc<Self>,
         path: String,

@@ -318,7 +318,7 @@ impl Saying<'_> {
         Ok(self.speech.answer(request, (None, None), place).await?)
     }
 
-    /// The same where others may say it at this moment: what they have said is not said again.
+    /// Posts messages that another request may post at this moment. Stored messages are not posted again.
     async fn say_once(mut self, reader: &Reader, filled: Filled) -> Result<Accepted, ApiError> {
         loop {
             match self.say(filled.clone()).await {

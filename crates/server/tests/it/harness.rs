@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    /// The same server, spoken to with a key.
+    /// A client of this server that sends a key.
     pub(crate) fn with_key(&self, key: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self {

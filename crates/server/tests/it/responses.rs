@@ -51,7 +51,7 @@ impl Server {
         response
     }
 
-    /// The same as a stream.
+    /// Requests a response as a stream and returns its events.
     async fn respond_streaming(&self, mut body: Value) -> Vec<Value> {
         body["stream"] = true.into();
         let answer = self.post("/v1/responses", body).await;

@@ -111,7 +111,7 @@ impl Client {
         self.0.delete(&format!("/v1{path}")).await
     }
 
-    /// The same with an idempotency key.
+    /// Posts a body with an idempotency key.
     async fn ask_once(&self, path: &str, body: Value, token: &str) -> Answer {
         let request = self.0.request("POST", &format!("/v1{path}"));
         let request = request

@@ -51,7 +51,7 @@ pub(super) fn is_violation(error: &StoreError) -> bool {
     matches!(error, StoreError::Damaged(what) if what.starts_with(VIOLATION))
 }
 
-/// The same, where the id that was to be new is known.
+/// Maps an error of an insert whose new id is known.
 pub(super) fn making(id: &str) -> impl FnOnce(rusqlite::Error) -> StoreError {
     move |error| {
         let error = statement(error);

@@ -18,8 +18,7 @@ enum Open<I, J, A, O, K> {
 }
 
 impl Json {
-    /// The same value as `serde_json` has it: integers up to 64 bits exactly, every other number
-    /// as the nearest double.
+    /// The value in `serde_json`: integers up to 64 bits exactly, every other number as the nearest double.
     pub fn to_value(&self) -> Result<Value, UnrepresentableNumber> {
         let mut open = Vec::new();
         let mut next = self;

@@ -72,7 +72,7 @@ struct Reader<'a, 'r> {
     pairs: Pairs<'a>,
     /// The calls of the last response of each agent whose turn is over.
     waiting: BTreeMap<Option<&'a str>, Open<'a>>,
-    /// The same calls by id and turn, so that a user's answer is found without a search.
+    /// The open calls by id and turn, to find a user's answer without a search.
     by_id: BTreeMap<(&'a str, At), Option<&'a str>>,
 }
 

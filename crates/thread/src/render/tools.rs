@@ -76,7 +76,7 @@ fn traffic(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
     }
 }
 
-/// The same of tools that the provider of another agent ran by itself.
+/// Classifies parts of tools that another agent's provider ran by itself.
 fn by_provider(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
     draft.foreign?;
     match Part::new(&piece.json).kind() {

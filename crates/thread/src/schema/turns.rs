@@ -42,7 +42,7 @@ pub(super) fn dispatch<'v>(
     ty
 }
 
-/// The same, where another kind is a breach for writing.
+/// An object by its member `tag`, where an unknown kind breaks a rule for writers.
 fn closed<'v>(
     context: Context<'v>,
     name: &'static str,

@@ -133,7 +133,7 @@ pub(super) fn to_0_0_4(thread: &mut Thread, changes: &mut Changes, origin: &Orig
     unanswered(thread, changes, origin);
 }
 
-/// The same of each turn alone.
+/// Upgrades the turns from 0.0.3 to 0.0.4, one by one.
 pub(super) fn turns_to_0_0_4(thread: &mut Thread, changes: &mut Changes, origin: &Origin) {
     for (place, turn) in items_mut(thread.root_mut(), "turns").iter_mut().enumerate() {
         let Some(turn) = turn.as_object_mut() else {

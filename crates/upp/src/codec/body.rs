@@ -43,8 +43,8 @@ impl Conversation {
         self.encode_then(head, key, &Map::new())
     }
 
-    /// The same with a `tail` after the conversation: what may differ from request to request
-    /// although the conversation only grew, such as whether a tool must be called.
+    /// Writes the body with a `tail` after the conversation. Members that change although the conversation only grew
+    /// go there, such as whether a tool must be called.
     pub(crate) fn encode_then(
         self,
         head: &Map<String, Value>,

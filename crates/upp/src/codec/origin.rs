@@ -34,7 +34,7 @@ pub(crate) fn native_metadata(
     Metadata::from_iter([(provider.to_owned(), Value::Object(fields))])
 }
 
-/// The same, where the fields are facts.
+/// The metadata of an answer with its fields as facts.
 pub(crate) fn native_facts(
     provider: &Arc<str>,
     model_id: &Arc<str>,

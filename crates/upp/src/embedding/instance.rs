@@ -115,7 +115,7 @@ impl Embedding {
         ))
     }
 
-    /// The same, batch by batch (`chunked`, UPP §19). The first batch that fails ends it.
+    /// The vectors batch by batch (`chunked`, UPP §19). The first batch that fails ends the stream.
     pub fn stream(
         &self,
         inputs: impl IntoIterator<Item = impl Into<EmbeddingInput>>,

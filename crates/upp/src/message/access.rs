@@ -45,7 +45,7 @@ impl UserMessage {
         speaker.unwrap_or_default()
     }
 
-    /// The same as somebody's words.
+    /// Marks the message as the words of a speaker.
     #[must_use]
     pub fn said_by(mut self, speaker: Speaker) -> Self {
         let own = self.metadata.entry(NAMESPACE.to_owned());

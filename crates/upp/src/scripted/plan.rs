@@ -277,8 +277,8 @@ fn signature(text: &str) -> String {
     format!("scripted-{:016x}", mixed(fnv(text)))
 }
 
-/// The same for the same request, and different for each call of a thread: the place of the
-/// answer in the history and of the call in the answer go in one to one.
+/// An id that is equal for equal requests and different for each call of a thread. It mixes the position of the
+/// answer in the history with that of the call in the answer.
 fn call_id(request: &Request, text: &str, index: usize) -> ToolCallId {
     let place = ((request.messages.len() as u64) << 20) | (index as u64 & 0xF_FFFF);
     let id = format!("call_{:016x}", mixed(place) ^ mixed(fnv(text)));

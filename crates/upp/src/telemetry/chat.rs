@@ -20,7 +20,7 @@ pub fn call(model: &dyn Model, request: Request) -> ModelStream {
     observed(model, request, |model, request| model.stream(request))
 }
 
-/// The same for a model's whole answer, as a stream of one item.
+/// Calls a model for its whole answer, in a span named `chat {model}`: a stream of one item.
 pub(crate) fn call_whole(model: &dyn Model, request: Request) -> ModelStream {
     observed(model, request, |model, request| {
         let answer = model.complete(request);

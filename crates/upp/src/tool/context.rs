@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct ToolContext {
     /// The call's id.
     pub tool_call_id: ToolCallId,
-    /// The same for every attempt at this call; derived from thread and call, never from the attempt.
+    /// Equal for every attempt at this call: derived from thread and call, never from the attempt.
     pub idempotency_key: Arc<str>,
     /// The calling agent's id.
     pub agent_id: Arc<str>,

@@ -92,7 +92,7 @@ impl Reply {
         self
     }
 
-    /// The same, with silence instead of an end.
+    /// Makes the vendor fall silent before the end of the answer.
     pub(crate) fn then_silence(mut self) -> Self {
         self.stalls = true;
         self

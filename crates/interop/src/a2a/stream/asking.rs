@@ -73,14 +73,14 @@ impl TaskView {
         self.asking.is_stirred = true;
     }
 
-    /// The same view, for one that has seen so many messages go on with the task.
+    /// Resumes the view for a client that has seen `n_went_on` messages that continue the task.
     #[must_use]
     pub fn after_answers(mut self, n_went_on: usize) -> Self {
         self.asking.n_went_on = n_went_on;
         self
     }
 
-    /// The same view, for one that has seen the last message that goes on with the task, and not what comes of it.
+    /// Resumes the view for a client that has seen the last message that continues the task, but not its effect.
     #[must_use]
     pub fn awaiting_answer(mut self) -> Self {
         let id = goes_on_id(&self.trigger, self.asking.n_went_on);

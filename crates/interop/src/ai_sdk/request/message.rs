@@ -68,7 +68,7 @@ pub struct ChatAnswer {
 }
 
 impl ChatAnswer {
-    /// The same answer to another call.
+    /// Addresses the answer to another call.
     #[must_use]
     pub fn to(&self, call: &str) -> Self {
         let mut part = self.part.clone();

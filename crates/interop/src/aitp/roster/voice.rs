@@ -149,7 +149,7 @@ impl Roster {
         }
     }
 
-    /// The same party as it is known now: the actor that began the thread is the one who began it.
+    /// The party under its current name. The actor that created the thread is the initiator.
     pub fn known(&self, party: &Party) -> Party {
         match party {
             Party::Actor(id) => self.named(id),

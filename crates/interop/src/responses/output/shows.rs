@@ -28,7 +28,7 @@ impl Sealed {
         if is_wanted { Self::Always } else { Self::No }
     }
 
-    /// The same, where somebody who reads later wants it, too.
+    /// Shows the item if a later reader wants it, too.
     pub(in crate::responses) fn or_later(self, is_wanted: bool) -> Self {
         match self {
             Self::No if is_wanted => Self::IfKnown,

@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// The same by what had waited for its turn: there was nothing to wait for from the start.
+    /// Closes the calls because something was queued behind the run: they never were open.
     pub(in crate::threads) fn left_behind_at_once(&mut self) {
         self.left_behind(self.rested_at);
     }

@@ -39,7 +39,7 @@ async fn done(script: &[Do], deaths: Vec<(usize, bool)>) -> (Value, Value) {
     (asked, document)
 }
 
-/// The same, and how many writes it took.
+/// Runs a script with deaths. Returns the model's last request, the document and the number of writes.
 async fn counted(script: &[Do], deaths: Vec<(usize, bool)>) -> (Value, Value, usize) {
     let model = Canned::rounds(vec![vec![call("c", "pure")]]);
     let mut client = Client::new(agent(model.clone()), deaths);

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 /// How long a card may be kept without asking again: it changes with the configuration.
 const SHARED: &str = "public, max-age=300";
-/// The same for a card whose URLs come from the request's `Host`: only its client may keep it, so that no shared
-/// cache gives one client's `Host` to another.
+/// `Cache-Control` of a card whose URLs come from the request's `Host`. Shared caches must not pass one client's
+/// `Host` to another.
 const PRIVATE: &str = "private, max-age=300";
 
 /// Shows the card of the default agent: how it is spoken to, and nothing that only some may know. Those of the

@@ -113,7 +113,8 @@ async fn anew(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiError>
     after(chat, &last.id, last.role == SentRole::User).await
 }
 
-/// The same where no message is sent: the named one is answered again, or is another answer.
+/// Makes another answer without a message in the request: the named message is answered again, or is the answer to
+/// replace.
 async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiError> {
     let runtime = chat.api.runtime();
     let place = match &request.message_id {

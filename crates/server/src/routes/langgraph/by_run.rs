@@ -52,7 +52,7 @@ pub(super) async fn create(
     runs::created(&api, &caller, idempotency, None, &body).await
 }
 
-/// The same, and waits for what the run comes to.
+/// Creates a run, waits for its end and returns its result.
 #[utoipa::path(post, path = "/runs/wait", operation_id = "agentProtocolCreateAndWait", tag = "langgraph", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -65,7 +65,7 @@ pub(super) async fn create_and_wait(
     runs::waited(&api, &caller, idempotency, None, (body, lease)).await
 }
 
-/// The same, and streams the run.
+/// Creates a run and streams it.
 #[utoipa::path(post, path = "/runs/stream", operation_id = "agentProtocolCreateAndStream", tag = "langgraph", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]

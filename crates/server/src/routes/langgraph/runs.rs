@@ -135,7 +135,7 @@ async fn check_values(api: &Api, caller: &Caller, thread_id: Option<&str>) -> Re
     Ok(())
 }
 
-/// The same as creating a run, and waits for what it comes to: the values of its thread.
+/// Creates a run on a thread, waits for its end and returns the thread's values.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs/wait", operation_id = "langgraphWaitRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -176,7 +176,7 @@ pub(super) async fn waited(
     run.outcome(speaks).await
 }
 
-/// The same as creating a run, and streams it.
+/// Creates a run on a thread and streams it.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs/stream", operation_id = "langgraphStreamRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]

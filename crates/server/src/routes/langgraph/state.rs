@@ -179,7 +179,7 @@ pub(super) async fn history(
     states(&found, HistoryQuery::read(&query)?).await
 }
 
-/// The same, by a body.
+/// Lists the states of a thread, the newest first. The body has the limit and the cursor.
 #[utoipa::path(post, path = "/threads/{thread_id}/history", operation_id = "langgraphHistory", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path)), request_body = Option<Object>,
     responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]

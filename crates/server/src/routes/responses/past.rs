@@ -88,7 +88,7 @@ impl Found {
         self.standing_with(runtime, ListOptions::default()).await
     }
 
-    /// The same, with this shown beside what its own client wants shown.
+    /// The state of the response with more shown than its own client wants.
     pub(super) async fn standing_with(
         &self,
         runtime: &Runtime,

@@ -37,7 +37,7 @@ impl<'a> Thread<'a> {
         Ok(self.places(&[item]).await?.pop().flatten())
     }
 
-    /// The same for each of several.
+    /// The position of each item; none for ids that the conversation does not have.
     async fn places(&self, items: &[&str]) -> Result<Vec<Option<Place>>, RuntimeError> {
         let origins: Vec<Vec<Origin>> = items.iter().map(|id| origins(id)).collect();
         let landmarks = origins.iter().map(|of| of.iter().map(landmark).collect());

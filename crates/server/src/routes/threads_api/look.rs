@@ -152,7 +152,7 @@ pub(super) async fn message(api: &Api, found: &Found, id: &str) -> Result<Messag
     message.ok_or_else(|| not_found(ObjectKind::Message, id))
 }
 
-/// The same; none where there is none, or it was deleted.
+/// A message of the thread; none if it does not exist or was deleted.
 async fn shown_message(
     api: &Api,
     found: &Found,

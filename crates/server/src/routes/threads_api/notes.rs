@@ -43,7 +43,7 @@ pub(super) async fn of(api: &Api, found: &Found, id: &str) -> Result<Option<Meta
     Ok(read.transpose().map_err(RuntimeError::from)?)
 }
 
-/// The same of many, in their order. Costs one look where nothing was noted on the thread.
+/// The notes on many messages or runs, in their order. Costs one read if the thread has no notes.
 pub(super) async fn of_all(
     api: &Api,
     found: &Found,

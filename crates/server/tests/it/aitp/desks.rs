@@ -28,7 +28,7 @@ async fn snapshots(app: &App) -> Vec<runtime::objects::Object> {
         .unwrap()
 }
 
-/// The same server after a restart.
+/// Restarts the server on its data.
 async fn again(meeting: Meeting) -> Meeting {
     let Meeting { user, .. } = meeting;
     let directory = user.directory;

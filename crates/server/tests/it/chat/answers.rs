@@ -14,7 +14,7 @@ async fn asked(server: &Server, text: &str, kind: &str) -> (Vec<Value>, usize) {
     (messages, call)
 }
 
-/// The same messages, with what the client says of a call in their second one.
+/// The messages, with a client's answer to a call in the second one.
 fn answered(messages: &[Value], call: usize, answer: &Value) -> Value {
     let mut messages = json!(messages);
     let part = &mut messages[1]["parts"][call];

@@ -219,7 +219,7 @@ fn borrowed<'t>(text: &'t str, start: usize, string: &str) -> Cow<'t, str> {
     }
 }
 
-/// The same for a key, which stands after at most a comma and white space.
+/// A key as it is in the text. Only a comma and white space may precede it.
 #[inline]
 fn keyed<'t>(text: &'t str, from: usize, key: &str) -> Cow<'t, str> {
     let before = text.as_bytes().get(from..).unwrap_or_default();
