@@ -51,6 +51,7 @@ mod refused;
 mod removed;
 #[cfg(test)]
 mod responses;
+mod run_events;
 #[cfg(test)]
 mod sse;
 #[cfg(test)]

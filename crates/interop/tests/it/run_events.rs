@@ -1,0 +1,195 @@
+//! The events of a run are those of its log, live or replayed.
+
+use crate::log::Log;
+use crate::native::conversation;
+use loomline_interop::parts::StepResponse;
+use loomline_interop::run::{RunEvent, RunFold, RunPart, RunSelector, replay};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use timeline::{
+    BlockKind, Chunk, Entry, Event, ExecutionId, ExecutionStatus, ItemId, PartKind, Payload,
+    Reaction, StepId, StepStatus, part_kind,
+};
+
+/// A step as its events tell it.
+#[derive(Debug, Default, PartialEq)]
+struct Step {
+    id: Option<StepId>,
+    parts: BTreeMap<u32, Payload>,
+    response: Option<StepResponse>,
+    status: Option<StepStatus>,
+}
+
+/// A run as its events tell it.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    executions: Vec<ExecutionId>,
+    steps: Vec<Step>,
+    ended: Vec<(ExecutionId, ExecutionStatus, bool)>,
+    is_over: bool,
+}
+
+impl Told {
+    fn push(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Started { execution } | RunEvent::Continued { execution, .. } => {
+                self.executions.push(execution.id.clone());
+            }
+            RunEvent::StepStarted { step } => self.steps.push(Step {
+                id: Some(step.id.clone()),
+                ..Step::default()
+            }),
+            RunEvent::StepReset { .. } => {
+                let step = self.step();
+                step.parts.clear();
+                step.response = None;
+            }
+            RunEvent::Responded { response } => self.step().response = response,
+            RunEvent::Part { idx, payload, .. } => {
+                self.step().parts.insert(idx, payload.clone());
+            }
+            RunEvent::StepEnded { status, .. } => self.step().status = Some(status),
+            RunEvent::ExecutionEnded {
+                execution_id,
+                status,
+                is_last,
+                ..
+            } => self.ended.push((execution_id.clone(), status, is_last)),
+            RunEvent::Ended => self.is_over = true,
+            RunEvent::Chunk(_)
+            | RunEvent::Abandoned
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
+        }
+    }
+
+    fn step(&mut self) -> &mut Step {
+        self.steps.last_mut().unwrap()
+    }
+}
+
+fn triggers(log: &Log) -> Vec<ItemId> {
+    let executions = log.records.iter().filter_map(|record| match &record.event {
+        Event::ExecutionCreated { execution } => Some(execution.trigger_item_id.clone()),
+        _ => None,
+    });
+    executions.collect()
+}
+
+fn live(log: &Log, trigger: &ItemId) -> Told {
+    let mut fold = RunFold::new(RunSelector::answering(trigger.clone()));
+    let mut told = Told::default();
+    for record in &log.records {
+        fold.events(record).into_iter().for_each(|event| told.push(event));
+    }
+    told
+}
+
+fn replayed(log: &Log, executions: &[ExecutionId]) -> Told {
+    let transcript = log.transcript();
+    let of_run = |entry: &'_ Entry| match entry {
+        Entry::Reaction(reaction) => executions.contains(&reaction.execution.id),
+        Entry::Item(_) => false,
+    };
+    let reactions: Vec<&Reaction> = transcript
+        .entries
+        .iter()
+        .filter(|entry| of_run(entry))
+        .filter_map(|entry| match entry {
+            Entry::Reaction(reaction) => Some(reaction),
+            Entry::Item(_) => None,
+        })
+        .collect();
+    let mut told = Told::default();
+    replay(reactions, false).for_each(|(_, event)| told.push(event));
+    told
+}
+
+/// The texts of a completed step's stored parts, and those of its blocks.
+type Texts = Vec<(BlockKind, String)>;
+
+fn stored_text(part: &Payload) -> Option<(BlockKind, String)> {
+    let (kind, key) = match part_kind(&part.str_field("type")?)? {
+        PartKind::OutputText | PartKind::InputText => (BlockKind::Text, "text"),
+        PartKind::Refusal => (BlockKind::Text, "refusal"),
+        PartKind::Reasoning => (BlockKind::Reasoning, "text"),
+        _ => return None,
+    };
+    let text = part.str_field(key).filter(|text| !text.is_empty())?;
+    Some((kind, text))
+}
+
+/// For each completed step: its stored texts, and the texts of its blocks that ended.
+fn texts(log: &Log, trigger: &ItemId) -> Vec<(Texts, Texts)> {
+    let mut fold = RunFold::new(RunSelector::answering(trigger.clone())).with_blocks();
+    let mut steps = Vec::new();
+    let (mut stored, mut ended) = (Texts::new(), Texts::new());
+    let mut open: BTreeMap<(BlockKind, String), String> = BTreeMap::new();
+    for record in &log.records {
+        for event in fold.events(record) {
+            match event {
+                RunEvent::StepStarted { .. } | RunEvent::StepReset { .. } => {
+                    stored.clear();
+                    ended.clear();
+                    open.clear();
+                }
+                RunEvent::Chunk(Chunk::BlockStart { kind, block, .. }) => {
+                    let before = open.insert((kind, block.id.into_owned()), String::new());
+                    assert_eq!(before, None, "a block begins once");
+                }
+                RunEvent::Chunk(Chunk::BlockDelta {
+                    kind, block, text, ..
+                }) => {
+                    let known = open.get_mut(&(kind, block.id.into_owned()));
+                    known.expect("a block begins before it grows").push_str(&text);
+                }
+                RunEvent::Chunk(Chunk::BlockEnd { kind, block, .. }) => {
+                    let text = open.remove(&(kind, block.id.into_owned()));
+                    ended.push((kind, text.expect("only open blocks end")));
+                }
+                RunEvent::Part {
+                    part: RunPart::Content,
+                    payload,
+                    is_new: true,
+                    ..
+                } => stored.extend(stored_text(payload)),
+                RunEvent::StepEnded { status, .. } if status == StepStatus::Completed => {
+                    assert!(open.is_empty(), "a completed step leaves no block open");
+                    steps.push((std::mem::take(&mut stored), std::mem::take(&mut ended)));
+                }
+                _ => {}
+            }
+        }
+    }
+    steps
+}
+
+proptest! {
+    #[test]
+    fn folding_a_run_live_equals_replaying_its_transcript(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let log = conversation(&bytes);
+        for trigger in triggers(&log) {
+            let live = live(&log, &trigger);
+            let replayed = replayed(&log, &live.executions);
+            prop_assert_eq!(live, replayed);
+        }
+    }
+
+    #[test]
+    fn a_fold_with_blocks_gives_each_stored_text_once(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let log = conversation(&bytes);
+        for trigger in triggers(&log) {
+            for (stored, mut ended) in texts(&log, &trigger) {
+                for text in stored {
+                    let found = ended.iter().position(|block| *block == text);
+                    prop_assert!(found.is_some(), "no block for {text:?}");
+                    found.map(|found| ended.remove(found));
+                }
+            }
+        }
+    }
+}
