@@ -1,6 +1,7 @@
 //! The rules of `ARCHITECTURE.md` that a machine can check.
 
 mod arrows;
+mod cycles;
 mod text;
 
 use crate::sources;
@@ -17,6 +18,7 @@ pub(crate) fn check(root: &Path) -> Result<String> {
     }
     findings.extend(text::broken_links(root, &sources));
     findings.extend(text::lost_lints(&sources));
+    findings.extend(cycles::judge(&sources));
     findings.sort();
     crate::report("tidy", &findings)?;
     Ok(format!(
