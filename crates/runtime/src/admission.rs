@@ -2,9 +2,9 @@
 
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::react::Runtime;
 use crate::request::{Policy, React};
 use crate::run_slots::{QueuedTriggers, RunSlot};
+use crate::runtime::Runtime;
 use timeline::State;
 
 /// What a request has taken of the limits. Dropped before the request is written, it is free again.

@@ -15,8 +15,9 @@ mod wanted;
 pub(crate) use answers::called;
 pub use options::{Models, OptionsRefused};
 
+use crate::error::Refusal;
 use crate::handoff::{self, HandoffJournal};
-use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
+use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Resumed, StepRun};
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
 use answers::Given;
@@ -151,7 +152,7 @@ impl AgentReactor {
         match ran {
             Ok(cycle) => {
                 around.push(&journal);
-                handoff = handoff::decided(&self.agent, &journal.written(), &step.children);
+                handoff = handoff::decided(&self.agent, &journal.written(), step.children.as_ref());
                 // Another agent goes on: for this one the run is over.
                 wants_more =
                     cycle.next == Next::Continue && handoff.is_none() && !self.asks_no_model();
@@ -356,7 +357,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
     // The same whenever a call is run, and no other response's: providers may repeat call ids.
     let scope = scope(step);
     let parts = cast.journal.written();
-    let handoffs = HandoffJournal::new(cast.journal, cast.agent, &step.children, &parts);
+    let handoffs = HandoffJournal::new(cast.journal, cast.agent, step.children.as_ref(), &parts);
     let number = state.step().saturating_add(1);
     let context = StepContext {
         agent: cast.agent,

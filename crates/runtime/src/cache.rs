@@ -1,7 +1,7 @@
 //! The threads in memory: bounded by their total size and by the time since they were used.
 
 use crate::live::Live;
-use crate::react::{Inner, Runtime};
+use crate::runtime::{Inner, Runtime};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};

@@ -2,7 +2,7 @@
 
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use crate::stretch::{Chain, Place};
 use store::{Landmark, TenantId};
 use timeline::{Command, Event, Rejected, Removed, Seq, StepId, ThreadUpdate};

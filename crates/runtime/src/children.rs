@@ -40,7 +40,8 @@ pub(crate) use wake::waiting_parent;
 pub use watch::{Watch, Watched};
 
 use crate::live::Live;
-use crate::react::Runtime;
+use crate::reactor::Children;
+use crate::runtime::Runtime;
 use crate::writer::StepWriter;
 use agents::{Agent, SubAgentHost};
 use std::collections::BTreeMap;
@@ -49,9 +50,8 @@ use store::Run;
 use timeline::{ExecutionId, OpenCall, OpenChild, Step, StepId, ThreadId};
 use tokio_util::sync::CancellationToken;
 
-/// What the runtime offers a step for its sub-agents and for handing over. Cloning shares.
-#[derive(Clone)]
-pub struct Children {
+/// The runtime's [`Children`] of one step.
+pub(crate) struct StepChildren {
     site: Arc<Site>,
     n_handoffs: u32,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Place<'a> {
     pub(crate) signal: &'a CancellationToken,
 }
 
-impl Children {
+impl StepChildren {
     pub(crate) fn new(
         runtime: &Runtime,
         live: &Arc<Live>,
@@ -106,10 +106,10 @@ impl Children {
             n_handoffs: place.run.handoffs,
         }
     }
+}
 
-    /// What runs the sub-agents of this agent's tools: each on a thread of its own if the runtime
-    /// knows it by name, else in memory. `step` is the number that the step has to the agent.
-    pub fn host(&self, agent: &Agent, step: u64) -> Arc<dyn SubAgentHost> {
+impl Children for StepChildren {
+    fn host(&self, agent: &Agent, step: u64) -> Arc<dyn SubAgentHost> {
         Arc::new(host::RuntimeHost::new(
             Arc::clone(&self.site),
             agent.id().into(),
@@ -117,24 +117,20 @@ impl Children {
         ))
     }
 
-    /// The sub-agents on threads of their own that this call has started in the step.
-    pub(crate) fn of_call(&self, call: &str) -> Vec<OpenChild> {
+    fn of_call(&self, call: &str) -> Vec<OpenChild> {
         let begun = self.site.begun();
         begun.get(call).cloned().unwrap_or_default()
     }
 
-    /// Whether the runtime has an agent of this name.
-    pub fn has(&self, agent: &str) -> bool {
+    fn has(&self, agent: &str) -> bool {
         self.site.has(agent)
     }
 
-    /// Whether writing has failed, so that the step is tried again.
-    pub(crate) fn is_given_up(&self) -> bool {
+    fn is_given_up(&self) -> bool {
         self.site.writer.is_given_up()
     }
 
-    /// Whether the execution may hand over once more.
-    pub fn may_hand_over(&self) -> bool {
+    fn may_hand_over(&self) -> bool {
         self.n_handoffs < self.site.runtime.inner.options.max_handoffs
     }
 }

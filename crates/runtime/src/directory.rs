@@ -2,8 +2,8 @@
 
 use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
-use crate::react::Runtime;
 use crate::request::NewThreadRequest;
+use crate::runtime::Runtime;
 use std::sync::{Arc, PoisonError};
 use store::{NewRecord, StoreError, TenantId, ThreadRow};
 use timeline::{Seq, ThreadId};

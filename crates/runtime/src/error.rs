@@ -1,10 +1,19 @@
 //! Why the runtime did not do it.
 
-use crate::reactor::Refusal;
 use crate::view::ViewRefused;
 use store::LimitReached;
 use store::StoreError;
 use timeline::{ExecutionId, Rejected, Seq};
+
+/// Why a reactor does not take an answer; nothing has been written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Refusal {
+    /// The call, where it is about one.
+    pub call: Option<String>,
+    /// What is wrong, for people.
+    pub detail: String,
+}
 
 /// Why a request to the runtime failed. Nothing of it has been written.
 #[derive(Debug, thiserror::Error)]

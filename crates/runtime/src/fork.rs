@@ -1,8 +1,8 @@
 //! Threads that go on from a place in another one.
 
 use crate::error::RuntimeError;
-use crate::react::Runtime;
 use crate::request::NewThreadRequest;
+use crate::runtime::Runtime;
 use std::sync::Arc;
 use store::{Created, NewRecord, Side, StoreError, TenantId, ThreadRow};
 use timeline::{Fork, Seq, ThreadId, ThreadStatus};

@@ -3,8 +3,8 @@
 
 use crate::error::RuntimeError;
 use crate::live::{Held, Live};
-use crate::react::Runtime;
 use crate::request::React;
+use crate::runtime::Runtime;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;

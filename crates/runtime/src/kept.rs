@@ -1,7 +1,7 @@
 //! What a step keeps for whoever answers it, and what becomes of that when nobody wants the answer.
 
 use crate::live::Live;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use crate::writer::StepWriter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

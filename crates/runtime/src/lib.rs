@@ -36,6 +36,7 @@ mod request;
 mod rewind;
 mod run;
 mod run_slots;
+mod runtime;
 mod say;
 mod stretch;
 mod threads;
@@ -46,25 +47,20 @@ mod writer;
 pub use agent::{AgentReactor, Models, OptionsRefused};
 /// What [`Watched`] tells of sub-agents.
 pub use agents::{AgentStreamEvent, SubagentEvent};
-pub use children::{
-    Addressed, Below, CallPlace, Children, Cursor, GoesOn, Pending, Tree, Watch, Watched,
-};
+pub use children::{Addressed, Below, CallPlace, Cursor, GoesOn, Pending, Tree, Watch, Watched};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
-pub use error::RuntimeError;
+pub use error::{Refusal, RuntimeError};
 pub use follow::{Follow, Until};
 pub use gate::{Entering, Gate, Terms};
 pub use observer::{Ended, Observer};
-pub use react::{Runtime, RuntimeOptions, Sources};
-pub use reactor::{
-    MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
-};
+pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
 pub use registry::{AgentReactors, RegistryError};
-pub use repeat::RequestToken;
 pub use request::{
-    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, React, Rewind,
-    continued_run,
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, React, RequestToken,
+    Rewind, continued_run,
 };
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
+pub use runtime::{Runtime, RuntimeOptions, Sources};
 pub use say::Reply;
 pub use store::objects;
 pub use store::{

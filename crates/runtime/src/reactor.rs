@@ -1,8 +1,9 @@
 //! The reactor contract (EK §6): who runs one step.
 
-use crate::children::Children;
+use crate::error::Refusal;
 use crate::handoff::Handoff;
 use crate::writer::{StepWriter, Stopped};
+use agents::{Agent, SubAgentHost};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::any::Any;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use store::Run;
 use store::TenantId;
 use timeline::{
-    Answer, Execution, Interruption, Item, OpenCall, Payload, Step, StepId, StepOutcome, ThreadId,
-    Transcript,
+    Answer, Execution, Interruption, Item, OpenCall, OpenChild, Payload, Step, StepId, StepOutcome,
+    ThreadId, Transcript,
 };
 use tokio_util::sync::CancellationToken;
 use upp::KeptCall;
@@ -57,9 +58,28 @@ pub struct StepRun<'a> {
     /// What is kept of the step's call of a model; an earlier attempt's note is in it.
     pub kept: Arc<dyn KeptCall>,
     /// What runs the step's sub-agents, and knows whom it may hand over to.
-    pub children: Children,
+    pub children: Arc<dyn Children>,
     /// Cancelled when the step is no longer wanted.
     pub signal: CancellationToken,
+}
+
+/// What the runtime offers a step for its sub-agents and for handing over.
+pub trait Children: Send + Sync {
+    /// What runs the sub-agents of this agent's tools: each on a thread of its own if the runtime
+    /// knows it by name, else in memory. `step` is the number that the step has to the agent.
+    fn host(&self, agent: &Agent, step: u64) -> Arc<dyn SubAgentHost>;
+
+    /// The sub-agents on threads of their own that this call has started in the step.
+    fn of_call(&self, call: &str) -> Vec<OpenChild>;
+
+    /// Whether the runtime has an agent of this name.
+    fn has(&self, agent: &str) -> bool;
+
+    /// Whether writing has failed, so that the step is tried again.
+    fn is_given_up(&self) -> bool;
+
+    /// Whether the execution may hand over once more.
+    fn may_hand_over(&self) -> bool;
 }
 
 impl StepRun<'_> {
@@ -149,16 +169,6 @@ pub trait Reactor: Send + Sync {
         drop(note);
         Box::pin(std::future::ready(()))
     }
-}
-
-/// Why a reactor does not take an answer; nothing has been written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{detail}")]
-pub struct Refusal {
-    /// The call, where it is about one.
-    pub call: Option<String>,
-    /// What is wrong, for people.
-    pub detail: String,
 }
 
 /// The reactors of a runtime, by agent name.

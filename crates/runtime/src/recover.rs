@@ -1,9 +1,9 @@
 //! Recovery: the threads that a crash or a stop has left unfinished go on, beside new requests.
 
 use crate::error::{RuntimeError, told};
-use crate::react::Runtime;
 use crate::run::next_run;
 use crate::run_slots::{QueuedTriggers, RunSlot};
+use crate::runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -2,72 +2,13 @@
 
 use crate::error::RuntimeError;
 use crate::live::{Held, Live};
-use crate::react::Runtime;
-use crate::request::Accepted;
+use crate::request::{Accepted, RequestToken};
+use crate::runtime::Runtime;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::fmt::{Display, Formatter};
-use std::ops::Deref;
 use std::sync::Arc;
 use store::{StoreError, Token};
 use timeline::{Command, ThreadId};
-
-/// A client's name for its request, with a fingerprint of what the request says.
-///
-/// A token that comes again with another fingerprint names another request, and is refused. Where
-/// either has no fingerprint they are taken for the same request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestToken {
-    text: String,
-    fingerprint: Option<String>,
-}
-
-impl RequestToken {
-    /// A token of a request with this fingerprint.
-    pub fn with_fingerprint(text: String, fingerprint: Option<String>) -> Self {
-        Self { text, fingerprint }
-    }
-
-    /// The fingerprint of what the request says, if it has one.
-    pub fn fingerprint(&self) -> Option<&str> {
-        self.fingerprint.as_deref()
-    }
-
-    /// Another token for a part of the same request.
-    #[must_use]
-    pub fn derived(&self, text: String) -> Self {
-        Self {
-            text,
-            fingerprint: self.fingerprint.clone(),
-        }
-    }
-}
-
-impl From<String> for RequestToken {
-    fn from(text: String) -> Self {
-        Self::with_fingerprint(text, None)
-    }
-}
-
-impl From<&str> for RequestToken {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl Deref for RequestToken {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.text
-    }
-}
-
-impl Display for RequestToken {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
 
 /// What a store keeps under a token. Stores of earlier versions have no fingerprints.
 #[derive(Serialize, Deserialize)]

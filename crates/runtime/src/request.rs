@@ -1,9 +1,10 @@
 //! What callers ask of the runtime.
 
-use crate::repeat::RequestToken;
 use interop::options::RunOptions;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+use std::ops::Deref;
 use store::{Run, TenantId};
 use timeline::{Command, ExecutionId, Fork, ItemId, NewItem, Payload, Seq, ThreadId};
 
@@ -32,6 +33,63 @@ pub(crate) fn for_others(mut run: Run) -> Run {
         RunOptions::go_on_for_others(params);
     }
     run
+}
+
+/// A client's name for its request, with a fingerprint of what the request says.
+///
+/// A token that comes again with another fingerprint names another request, and is refused. Where
+/// either has no fingerprint they are taken for the same request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestToken {
+    pub(crate) text: String,
+    pub(crate) fingerprint: Option<String>,
+}
+
+impl RequestToken {
+    /// A token of a request with this fingerprint.
+    pub fn with_fingerprint(text: String, fingerprint: Option<String>) -> Self {
+        Self { text, fingerprint }
+    }
+
+    /// The fingerprint of what the request says, if it has one.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
+    /// Another token for a part of the same request.
+    #[must_use]
+    pub fn derived(&self, text: String) -> Self {
+        Self {
+            text,
+            fingerprint: self.fingerprint.clone(),
+        }
+    }
+}
+
+impl From<String> for RequestToken {
+    fn from(text: String) -> Self {
+        Self::with_fingerprint(text, None)
+    }
+}
+
+impl From<&str> for RequestToken {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Deref for RequestToken {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Display for RequestToken {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// A thread to be made.

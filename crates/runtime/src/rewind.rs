@@ -3,8 +3,8 @@
 use crate::change::{is_written, removable};
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::react::Runtime;
 use crate::request::Rewind;
+use crate::runtime::Runtime;
 use crate::stretch::{Chain, Place, Span, end_of, told};
 use store::Filter;
 use store::Run;

@@ -3,8 +3,8 @@
 use crate::agent::called;
 use crate::error::RuntimeError;
 use crate::follow::Until;
-use crate::react::Runtime;
 use crate::request::{Accepted, AnswerRequest, React, continued_run};
+use crate::runtime::Runtime;
 use agents::{Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 use futures_util::TryStreamExt;
 use interop::run::{RunEvent, RunFold, RunPart, RunSelector};

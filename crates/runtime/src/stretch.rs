@@ -7,7 +7,7 @@
 mod chain;
 
 use crate::error::RuntimeError;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 pub(crate) use chain::{Chain, Span, told};
 use store::{Filter, Landmark, Logged, TenantId};
 use timeline::{ExecutionId, ItemType, Seq, Transcript};

@@ -73,8 +73,8 @@ mod written;
 pub use error::StoredTreeError;
 
 use crate::error::RuntimeError;
-use crate::react::Runtime;
 use crate::request::NewThreadRequest;
+use crate::runtime::Runtime;
 use agents::{ThreadNode, ThreadTree};
 use forest::Forest;
 use grow::Ground;

@@ -12,6 +12,7 @@ mod log;
 mod memory;
 pub mod objects;
 mod quota;
+pub mod rows;
 mod run;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;

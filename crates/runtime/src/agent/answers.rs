@@ -2,7 +2,8 @@
 
 use super::failure::unwritable;
 use super::journal::AgentJournal;
-use crate::reactor::{ReactorError, Refusal, StepRun};
+use crate::error::Refusal;
+use crate::reactor::{ReactorError, StepRun};
 use agents::{Agent, AgentState, AnswerError, Answers, PendingKind, Resumption};
 use interop::parts::{ToolApproval, ToolPart, ToolState};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::records::{Ended, Spawned};
 use super::repeated::Among;
 use super::wake::{open_calls, waited_for};
 use crate::error::RuntimeError;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;

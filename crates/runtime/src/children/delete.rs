@@ -6,7 +6,7 @@ use crate::error::{RuntimeError, told};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::pages::PAGE;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 
 use super::wake::Woken;
 use crate::error::RuntimeError;
-use crate::react::Runtime;
 use crate::request::Accepted;
+use crate::runtime::Runtime;
 use jiff::Timestamp;
 use store::Run;
 use store::{Filter, Landmark, Side, Store, StoreError, TenantId};

@@ -4,7 +4,7 @@
 //! name any thread. What a thread says of itself is written once, by who has made it, so nobody is
 //! shown, asked or deleted as a child that does not name its parent.
 
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use serde_json::Value;
 use store::{StoreError, TenantId, ThreadRow};
 use timeline::{Payload, ThreadId};

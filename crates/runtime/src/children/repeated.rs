@@ -4,7 +4,7 @@
 //! once it was taken. The client's token is on the sub-agent's thread.
 
 use crate::error::RuntimeError;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use store::TenantId;

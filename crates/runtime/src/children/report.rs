@@ -5,7 +5,7 @@ use super::outcome::ChildError;
 use super::records::Spawned;
 use crate::error::told;
 use crate::pages::PAGE;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -4,7 +4,7 @@ use super::records::{Ended, Spawned};
 use super::wake::waited_for;
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Run;

@@ -13,7 +13,7 @@ use super::wake::Woken;
 use crate::error::RuntimeError;
 use crate::follow::{Until, follow, refollow};
 use crate::live::Live;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
 use std::collections::{BTreeMap, BTreeSet};

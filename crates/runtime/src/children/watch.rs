@@ -9,7 +9,7 @@ use super::report::Report;
 use super::tree::{Below, Tree};
 use crate::error::RuntimeError;
 use crate::follow::Until;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use agents::{AgentStreamEvent, SubagentEvent, SubagentForwarded, SubagentStart};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;

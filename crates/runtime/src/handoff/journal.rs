@@ -1,7 +1,7 @@
 //! Which call of a response hands over, and what the others are told.
 
 use super::{Handoff, target_of};
-use crate::children::Children;
+use crate::reactor::Children;
 use agents::{Agent, AgentStreamEvent, Journal, Stopped, SubagentExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -15,7 +15,7 @@ use upp::{Response, ToolExecution, UserMessage};
 pub(crate) struct HandoffJournal<'a> {
     inner: &'a dyn Journal,
     agent: &'a Agent,
-    children: &'a Children,
+    children: &'a dyn Children,
     /// The position of the first call that hands over; positions, for ids may repeat.
     first: Mutex<Option<usize>>,
 }
@@ -25,7 +25,7 @@ impl<'a> HandoffJournal<'a> {
     pub(crate) fn new(
         inner: &'a dyn Journal,
         agent: &'a Agent,
-        children: &'a Children,
+        children: &'a dyn Children,
         parts: &[Payload],
     ) -> Self {
         let calls = parts.iter().filter_map(ToolPart::read);
@@ -65,7 +65,11 @@ fn first(agent: &Agent, mut names: impl Iterator<Item = impl AsRef<str>>) -> Opt
 
 /// What the calls of a step came to: who goes on, if one of them has handed over or was refused for
 /// being one too many.
-pub(crate) fn decided(agent: &Agent, parts: &[Payload], children: &Children) -> Option<Handoff> {
+pub(crate) fn decided(
+    agent: &Agent,
+    parts: &[Payload],
+    children: &dyn Children,
+) -> Option<Handoff> {
     parts.iter().filter_map(ToolPart::read).find_map(|call| {
         let to = target_of(agent.tool(call.tool_name())?)?.to_owned();
         let decides = call.state == ToolState::OutputAvailable || !children.may_hand_over();

@@ -2,7 +2,7 @@
 
 use super::Handoff;
 use crate::error::RuntimeError;
-use crate::react::Runtime;
+use crate::runtime::Runtime;
 use interop::parts::EventPart;
 use serde_json::json;
 use store::Run;

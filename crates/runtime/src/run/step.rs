@@ -1,11 +1,11 @@
 //! One step: the reactor is driven, and what it writes is gathered beside it.
 
-use crate::children::{Children, Place, Scoped};
+use crate::children::{Place, Scoped, StepChildren};
 use crate::error::RuntimeError;
 use crate::kept::StepCall;
 use crate::live::Live;
-use crate::react::Runtime;
 use crate::reactor::{Reacted, ReactorError, Resumed, StepRun};
+use crate::runtime::Runtime;
 use crate::writer::StepWriter;
 use futures_util::FutureExt;
 use std::any::Any;
@@ -107,11 +107,11 @@ impl Runtime {
             open_calls: &turn.open_calls,
             signal: &turn.signal,
         };
-        let children = Children::new(self, live, writer, &place);
+        let children = StepChildren::new(self, live, writer, &place);
         let kept = StepCall::new(live, writer, turn.note.as_ref());
         let step = StepRun {
             kept: Arc::new(kept),
-            children,
+            children: Arc::new(children),
             tenant: &live.tenant,
             thread: &live.thread,
             key: &live.key,

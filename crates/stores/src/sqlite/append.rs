@@ -8,6 +8,7 @@ use super::rows;
 use super::usage;
 use super::value::{count, int, nanos};
 use rusqlite::{Connection, OptionalExtension, params};
+use store::rows::row_changes;
 use store::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
 use timeline::{Seq, Thread, ThreadId};
 
@@ -217,14 +218,15 @@ fn write(conn: &Connection, no: i64, tail: Seq, records: &[NewRecord]) -> Result
     let sql =
         "INSERT INTO thread_events (thread_no, seq, at, kind, payload) VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
-    let placed = || (int(tail.next().0)..).zip(records);
-    for (seq, NewRecord { at, event, text }) in placed() {
+    let numbered = (tail.next().0..).map(Seq).zip(records);
+    for (seq, NewRecord { at, event, text }) in numbered.clone() {
         insert
-            .execute(params![no, seq, nanos(*at), kind(event), &**text])
+            .execute(params![no, int(seq.0), nanos(*at), kind(event), &**text])
             .map_err(statement)?;
     }
     let tables = Tables::of(conn, no);
-    tables.write(|| placed().map(|(seq, record)| (seq, nanos(record.at), &record.event)))
+    let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, &record.event)));
+    changes.iter().try_for_each(|change| tables.execute(change))
 }
 
 /// The instant of the last record.

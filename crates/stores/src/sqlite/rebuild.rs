@@ -3,9 +3,11 @@
 use super::error::statement;
 use super::projection::Tables;
 use super::rows::decoded;
+use super::value::{count, instant};
 use rusqlite::{Connection, params};
 use store::StoreError;
-use timeline::EventType;
+use store::rows::row_changes;
+use timeline::{EventType, Seq};
 
 /// Drops what the tables hold and folds every log into them. Tenants, epochs, the order of lists,
 /// tokens, checkpoints and objects stay: they are not in the log.
@@ -43,22 +45,18 @@ fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
     let sql = "SELECT seq, at, payload FROM thread_events WHERE thread_no = ?1 AND kind <> 14";
     let firsts = format!("{sql} AND kind IN (?2, ?3) ORDER BY seq");
     let thens = format!("{sql} AND kind NOT IN (?2, ?3) ORDER BY seq");
-    for (sql, is_first) in [(firsts, true), (thens, false)] {
+    for sql in [firsts, thens] {
         let mut select = conn.prepare_cached(&sql).map_err(statement)?;
         let mut rows = select
             .query(params![no, first[0], first[1]])
             .map_err(statement)?;
         while let Some(row) = rows.next().map_err(statement)? {
-            let (seq, at) = (
-                row.get(0).map_err(statement)?,
-                row.get(1).map_err(statement)?,
-            );
+            let seq = Seq(count(row.get(0).map_err(statement)?));
+            let at = instant(row.get(1).map_err(statement)?)?;
             let payload: String = row.get(2).map_err(statement)?;
             let event = decoded(&payload)?;
-            if is_first {
-                tables.write_first(seq, &event)?;
-            } else {
-                tables.write_then(seq, at, &event)?;
+            for change in row_changes(std::iter::once((seq, at, &event))) {
+                tables.execute(&change)?;
             }
         }
     }

@@ -1,10 +1,13 @@
 //! The tables that are derived from the log, and the links that the database holds between them.
 
 use super::{dump, open, place, written};
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, ErrorCode};
-use store::suite::script;
-use store::{EventLog as _, StoreError, ThreadTable as _};
-use timeline::{Event, Seq};
+use std::sync::Arc;
+use store::suite::script::{item, start};
+use store::suite::{Author, rolled, script};
+use store::{EventLog as _, Store, StoreError, ThreadTable as _};
+use timeline::{Command, Event, NewThread, Seq, Trigger};
 
 #[tokio::test]
 async fn rebuilding_the_tables_changes_nothing() {
@@ -21,6 +24,53 @@ async fn rebuilding_the_tables_changes_nothing() {
 
     assert_eq!(dump(&path), before);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+/// Those of the commands that a thread accepts, with so many of them in one append.
+async fn appended(store: &Arc<dyn Store>, name: &str, commands: &[Command], together: usize) {
+    let thread = NewThread::new(name, Some(name));
+    let mut author = Author::new(store, "acme", thread).await;
+    let mut state = author.state.clone();
+    let mut at = Timestamp::UNIX_EPOCH;
+    for commands in commands.chunks(together) {
+        let mut append = author.append_with(Vec::new());
+        for command in commands {
+            let Ok(events) = state.decide(command.clone(), Timestamp::UNIX_EPOCH) else {
+                continue;
+            };
+            for event in &events {
+                state.apply(event);
+            }
+            for mut record in author.append_with(events).records {
+                at += SignedDuration::from_secs(1);
+                record.at = at;
+                append.records.push(record);
+            }
+        }
+        author.append(append).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_of_one_append_are_those_of_many() {
+    for seed in 1..=8 {
+        let mut commands = rolled(seed, 0..250);
+        commands.insert(0, start("first", Trigger::New(item("first"))));
+        let mut dumps = Vec::new();
+        for together in [1, 2, 3, 7, 50, 251] {
+            let (_directory, path) = place();
+            let store: Arc<dyn Store> = open(&path);
+            appended(&store, "t", &commands, together).await;
+            let mut rows = dump(&path);
+            // The number of the thread's last change counts its appends.
+            rows.retain(|row| !row.starts_with("threads"));
+            assert!(rows.len() > 50, "{}", rows.len());
+            dumps.push(rows);
+        }
+        for dump in &dumps {
+            assert_eq!(dump, &dumps[0], "seed {seed}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,208 @@
+//! The runtime itself: what it is made of, and what it allows.
+
+use crate::cache::CacheSize;
+use crate::clock::{Clock, Ids, SystemClock, SystemIds};
+use crate::error::RuntimeError;
+use crate::live::Live;
+use crate::observer::{Nobody, Observer};
+use crate::pages::Pages;
+use crate::reactor::Reactors;
+use crate::run_slots::RunSlots;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use store::{ObjectTable, Store, TenantId};
+use timeline::ThreadId;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What a runtime allows.
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeOptions {
+    /// How many triggers may wait on one thread.
+    pub queue_limit: usize,
+    /// Maximum size of the threads that stay in memory for followers and later requests, in bytes.
+    pub thread_cache_bytes: usize,
+    /// Maximum size of one message, or of one part of an agent's answer, as JSON in bytes.
+    pub message_bytes: usize,
+    /// How long an execution may take, if its trigger does not say.
+    pub run_timeout: Option<Duration>,
+    /// How often agents may hand over to each other before a user speaks again.
+    pub max_handoffs: u32,
+    /// How many processes may die while they execute one step of a run; the next process ends the run
+    /// as failed.
+    pub max_starts: u32,
+    /// How long the second start of a step waits after a process died with it. Each further start
+    /// waits four times as long, at most a minute.
+    pub restart_pause: Duration,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            queue_limit: 100,
+            thread_cache_bytes: 64 << 20,
+            message_bytes: 4 << 20,
+            run_timeout: None,
+            max_handoffs: 10,
+            max_starts: 5,
+            restart_pause: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What a runtime has from around it. By default the system's clock, random ids, and nobody who counts.
+#[derive(Clone)]
+pub struct Sources {
+    /// What the time is.
+    pub clock: Arc<dyn Clock>,
+    /// New ids.
+    pub ids: Arc<dyn Ids>,
+    /// Who counts what is done.
+    pub observer: Arc<dyn Observer>,
+    /// The slots of concurrent runs. Runtimes that share them share their limits.
+    pub runs: Arc<RunSlots>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(SystemIds),
+            observer: Arc::new(Nobody),
+            runs: Arc::default(),
+        }
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) reactors: Arc<dyn Reactors>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) runs: Arc<RunSlots>,
+    pub(crate) unrecovered: AtomicUsize,
+    /// Held while a run that may have killed its process is on trial.
+    pub(crate) trial: tokio::sync::Mutex<()>,
+    pub(crate) options: RuntimeOptions,
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) cache: Arc<CacheSize>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) running: AtomicUsize,
+    pub(crate) live: Mutex<BTreeMap<ThreadId, Arc<Live>>>,
+    pub(crate) keys: Mutex<BTreeMap<(TenantId, String), ThreadId>>,
+}
+
+/// Runs the threads of a store. Cloning shares it.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Runtime {
+    /// A runtime over a store. Call [`Runtime::recover`] before the first request.
+    pub fn new(
+        store: Arc<dyn Store>,
+        reactors: Arc<dyn Reactors>,
+        options: RuntimeOptions,
+    ) -> Self {
+        Self::with_sources(store, reactors, options, Sources::default())
+    }
+
+    /// The same with a clock, ids or an observer of the caller's.
+    pub fn with_sources(
+        store: Arc<dyn Store>,
+        reactors: Arc<dyn Reactors>,
+        options: RuntimeOptions,
+        sources: Sources,
+    ) -> Self {
+        let Sources {
+            clock,
+            ids,
+            observer,
+            runs,
+        } = sources;
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                reactors,
+                clock,
+                ids,
+                observer,
+                runs,
+                unrecovered: AtomicUsize::new(0),
+                trial: tokio::sync::Mutex::default(),
+                options,
+                pages: Arc::new(Pages::new(options.thread_cache_bytes)),
+                cache: Arc::new(CacheSize::new(options.thread_cache_bytes)),
+                tasks: TaskTracker::new(),
+                shutdown: CancellationToken::new(),
+                running: AtomicUsize::new(0),
+                live: Mutex::default(),
+                keys: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Objects that tenants have beside their threads.
+    pub fn objects(&self) -> &dyn ObjectTable {
+        self.inner.store.objects()
+    }
+
+    /// A new id for an item, or for whatever the caller needs one.
+    pub fn mint(&self) -> String {
+        self.inner.ids.mint()
+    }
+
+    /// The slots of concurrent runs.
+    pub fn slots(&self) -> &Arc<RunSlots> {
+        &self.inner.runs
+    }
+
+    /// How many threads are being worked on in this process.
+    pub fn running(&self) -> usize {
+        self.inner.running.load(Ordering::Relaxed)
+    }
+
+    /// Runs a request to its end even if whoever asked has gone: what it has begun to write must
+    /// not be left half done. [`Runtime::shutdown`] waits for it.
+    ///
+    /// # Errors
+    ///
+    /// The request's own, or [`RuntimeError::BrokenOff`] if it panicked.
+    pub async fn owned<T, E>(
+        &self,
+        request: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<RuntimeError> + Send + 'static,
+    {
+        self.inner
+            .tasks
+            .spawn(request)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "a request broke off");
+                Err(RuntimeError::BrokenOff.into())
+            })
+    }
+
+    /// Stops all work as a crash would, but tidily: executions stay unfinished and go on at the
+    /// next [`Runtime::recover`]. Waits for the tasks, then closes the store.
+    pub async fn shutdown(&self) -> Result<(), RuntimeError> {
+        self.inner.shutdown.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+        self.inner.store.close().await?;
+        Ok(())
+    }
+}
