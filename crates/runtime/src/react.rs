@@ -26,7 +26,7 @@ impl Runtime {
         self.react_on(request, Terms::default()).await
     }
 
-    /// The same on these terms. A thread that is to be gone on with after a place must be there.
+    /// Reacts on these preconditions. A thread that is continued after a position must exist.
     pub async fn react_on(
         &self,
         mut request: React,

@@ -112,7 +112,7 @@ impl Runtime {
         Self::with_sources(store, reactors, options, Sources::default())
     }
 
-    /// The same with a clock, ids or an observer of the caller's.
+    /// A runtime with a clock, ids or an observer of the caller's.
     pub fn with_sources(
         store: Arc<dyn Store>,
         reactors: Arc<dyn Reactors>,

@@ -3,10 +3,10 @@
 mod exchange;
 mod source_archive;
 
-pub use exchange::{ExchangeError, Exported, ImportSource};
+pub use exchange::{Exported, ImportSource};
 
 use crate::auth::{Keys, KeysError, Tokens};
-use crate::body::BodyLease;
+use crate::body::budget::BodyLease;
 use crate::budgets::Budgets;
 use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
@@ -26,8 +26,8 @@ use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
-/// The tenant of development mode.
-pub const DEV_TENANT: &str = "dev";
+/// The file in the data directory by which commands on this machine find the server.
+pub(crate) const LOCAL_SERVER_FILE: &str = "server.json";
 /// The store's file in the data directory.
 const STORE_FILE: &str = "loomline.db";
 /// What `read_file` reads below, in the data directory, unless the configuration says otherwise.
@@ -362,7 +362,7 @@ pub fn store_files(data_dir: &Path) -> Vec<PathBuf> {
 pub fn open_to_others(data_dir: &Path) -> Vec<PathBuf> {
     let mut paths = vec![data_dir.to_owned()];
     paths.extend(store_files(data_dir));
-    paths.push(data_dir.join(crate::local::FILE));
+    paths.push(data_dir.join(LOCAL_SERVER_FILE));
     private::open_to_others(paths)
 }
 

@@ -8,11 +8,10 @@ mod token;
 pub(crate) use budget::Budget;
 pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
-pub use tenant::{TenantUnclear, tenant_of};
+pub use tenant::{DEV_TENANT, TenantUnclear, tenant_of};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
 pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
 
-use crate::config::TenantConfig;
 use crate::hex::hex;
 use aws_lc_rs::{constant_time, digest, rand};
 use jiff::Timestamp;
@@ -267,15 +266,15 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(tenants: &BTreeMap<String, TenantConfig>) -> Self {
+    pub(crate) fn new(tenants: &BTreeMap<String, impl AsRef<[KeyConfig]>>) -> Self {
         Self::default().replaced_by(tenants)
     }
 
     /// The keys of another configuration. Those that stay have spent what they have spent.
-    pub(crate) fn replaced_by(&self, tenants: &BTreeMap<String, TenantConfig>) -> Self {
+    pub(crate) fn replaced_by(&self, tenants: &BTreeMap<String, impl AsRef<[KeyConfig]>>) -> Self {
         let keys = tenants.iter().flat_map(|(tenant, config)| {
             let tenant = TenantId::from(tenant.as_str());
-            let keys = config.keys.iter();
+            let keys = config.as_ref().iter();
             keys.map(move |key| Key::new(&tenant, key, self.known(&key.hash)))
         });
         let tenants = tenants.keys().map(|tenant| {
@@ -363,6 +362,7 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::TenantConfig;
     use secrecy::ExposeSecret;
 
     fn key_of(text: &str) -> KeyConfig {

@@ -1,11 +1,11 @@
 //! Request bodies: how long, how deep, and of what shape they may be.
 
 mod arrival;
-mod budget;
+pub(crate) mod budget;
 mod json;
 
 pub(crate) use arrival::{ArrivalError, Arriving, grow};
-pub(crate) use budget::{BodyBudgets, BodyLease};
+pub(crate) use budget::BodyLease;
 pub(crate) use json::{parse, typed};
 
 use crate::error::ApiError;

@@ -5,7 +5,7 @@ mod pool;
 pub(crate) use pool::Permit;
 
 use crate::auth::{Budget, Caller};
-use crate::body::{BodyBudgets, BodyLease};
+use crate::body::budget::{BodyBudgets, BodyLease};
 use crate::config::{Config, TenantConfig, TenantLimits};
 use pool::{Names, Pool};
 use runtime::{LimitKind, LimitReached, Quotas, Refusals, StorageLimits, TenantId};

@@ -156,6 +156,12 @@ pub struct TenantConfig {
     pub limits: TenantLimits,
 }
 
+impl AsRef<[KeyConfig]> for TenantConfig {
+    fn as_ref(&self) -> &[KeyConfig] {
+        &self.keys
+    }
+}
+
 impl Default for Config {
     /// Development mode: the scripted model, the agent `demo` with both demo tools, no tenants.
     fn default() -> Self {

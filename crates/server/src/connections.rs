@@ -10,6 +10,7 @@ mod connection;
 mod descriptors;
 mod group;
 mod http;
+pub(crate) mod listen;
 mod socket;
 
 use crate::config::{AddressRange, LimitsConfig};
@@ -205,7 +206,7 @@ async fn accept(
         spare.refill();
     }
     let (socket, client) = sockets.accept().await?;
-    crate::serve::send_at_once(&socket);
+    listen::send_at_once(&socket);
     Ok((socket, client.ip()))
 }
 

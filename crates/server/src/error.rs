@@ -3,21 +3,23 @@
 
 pub(crate) mod a2a;
 pub(crate) mod aitp;
-mod causes;
+pub(crate) mod causes;
 mod conversions;
+mod exchange;
 mod format;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
+mod not_ready;
 pub(crate) mod openai;
 mod pointer;
 
 pub use causes::told;
+pub use exchange::ExchangeError;
 pub(crate) use format::ErrorFormat;
+pub(crate) use not_ready::NotReady;
 
-use crate::aitp::Refused;
-use crate::app::ExchangeError;
+use crate::aitp::refused::Refused;
 use crate::auth::{Scope, TenantUnclear, TokenRefused};
-use crate::health::NotReady;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::Violation;

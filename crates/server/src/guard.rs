@@ -4,8 +4,8 @@
 mod host;
 mod query;
 
-use crate::app::DEV_TENANT;
 use crate::audit::Who;
+use crate::auth::DEV_TENANT;
 use crate::auth::{Caller, Scope, Tokens};
 use crate::budgets::Permit;
 use crate::error::ApiError;
@@ -21,20 +21,7 @@ pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
 use http::{HeaderMap, header};
 use jiff::Timestamp;
-use runtime::TenantId;
 use std::sync::Arc;
-
-/// The tenant a request speaks for.
-pub(crate) struct Tenant(pub(crate) TenantId);
-
-impl<S: Send + Sync> FromRequestParts<S> for Tenant {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let caller = Caller::from_request_parts(parts, state).await?;
-        Ok(Self(caller.tenant))
-    }
-}
 
 /// Judges requests by the policies of their routes.
 #[derive(Clone)]
@@ -267,6 +254,7 @@ mod tests {
     use crate::config::Config;
     use crate::openapi::Document;
     use crate::routes::PROTOCOLS;
+    use crate::threads::{NamedThread, ThreadKey};
     use axum::Router;
     use axum::body::Body;
     use axum::middleware::from_fn_with_state;
@@ -276,25 +264,48 @@ mod tests {
     use tower::ServiceExt as _;
     use utoipa::OpenApi as _;
 
-    #[tokio::test]
-    async fn a_served_route_without_a_policy_is_refused() {
+    /// The statuses of answers to `GET` from routes that are served in place of the server's own.
+    async fn statuses(routes: Router<Api>, paths: &[&str]) -> Vec<u16> {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse("", &|_| None).unwrap();
         let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
         let api = Api::new(app, CancellationToken::new());
         let (_, table) = RouteTable::assemble(&PROTOCOLS, Document::openapi());
         let guard = Guard {
-            api,
+            api: api.clone(),
             table: Arc::new(table),
         };
-        let router: Router = Router::new()
-            .route("/undeclared", get(async || "answered"))
-            .route("/healthz", get(async || "answered"))
-            .route_layer(from_fn_with_state(guard, check_policy));
-        for (path, status) in [("/undeclared", 404), ("/healthz", 200)] {
-            let request = Request::get(path).body(Body::empty()).unwrap();
+        let router = routes
+            .route_layer(from_fn_with_state(guard, check_policy))
+            .with_state(api);
+        let mut statuses = Vec::new();
+        for path in paths {
+            let request = Request::get(*path).body(Body::empty()).unwrap();
             let response = router.clone().oneshot(request).await.unwrap();
-            assert_eq!(response.status(), status, "{path}");
+            statuses.push(response.status().as_u16());
         }
+        statuses
+    }
+
+    #[tokio::test]
+    async fn a_served_route_without_a_policy_is_refused() {
+        let routes = Router::new()
+            .route("/undeclared", get(async || "answered"))
+            .route("/healthz", get(async || "answered"));
+        let statuses = statuses(routes, &["/undeclared", "/healthz"]).await;
+        assert_eq!(statuses, [404, 200]);
+    }
+
+    #[tokio::test]
+    async fn a_handler_gets_no_thread_that_its_route_does_not_declare() {
+        let routes = Router::new()
+            .route("/api/v1/agents", get(async |_: ThreadKey| "answered"))
+            .route("/v1/models/{model}", get(async |_: NamedThread| "answered"))
+            .route(
+                "/api/v1/threads/{key}",
+                get(async |_: ThreadKey| "answered"),
+            );
+        let paths = ["/api/v1/agents", "/v1/models/t", "/api/v1/threads/t"];
+        assert_eq!(statuses(routes, &paths).await, [403, 403, 200]);
     }
 }

@@ -1,6 +1,8 @@
 //! Whether the server is ready for requests, and why not.
 
-use crate::app::{App, DEV_TENANT};
+use crate::app::App;
+use crate::auth::DEV_TENANT;
+use crate::error::NotReady;
 use crate::state::Api;
 use runtime::{Page, RuntimeError, StoreError, TenantId};
 use std::fs::File;
@@ -9,49 +11,6 @@ use stores::StoreHealth;
 /// The process, or the system, has too many open files.
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
-
-/// Why the server is not ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotReady {
-    /// What the last process left unfinished is being taken up.
-    Starting,
-    /// The process is about to end.
-    ShuttingDown,
-    /// The last commit failed: the disk is full, or writing to it fails.
-    CommitsFail,
-    /// Damage was found in the store since the process started.
-    StoreDamaged,
-    /// The store can't be read.
-    StoreFailed,
-    /// The process has no descriptors left for connections.
-    DescriptorsExhausted,
-}
-
-impl NotReady {
-    /// Stable, for programs.
-    pub(crate) const fn code(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::ShuttingDown => "shutting_down",
-            Self::CommitsFail => "commits_fail",
-            Self::StoreDamaged => "store_damaged",
-            Self::StoreFailed => "store_failed",
-            Self::DescriptorsExhausted => "descriptors_exhausted",
-        }
-    }
-
-    /// What is wrong, for people.
-    pub(crate) const fn advice(self) -> &'static str {
-        match self {
-            Self::Starting => "it has not finished starting",
-            Self::ShuttingDown => "it is shutting down",
-            Self::CommitsFail => "commits fail; see whether its disk is full",
-            Self::StoreDamaged => "its store is damaged; run `loomline doctor`",
-            Self::StoreFailed => "its store can't be read",
-            Self::DescriptorsExhausted => "it has no file descriptors left",
-        }
-    }
-}
 
 /// Why the server is not ready; none if it is.
 pub(crate) async fn not_ready(api: &Api) -> Option<NotReady> {

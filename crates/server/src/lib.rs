@@ -62,11 +62,10 @@ mod threads;
 mod tls;
 mod turns;
 
-pub use app::{
-    App, DEV_TENANT, ExchangeError, Exported, ImportSource, OpenError, open_to_others, store_files,
-};
+pub use app::{App, Exported, ImportSource, OpenError, open_to_others, store_files};
+pub use auth::DEV_TENANT;
 pub use config::{Config, ConfigError};
-pub use error::told;
+pub use error::{ExchangeError, told};
 pub use inspect::{Inspection, inspect};
 pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
 pub use reactors::{AgentSummary, AgentsError};

@@ -3,7 +3,7 @@
 //! The server listens on a second port of the loopback address and makes a key for this start. Both stand in a file of the
 //! data directory that only its owner may read. The key opens the local listener alone, for every tenant.
 
-use crate::app::store_file;
+use crate::app::{LOCAL_SERVER_FILE as FILE, store_file};
 use crate::auth::{self, Caller, NoRandomness, tenant_of};
 use crate::error::ApiError;
 use crate::state::Api;
@@ -18,8 +18,6 @@ use std::sync::Arc;
 use stores::{SqliteStore, private};
 use tokio::net::TcpListener;
 
-/// The file in the data directory.
-pub(crate) const FILE: &str = "server.json";
 /// The header that names the tenant of a request to the local listener.
 pub const TENANT_HEADER: &str = "loomline-tenant";
 
@@ -99,7 +97,7 @@ impl LocalListener {
     /// serves the store there may do so.
     pub fn publish(data_dir: &Path) -> Result<Self, LocalError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let sockets = crate::serve::listen(address).map_err(LocalError::Socket)?;
+        let sockets = crate::connections::listen::listen(address).map_err(LocalError::Socket)?;
         let address = sockets.local_addr().map_err(LocalError::Socket)?;
         let key = auth::new_key()?;
         let published = Published {

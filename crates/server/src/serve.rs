@@ -2,9 +2,11 @@
 
 mod request_id;
 
-use crate::app::{App, DEV_TENANT};
+use crate::app::App;
 use crate::audit::Audit;
+use crate::auth::DEV_TENANT;
 use crate::config::{Config, LimitsConfig};
+use crate::connections::listen::listen;
 use crate::connections::{self, Overflow};
 use crate::error::{ApiError, Failure};
 use crate::guard::{self, Guard};
@@ -28,7 +30,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -42,8 +44,6 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use utoipa::OpenApi as _;
 
-/// How many connections wait to be accepted; the system may allow fewer.
-const BACKLOG: u32 = 4_096;
 /// Number of connections of commands on this machine.
 const LOCAL_CONNECTIONS: usize = 64;
 
@@ -155,27 +155,6 @@ impl From<TcpListener> for Sockets {
             inner: Inner::Plain(sockets),
             local: None,
         }
-    }
-}
-
-/// Listens with room for a burst of connections: a client whose connection finds none tries again after a second.
-pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    // On Windows the option would let two servers listen on one address.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-/// A stream's events are small, and each is waited for.
-pub(crate) fn send_at_once(socket: &TcpStream) {
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps Nagle's algorithm");
     }
 }
 

@@ -1,17 +1,17 @@
 //! What all requests share.
 
-use crate::aitp::{Desks, Forms};
+use crate::aitp::desks::Desks;
+use crate::aitp::forms::Forms;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
-use crate::routes::langgraph::EndedRuns;
-use crate::routes::mcp::Calls;
 use crate::turns::Turns;
+use http::Extensions;
 use jiff::Timestamp;
 use runtime::ViewBudget;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -28,8 +28,8 @@ struct Inner {
     passing_desks: Arc<Desks>,
     forms: Forms,
     views: ViewBudget,
-    mcp_calls: Calls,
-    ended_runs: EndedRuns,
+    /// What protocols keep between requests, each by a type of its own.
+    protocols: Mutex<Extensions>,
     since: Timestamp,
     shutdown: CancellationToken,
 }
@@ -90,8 +90,7 @@ impl Api {
                 app,
                 turns: Turns::default(),
                 views,
-                mcp_calls: Calls::default(),
-                ended_runs: EndedRuns::default(),
+                protocols: Mutex::default(),
                 since: Timestamp::now(),
                 shutdown,
             }),
@@ -119,14 +118,11 @@ impl Api {
         &self.inner.turns
     }
 
-    /// The calls of MCP's clients that are being answered.
-    pub(crate) fn mcp_calls(&self) -> &Calls {
-        &self.inner.mcp_calls
-    }
-
-    /// The runs without a thread that are over and can still be asked about.
-    pub(crate) fn ended_runs(&self) -> &EndedRuns {
-        &self.inner.ended_runs
+    /// What a protocol keeps between requests: one value of each type, which all clones share.
+    pub(crate) fn shared<T: Clone + Default + Send + Sync + 'static>(&self) -> T {
+        let protocols = self.inner.protocols.lock();
+        let mut protocols = protocols.unwrap_or_else(PoisonError::into_inner);
+        protocols.get_or_insert_default::<T>().clone()
     }
 
     /// Cancelled when the server stops.

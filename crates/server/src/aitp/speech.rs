@@ -6,12 +6,13 @@ use super::gate::{ChangeGate, Speaker, SpeechGate};
 use super::refused::{Place, found_in, placed};
 use crate::auth::Caller;
 use crate::state::Api;
+use crate::threads::ThreadRef;
 use interop::aitp::{Change, Desk, Strictness};
 use interop::document::Imported;
 use jiff::Timestamp;
 use runtime::{Accepted, AnswerRequest, React, Runtime, RuntimeError, Terms, ThreadRow};
 use std::sync::Arc;
-use timeline::{Command, Fork, NewItem, Payload, Seq, ThreadId};
+use timeline::{Command, Fork, NewItem, Payload, Seq};
 
 /// Who says something, on threads of which runtime. Every way in goes through this, whatever protocol
 /// it is, so that everywhere the same may be said.
@@ -107,24 +108,24 @@ impl<'a> Speech<'a> {
     /// Says something that nobody answers.
     pub(crate) async fn record(
         &self,
-        (thread, key): (&ThreadId, &str),
+        thread: &ThreadRef,
         items: Vec<NewItem>,
         place: impl Fn(usize) -> Place,
     ) -> Result<Seq, RuntimeError> {
-        let (tenant, gate) = (&self.speaker.caller.tenant, self.gate(None));
+        let (tenant, key) = (thread.tenant(), thread.key());
         let kept = self
             .runtime()
-            .record_through(tenant, key, items, gate)
+            .record_through(tenant, key, items, self.gate(None))
             .await;
         let seq = kept.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(thread).await?;
+        self.desks.keep_due(thread.id()).await?;
         Ok(seq)
     }
 
     /// Changes who takes part, all or nothing; the items that say it, in order.
     pub(crate) async fn change(
         &self,
-        (thread, key): (&ThreadId, &str),
+        thread: &ThreadRef,
         changes: Vec<(Change, String)>,
         place: impl Fn(usize) -> Place,
     ) -> Result<Seq, RuntimeError> {
@@ -137,13 +138,13 @@ impl<'a> Speech<'a> {
             caller: self.speaker.caller.clone(),
             changes: changes.into_iter().map(|(change, _)| change).collect(),
         });
-        let tenant = &self.speaker.caller.tenant;
+        let (tenant, key) = (thread.tenant(), thread.key());
         let kept = self
             .runtime()
             .record_through(tenant, key, items, gate)
             .await;
         let seq = kept.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(thread).await?;
+        self.desks.keep_due(thread.id()).await?;
         Ok(seq)
     }
 

@@ -2,17 +2,18 @@
 
 use super::App;
 use super::source_archive::SourceArchive;
+use crate::error::ExchangeError;
 use interop::ag_ui::was_cut_off;
 use interop::archive::{Archive, Format};
-use interop::convert::{self, Attribution, Form, ReadError, ReadOptions, WriteOptions};
-use interop::document::{self, ImportError, Imported, UNNAMED, agent_id};
+use interop::convert::{self, Attribution, Form, ReadOptions, WriteOptions};
+use interop::document::{self, Imported, UNNAMED, agent_id};
 use interop::{Converted, Loss};
 use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
 use std::collections::BTreeSet;
 use thread::canonical::{CanonicalError, ContentHash, InexactNumbers, inexact_numbers};
-use thread::{CanonicalOptions, DecodeError, Json, Limits, Thread};
+use thread::{CanonicalOptions, Json, Limits, Thread};
 use timeline::Transcript;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::spawn_blocking;
 
 /// A conversation to be taken in: what its text is, and who ran in it.
 #[derive(Clone, Debug)]
@@ -36,26 +37,10 @@ pub struct Exported {
     pub inexact: Option<InexactNumbers>,
 }
 
-/// Why a thread could not be taken in or given out.
-#[derive(Debug, thiserror::Error)]
-pub enum ExchangeError {
-    /// The runtime refused or failed.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
-    /// The text is no JSON, or no document.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The text is not in the form that it is said to be in.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The document can't become a thread.
-    #[error("the document can't become a thread")]
-    Import(#[from] ImportError),
-    /// The conversion broke off.
-    #[error("the conversion broke off")]
-    Broken(#[from] JoinError),
-}
-
+#[expect(
+    clippy::disallowed_methods,
+    reason = "commands name threads themselves"
+)]
 impl App {
     /// The thread in a form, and what that form has no place for.
     ///

@@ -31,6 +31,7 @@ struct Import {
 
 impl SourceArchive {
     /// Keeps what a new thread was imported from; it goes with the thread.
+    #[expect(clippy::disallowed_methods, reason = "the thread was made just now")]
     pub(super) async fn keep(
         runtime: &Runtime,
         row: &ThreadRow,

@@ -1,7 +1,9 @@
 //! Whose threads an operator means.
 
-use crate::app::DEV_TENANT;
 use runtime::TenantId;
+
+/// The tenant of development mode.
+pub const DEV_TENANT: &str = "dev";
 
 /// An operator has named no tenant that there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! What of AITP is refused: who speaks, what capability messages say, and changes of who takes part.
 
 use super::{ApiError, Verdict};
-use crate::aitp::{Refused, Why};
+use crate::aitp::refused::{Refused, Why};
 use http::StatusCode;
 use interop::aitp::{ChangeRefused, ChangeTurned, Key, MayNotSpeak, Refusal, Turned, Violation};
 use runtime::RuntimeError;

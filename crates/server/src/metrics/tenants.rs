@@ -1,12 +1,13 @@
 //! What each tenant uses, beside its limits.
 
-use crate::app::App;
+use crate::budgets::Budgets;
+use crate::config::LimitsConfig;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use runtime::{RuntimeError, TenantId, Usage};
+use runtime::{Runtime, RuntimeError, TenantId, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
@@ -41,12 +42,15 @@ pub(crate) struct TenantUsage {
 }
 
 impl TenantUsage {
-    /// Reads what the tenants use of an app's limits.
-    pub(crate) async fn read(app: &App) -> Result<Self, RuntimeError> {
-        let durable: BTreeMap<_, _> = app.runtime().store().usage().await?.into_iter().collect();
-        let ephemeral = app.passing().store().usage().await?;
+    /// Reads what the tenants use of their limits, in the stored and in the ephemeral threads.
+    pub(crate) async fn read(
+        (stored, ephemeral): (&Runtime, &Runtime),
+        budgets: &Budgets,
+        process: &LimitsConfig,
+    ) -> Result<Self, RuntimeError> {
+        let durable: BTreeMap<_, _> = stored.store().usage().await?.into_iter().collect();
+        let ephemeral = ephemeral.store().usage().await?;
         let ephemeral: BTreeMap<_, _> = ephemeral.into_iter().collect();
-        let budgets = app.budgets();
         let bodies = budgets.bodies();
         let mut tenants: BTreeSet<_> = budgets.tenants().into_iter().collect();
         tenants.extend(durable.keys().cloned());
@@ -96,7 +100,7 @@ impl TenantUsage {
                 (
                     "ephemeral_bytes",
                     ephemeral_bytes,
-                    app.config().limits.ephemeral_bytes as u64,
+                    process.ephemeral_bytes as u64,
                 ),
             ],
             refused: refused

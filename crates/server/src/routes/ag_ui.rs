@@ -7,17 +7,16 @@ mod beneath;
 mod stream;
 
 use super::answers::item;
-use super::check_named_key;
 use super::piece::PieceQuery;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody, ErrorFormat};
-use crate::guard::Tenant;
 use crate::protocol::Access::{Read, Write};
 use crate::protocol::ThreadAt::{InBody, PathKey};
 use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use asked::{Filled, Reader};
 use axum::Json;
 use axum::extract::State;
@@ -110,14 +109,12 @@ pub(crate) async fn run_agent(
 #[utoipa::path(get, path = "/ag-ui/threads/{key}/messages", operation_id = "agUiMessages", tag = "ag-ui", security(("key" = [])),
     params(("key" = String, Path), PieceQuery), responses((status = 200, body = AgUiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<AgUiMessages>, ApiError> {
-    let mut piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    let mut piece = query.read(&thread, Filter::Facts).await?;
     if was_cut_off(&piece.transcript) {
-        piece = query.read(&api, (&tenant, &key), Filter::All).await?;
+        piece = query.read(&thread, Filter::All).await?;
     }
     Ok(Json(AgUiMessages {
         messages: to_messages(&piece.transcript).value,
@@ -132,7 +129,7 @@ async fn run(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let input = from_run_input(&body)?;
-    check_named_key(&caller, Some(&input.thread_id), "/threadId")?;
+    let thread = ThreadKey::named(&api, &caller, &input.thread_id, "/threadId")?;
     let open = api.open_stream(&caller)?;
     let run = Run {
         params: Some(serde_json::to_value(&input.options).map_err(RuntimeError::from)?),
@@ -142,10 +139,9 @@ async fn run(
     let speech = Speech::new(&api, &caller);
     let reader = Reader {
         api: api.clone(),
-        caller: caller.clone(),
-        key: input.thread_id.clone(),
+        thread,
     };
-    let given = answers(&api, &tenant, &input).await?;
+    let given = answers(&reader.thread, &input).await?;
     reader.check_results(&input, &given.open).await?;
     let new = reader.added(&input).await?;
     let filled = reader.filled(&given.requests).await?;
@@ -207,12 +203,8 @@ struct Given<'a> {
     requests: Vec<(usize, Key, &'a Resume)>,
 }
 
-async fn answers<'a>(
-    api: &Api,
-    tenant: &TenantId,
-    input: &'a RunInput,
-) -> Result<Given<'a>, ApiError> {
-    let open = match api.runtime().open_calls(tenant, &input.thread_id).await {
+async fn answers<'a>(thread: &ThreadKey, input: &'a RunInput) -> Result<Given<'a>, ApiError> {
+    let open = match thread.open_calls().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => Vec::new(),
         found => found?.0.map(|open| open.calls).unwrap_or_default(),
     };
@@ -227,7 +219,7 @@ async fn answers<'a>(
         match (asks, subagent::read_call(id), Key::read(id)) {
             (None, Some((key, call)), _) => {
                 let is_result =
-                    resume.gives_result() || wants_result(api, tenant, key, call).await?;
+                    resume.gives_result() || wants_result(&thread.beneath(key), call).await?;
                 beneath.push(Beneath {
                     key: key.to_owned(),
                     call: call.to_owned(),
@@ -257,14 +249,9 @@ async fn answers<'a>(
     })
 }
 
-/// Whether a call of a sub-agent's, on the thread with this key, waits for a result.
-async fn wants_result(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-    call: &str,
-) -> Result<bool, ApiError> {
-    let open = match api.runtime().open_calls(tenant, key).await {
+/// Whether a call of a sub-agent's, on its thread, waits for a result.
+async fn wants_result(thread: &ThreadKey, call: &str) -> Result<bool, ApiError> {
+    let open = match thread.open_calls().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(false),
         found => found?.0.map(|open| open.calls).unwrap_or_default(),
     };

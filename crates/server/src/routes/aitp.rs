@@ -9,20 +9,18 @@ pub(super) mod requests;
 mod view;
 
 use crate::aitp::Speech;
-use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
+use crate::threads::ThreadRef;
 use interop::aitp::Desk;
-use runtime::ThreadRow;
 
 /// Looks at the desk of a thread as it stands.
 async fn looked<T>(
     api: &Api,
-    caller: &Caller,
-    row: &ThreadRow,
+    thread: &ThreadRef,
     look: impl FnOnce(&Desk) -> T,
 ) -> Result<T, ApiError> {
-    let held = Speech::new(api, caller).desk(row).await?;
+    let held = Speech::new(api, thread.caller()).desk(thread.row()).await?;
     let none = Desk::default();
     Ok(look(held.desk().unwrap_or(&none)))
 }

@@ -8,18 +8,18 @@ pub(super) use given::Given;
 use super::messages::{AcceptedView, accepted_view, replayed, streamed};
 use super::tree::TreeQuery;
 use crate::auth::Caller;
-use crate::body::{PathOf, Query};
+use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
-use crate::guard::Tenant;
 use crate::idempotency::KeyedBody;
 use crate::sse;
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use interop::parts::ToolPart;
-use runtime::{Pending, Runtime, RuntimeError, TenantId};
+use runtime::{Pending, RuntimeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use timeline::{ExecutionId, ItemType, NewItem, OpenKind, Payload};
@@ -106,12 +106,8 @@ pub(crate) struct NewAnswers {
 /// Lists the calls that wait for an answer, of a thread and of the sub-agents beneath it.
 #[utoipa::path(get, path = "/threads/{key}/pending", operation_id = "listPending", tag = "answers", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = PendingCalls), (status = "default", body = ErrorBody)))]
-pub(crate) async fn pending(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
-) -> Result<Json<PendingCalls>, ApiError> {
-    let (pending, seq) = api.runtime().pending(&tenant, &key).await?;
+pub(crate) async fn pending(thread: ThreadKey) -> Result<Json<PendingCalls>, ApiError> {
+    let (pending, seq) = thread.pending().await?;
     Ok(Json(PendingCalls {
         calls: pending.into_iter().map(view).collect(),
         seq: seq.0,
@@ -121,12 +117,10 @@ pub(crate) async fn pending(
 /// The calls that an execution has left for somebody, on its thread and beneath it; none where they wait for nobody
 /// any more. Costs what waits.
 pub(super) async fn left_by(
-    runtime: &Runtime,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadKey,
     execution: &ExecutionId,
 ) -> Result<Option<Vec<Pending>>, RuntimeError> {
-    let (pending, _) = runtime.pending(tenant, key).await?;
+    let (pending, _) = thread.pending().await?;
     let is_own = |it: &Pending| it.path.is_empty() && it.execution_id == *execution;
     Ok(pending.iter().any(is_own).then_some(pending))
 }
@@ -170,7 +164,7 @@ pub(super) fn view(pending: Pending) -> PendingView {
 pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
     KeyedBody(body, idempotency): KeyedBody<NewAnswers>,
@@ -180,14 +174,13 @@ pub(crate) async fn post(
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let answered = given.answer(&api, &caller, &key, token).await?;
+    let answered = given.answer(&api, &thread, token).await?;
     let repeated = answered.accepted.repeated;
     let response = if let Some(open) = open {
-        let tenant = caller.tenant;
-        let (run, after) = answered.went_on(&api, &tenant, &key).await?;
-        streamed(&api, &tenant, &key, run, after, query, open).await?
+        let (run, after) = answered.went_on(&thread).await?;
+        streamed(&thread, run, after, query, open).await?
     } else {
-        let view = accepted_view(answered.target, answered.accepted);
+        let view = accepted_view(&answered.target, answered.accepted);
         (StatusCode::ACCEPTED, Json(view)).into_response()
     };
     Ok(replayed(response, repeated))

@@ -1,12 +1,9 @@
 //! The branches of a conversation: a thread, its forks, and theirs.
 
 use crate::auth::Caller;
-use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
-use crate::state::Api;
-use crate::threads::key_of;
+use crate::threads::{ThreadKey, key_of};
 use axum::Json;
-use axum::extract::State;
 use runtime::tree::Branch;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -51,12 +48,8 @@ pub(crate) struct BranchView {
 /// Lists the branches of the conversation that a thread belongs to. A key for some threads only needs all of them.
 #[utoipa::path(get, path = "/threads/{key}/branches", operation_id = "listBranches", tag = "threads", security(("key" = [])),
     params(("key" = String, Path)), responses((status = 200, body = BranchList), (status = "default", body = ErrorBody)))]
-pub(crate) async fn list(
-    State(api): State<Api>,
-    caller: Caller,
-    PathOf(key): PathOf<String>,
-) -> Result<Json<BranchList>, ApiError> {
-    let branches = api.runtime().branches(&caller.tenant, &key).await?;
+pub(crate) async fn list(caller: Caller, thread: ThreadKey) -> Result<Json<BranchList>, ApiError> {
+    let branches = thread.branches().await?;
     let mut keys = BTreeMap::new();
     for branch in &branches {
         let key = key_of(&branch.row);

@@ -7,19 +7,18 @@ mod nested;
 mod say;
 mod stream;
 
-use super::check_named_key;
 use super::piece::PieceQuery;
 use super::threads::CancelledView;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{PathOf, Query};
+use crate::body::Query;
 use crate::error::{ApiError, ErrorBody, ErrorFormat};
-use crate::guard::Tenant;
 use crate::idempotency::KeyedBody;
 use crate::protocol::Access::{Read, Write};
 use crate::protocol::ThreadAt::{InBody, PathKey};
 use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -29,7 +28,7 @@ use interop::ai_sdk::{
     ChatRequest, ChatRequestError, SentMessage, from_chat_request, leave, subagent, to_ui_messages,
 };
 use nested::Shown;
-use runtime::{Filter, React, Run, RuntimeError, StoreError, TenantId};
+use runtime::{Filter, React, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -177,23 +176,22 @@ pub(crate) async fn post(
     let wanted = wanted(&query)?;
     let token = idempotency.token("chat-request")?;
     let request = from_chat_request(body)?;
-    check_named_key(&caller, Some(&request.chat_id), "/id")?;
+    let thread = ThreadKey::named(&api, &caller, &request.chat_id, "/id")?;
     let chat = Chat {
         api: &api,
-        tenant: &caller.tenant,
-        key: &request.chat_id,
+        thread: &thread,
     };
     if let Some(message) = request.answering() {
         let given = answers::given(chat, message, token.as_ref()).await?;
         if !given.is_empty() {
             chat.check(&request.messages).await?;
-            return answers::answered(chat, &caller, (message, given), token, wanted).await;
+            return answers::reply(chat, (message, given), token, wanted).await;
         }
     }
     let saying = say::saying(chat, &request).await?;
     let open = api.open_stream(&caller)?;
     if let Some(message) = request.answered_before() {
-        answers::first(chat, &caller, message, token.as_ref()).await?;
+        answers::first(chat, message, token.as_ref()).await?;
     }
     let react = React {
         run: Run {
@@ -215,9 +213,7 @@ pub(crate) async fn post(
     let accepted = speech.react(react, None, place).await;
     let accepted = accepted.map_err(|error| changed_meanwhile(error, takes_back, &request))?;
     let stream = UiStream::new(accepted.item_id, wanted);
-    stream
-        .response(&api, &caller.tenant, &request.chat_id, accepted.after, open)
-        .await
+    stream.response(&thread, accepted.after, open).await
 }
 
 /// Somebody else has taken the chat back to before the message that a request takes it back to.
@@ -263,14 +259,13 @@ fn major(named: Option<u8>) -> Result<u8, ApiError> {
 pub(crate) async fn resume(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(id): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<ResumeQuery>,
 ) -> Result<Response, ApiError> {
     let (query, start) = query.into_chat();
     let wanted = wanted(&query)?;
-    let tenant = &caller.tenant;
     // Clients ask on mount, also for a chat in which nothing was said yet.
-    let (state, tail) = match api.runtime().state(tenant, &id).await {
+    let (state, tail) = match thread.state().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
@@ -280,10 +275,10 @@ pub(crate) async fn resume(
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let open = api.open_stream(&caller)?;
-    let begun = begun::begun(&api, tenant, &id, active, tail).await?;
+    let begun = begun::begun(&thread, active, tail).await?;
     let stream = UiStream::new(begun.trigger, wanted).through(begun.goes_on);
     let stream = stream.from(start);
-    stream.response(&api, tenant, &id, begun.after, open).await
+    stream.response(&thread, begun.after, open).await
 }
 
 /// Reads the messages of a chat, or of a piece of it; the answer that is being written is not among them.
@@ -292,22 +287,20 @@ pub(crate) async fn resume(
 #[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), MessagesQuery),
     responses((status = 200, body = UiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(id): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<MessagesQuery>,
 ) -> Result<Json<UiMessages>, ApiError> {
     let major = major(query.ai)?;
     let query = PieceQuery::new(query.limit, query.before);
     // What opens or is answered while the messages are read is not left.
-    let mut open = open_calls(&api, &tenant, &id).await?;
+    let mut open = open_calls(&thread).await?;
     // With the chunks: an answer that was cut off keeps what it had said.
-    let piece = query.read(&api, (&tenant, &id), Filter::All).await?;
-    open.extend(open_calls(&api, &tenant, &id).await?);
+    let piece = query.read(&thread, Filter::All).await?;
+    open.extend(open_calls(&thread).await?);
     let mut messages = to_ui_messages(&piece.transcript).value;
     leave(&mut messages, &open);
     if query.is_tail() {
-        let (pending, _) = api.runtime().pending(&tenant, &id).await?;
+        let (pending, _) = thread.pending().await?;
         if let Some(step) = last_step(&piece.transcript) {
             subagent::ask(&mut messages, questions(&pending, step, major));
         }
@@ -328,12 +321,8 @@ fn last_step(transcript: &Transcript) -> Option<&StepId> {
 }
 
 /// The calls of a chat that wait, or that what runs has answered or leaves waiting.
-async fn open_calls(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-) -> Result<BTreeSet<String>, RuntimeError> {
-    let (state, _) = api.runtime().state(tenant, key).await?;
+async fn open_calls(thread: &ThreadKey) -> Result<BTreeSet<String>, RuntimeError> {
+    let (state, _) = thread.state().await?;
     let active = state.active().map(|active| active.open_calls.as_slice());
     let open = state.open().map(|open| open.calls.as_slice());
     let calls = active.into_iter().chain(open).flatten();
@@ -344,15 +333,10 @@ async fn open_calls(
 #[utoipa::path(post, path = "/api/chat/{id}/stop", operation_id = "chatStop", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), StopQuery),
     responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn stop(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(id): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<StopQuery>,
 ) -> Result<Json<CancelledView>, ApiError> {
     major(query.ai)?;
-    let cancelled = api
-        .runtime()
-        .cancel(&tenant, &id, None, Interruption::USER_CANCELLED)
-        .await?;
+    let cancelled = thread.cancel(None, Interruption::USER_CANCELLED).await?;
     Ok(Json(cancelled.into()))
 }

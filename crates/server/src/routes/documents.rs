@@ -1,14 +1,14 @@
 //! Threads as documents: given out, and taken in.
 
-use super::check_named_key;
 use super::view::ThreadView;
 use crate::aitp::Speech;
-use crate::app::{ExchangeError, Exported, ImportSource};
+use crate::app::{Exported, ImportSource};
 use crate::auth::Caller;
-use crate::body::{JsonText, PathOf, Query};
+use crate::body::{JsonText, Query};
+use crate::error::ExchangeError;
 use crate::error::{ApiError, ErrorBody, told};
-use crate::guard::Tenant;
 use crate::state::Api;
+use crate::threads::{ThreadKey, check_new_key};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -147,11 +147,13 @@ impl From<ExchangeError> for ApiError {
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn export(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<ExportQuery>,
 ) -> Result<Response, ApiError> {
-    let exported = api.app().export(&tenant, &key, query.format.form()).await?;
+    let exported = api
+        .app()
+        .export(thread.tenant(), thread.key(), query.format.form())
+        .await?;
     let Exported {
         text,
         losses,
@@ -198,7 +200,7 @@ pub(crate) async fn import(
     Query(query): Query<ImportQuery>,
     JsonText(text): JsonText,
 ) -> Result<(StatusCode, Json<ImportedView>), ApiError> {
-    check_named_key(&caller, query.key.as_deref(), "")?;
+    check_new_key(&caller, query.key.as_deref(), "")?;
     let source = query.source()?;
     let (app, tenant) = (api.app(), &caller.tenant);
     let (row, losses) = if caller.is_operator() {

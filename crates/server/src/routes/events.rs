@@ -2,11 +2,12 @@
 
 use super::tree::{Place, TreeEvents};
 use crate::auth::Caller;
-use crate::body::{PathOf, Query};
+use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
 use crate::event_id::Incarnation;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};
@@ -93,7 +94,7 @@ impl View<Arc<Logged>> for AllEvents {
 pub(crate) async fn follow(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     headers: HeaderMap,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, ApiError> {
@@ -102,11 +103,10 @@ pub(crate) async fn follow(
         None => query.after()?,
     };
     let after = place.cursor.seq;
-    let runtime = api.runtime();
     // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for more would hide what
     // there is.
-    let row = runtime.find(&caller.tenant, &key).await?;
-    let (tail, incarnation) = (row.tail, Incarnation::of(&row.thread.id));
+    let found = thread.find().await?;
+    let (tail, incarnation) = (found.row().tail, Incarnation::of(found.id()));
     if !place.id().fits(incarnation) {
         return Err(ApiError::ForeignEventId);
     }
@@ -120,7 +120,7 @@ pub(crate) async fn follow(
             return Err(ApiError::InvalidQuery { what });
         }
         let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
-        let records = runtime.read(&caller.tenant, &key, after, limit).await?;
+        let records = thread.read(after, limit).await?;
         return Ok((
             [(header::CONTENT_TYPE, "application/json")],
             page(&records, after, tail),
@@ -128,14 +128,13 @@ pub(crate) async fn follow(
             .into_response());
     }
     let open = api.open_stream(&caller)?;
-    let tenant = caller.tenant;
     let until = match query.until {
         Ends::Forever => Until::Forever,
         Ends::Rest => Until::Rest,
     };
     let left = query.limit.unwrap_or(usize::MAX).max(1);
     if query.uap {
-        let watch = runtime.watch(&tenant, &key, after, until).await?;
+        let watch = thread.watch(after, until).await?;
         let view = WatchedEvents(AllEvents { incarnation, left });
         return Ok(sse::response(watch, view, open));
     }
@@ -145,10 +144,10 @@ pub(crate) async fn follow(
             ..place
         };
         let cursor = place.cursor.clone();
-        let tree = runtime.tree(&tenant, &key, cursor, until).await?;
+        let tree = thread.tree(cursor, until).await?;
         return Ok(sse::response(tree, TreeEvents::all(place, left), open));
     }
-    let follow = runtime.follow(&tenant, &key, after, until).await?;
+    let follow = thread.follow(after, until).await?;
     let view = AllEvents { incarnation, left };
     Ok(sse::response(follow, view, open))
 }

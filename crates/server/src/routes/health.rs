@@ -81,7 +81,12 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
     responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
     api.metrics().set_runs(api.runtime());
-    let tenants = TenantUsage::read(api.app()).await?;
+    let tenants = TenantUsage::read(
+        (api.runtime(), api.app().passing()),
+        api.app().budgets(),
+        &api.app().config().limits,
+    )
+    .await?;
     let text = api
         .metrics()
         .encode(

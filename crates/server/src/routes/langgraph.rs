@@ -27,13 +27,11 @@ use crate::protocol::Access::{Delete, Open, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread, Visible};
 use crate::protocol::{Protocol, Route, Rules, ThreadAt};
 use crate::state::Api;
-use crate::threads::{key_of, thread_in};
+use crate::threads::ThreadRef;
 use axum::Json;
 use axum::routing::any;
-pub(crate) use ended::EndedRuns;
 use interop::ids::THREAD;
-use interop::langgraph::{Asked, ErrorKind, RequestError, ThreadStatus, shown_id, uuid_of};
-use runtime::{Runtime, TenantId, ThreadRow};
+use interop::langgraph::{Asked, ErrorKind, RequestError, ThreadStatus, uuid_of};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use timeline::ExecutionId;
@@ -223,65 +221,33 @@ fn object(body: Value) -> Value {
     if body.is_null() { json!({}) } else { body }
 }
 
-/// A thread that a request names, and where it is kept.
-struct Found {
-    /// The server's own, or that of what leaves no trace.
-    runtime: Runtime,
-    row: ThreadRow,
+/// The stored thread of an id.
+async fn found(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRef, ApiError> {
+    let found = find(api, caller, id).await?;
+    found.ok_or_else(|| not_found(id))
 }
 
-impl Found {
-    /// The thread of this id, if the caller may touch it.
-    async fn of(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
-        Self::among([api.runtime()], caller, id).await
-    }
-
-    /// The thread of this id whose runs are asked about: one that leaves no trace, too, while it is there.
-    async fn of_runs(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
-        Self::among([api.runtime(), api.app().passing()], caller, id).await
-    }
-
-    /// The first thread of this id in these runtimes.
-    async fn among<const N: usize>(
-        runtimes: [&Runtime; N],
-        caller: &Caller,
-        id: &str,
-    ) -> Result<Self, ApiError> {
-        for runtime in runtimes {
-            if let Some(row) = find(runtime, caller, id).await? {
-                let runtime = runtime.clone();
-                return Ok(Self { runtime, row });
-            }
-        }
-        if uuid_of(id).is_none() {
-            return Err(RequestError::at("/thread_id", "expected a UUID").into());
-        }
-        Err(RequestError::no_thread(id).into())
-    }
-
-    fn tenant(&self) -> &TenantId {
-        &self.row.tenant
-    }
-
-    fn key(&self) -> &str {
-        key_of(&self.row)
-    }
-
-    /// The id that clients know.
-    fn shown(&self) -> &str {
-        shown_id(&self.row.thread)
-    }
-
-    /// Our id.
-    fn own(&self) -> &str {
-        self.row.thread.id.as_str()
-    }
+/// The thread of an id whose runs are read: an ephemeral one, too, while it is there.
+async fn found_any(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRef, ApiError> {
+    let found = ThreadRef::find_any(api, caller, THREAD, &hyphenated(id)).await?;
+    found.ok_or_else(|| not_found(id))
 }
 
-/// The thread of this id or key, if there is one in the runtime that the caller may touch.
-async fn find(runtime: &Runtime, caller: &Caller, id: &str) -> Result<Option<ThreadRow>, ApiError> {
-    let id = uuid_of(id).map_or(Cow::Borrowed(id), Cow::Owned);
-    thread_in(runtime, caller, THREAD, &id).await
+/// The stored thread of an id or a key, if there is one that the caller may touch.
+async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<ThreadRef>, ApiError> {
+    ThreadRef::find(api, caller, THREAD, &hyphenated(id)).await
+}
+
+/// A UUID as we write it; another text as it is.
+fn hyphenated(id: &str) -> Cow<'_, str> {
+    uuid_of(id).map_or(Cow::Borrowed(id), Cow::Owned)
+}
+
+fn not_found(id: &str) -> ApiError {
+    if uuid_of(id).is_none() {
+        return RequestError::at("/thread_id", "expected a UUID").into();
+    }
+    RequestError::no_thread(id).into()
 }
 
 /// How a thread stands, and what it asks.
@@ -294,12 +260,12 @@ struct Standing {
 
 impl Standing {
     /// Costs what waits.
-    async fn of(found: &Found) -> Result<Self, ApiError> {
-        let (state, _) = found.runtime.state(found.tenant(), found.key()).await?;
+    async fn of(found: &ThreadRef) -> Result<Self, ApiError> {
+        let (state, _) = found.state().await?;
         let is_waiting = state.waiting().len() > 0;
         let stands = state
             .thread()
-            .map_or(found.row.thread.status, |it| it.status);
+            .map_or(found.row().thread.status, |it| it.status);
         let open = state.open().filter(|_| !is_waiting);
         let asked = match open {
             Some(_) => asked(found).await?,
@@ -321,10 +287,9 @@ impl Standing {
 }
 
 /// The calls of a thread and those beneath it that wait for somebody.
-async fn asked(found: &Found) -> Result<Vec<Asked>, ApiError> {
-    let key = found.key();
-    let (pending, _) = found.runtime.pending(found.tenant(), key).await?;
+async fn asked(found: &ThreadRef) -> Result<Vec<Asked>, ApiError> {
+    let (pending, _) = found.pending().await?;
     let pending = pending.iter();
-    let asked = pending.filter_map(|it| Asked::of(key, &it.place.key, &it.call));
+    let asked = pending.filter_map(|it| Asked::of(found.key(), &it.place.key, &it.call));
     Ok(asked.collect())
 }

@@ -14,8 +14,6 @@ mod schema;
 mod session;
 mod tools;
 
-pub(crate) use calls::Calls;
-
 use crate::auth::Caller;
 use crate::body::JsonText;
 use crate::error::{ApiError, ErrorBody, ErrorFormat};
@@ -25,7 +23,7 @@ use axum::body::Body;
 use axum::extract::{FromRequest as _, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use calls::Call;
+use calls::{Call, Calls};
 use futures_util::StreamExt as _;
 use handler::Handler;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -90,12 +88,12 @@ pub(crate) async fn post(
     });
     let session = session.transpose()?;
     if let (Some(session), Some(cancels)) = (&session, &message.cancels) {
-        api.mcp_calls().cancel(session, cancels);
+        api.shared::<Calls>().cancel(session, cancels);
     }
     let begins = message.is_initialize().then(|| session::new(&caller));
     let begins = begins.transpose()?;
     let call = match (&session, &message.id) {
-        (Some(session), Some(id)) => api.mcp_calls().begin(session, id),
+        (Some(session), Some(id)) => api.shared::<Calls>().begin(session, id),
         _ => Call::default(),
     };
     let is_listen = message.is_listen();

@@ -1,26 +1,25 @@
 //! Messages: what is said to an agent, and the conversation.
 
-use super::check_key;
+use interop::run::RunSelector;
 use super::piece::{Piece, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{PathOf, Query};
+use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
 use crate::event_id::Incarnation;
-use crate::guard::Tenant;
 use crate::idempotency::KeyedBody;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
+use crate::threads::{ThreadKey, check_key};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::ag_ui::was_cut_off;
 use interop::model::{unreadable_part, unsaid_part};
-use interop::run::RunSelector;
-use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, TenantId, Until};
+use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -105,17 +104,16 @@ impl Sayable {
     pub(super) async fn say(
         self,
         api: &Api,
-        caller: &Caller,
-        key: &str,
+        thread: &ThreadKey,
         token: Option<RequestToken>,
     ) -> Result<Accepted, ApiError> {
         let request = React {
             run: self.run,
             policy: self.policy,
             token,
-            ..React::new(caller.tenant.clone(), key, self.item)
+            ..React::new(thread.tenant().clone(), thread.key(), self.item)
         };
-        let speech = Speech::new(api, caller);
+        let speech = Speech::new(api, thread.caller());
         let place = |_| self.place.clone().by("/metadata/actor");
         Ok(speech.react(request, None, place).await?)
     }
@@ -181,20 +179,18 @@ impl View<Arc<Logged>> for OneRun {
 #[utoipa::path(get, path = "/threads/{key}/messages", operation_id = "listMessages", tag = "messages", security(("key" = [])), params(("key" = String, Path), PieceQuery),
     responses((status = 200, body = MessageList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<MessageList>, ApiError> {
     // What goes before a place is past, and may be in the log of the thread that this one was forked off.
     let head = if query.is_tail() {
         None
     } else {
-        Some(api.runtime().find(&tenant, &key).await?.tail)
+        Some(thread.find().await?.row().tail)
     };
-    let mut piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    let mut piece = query.read(&thread, Filter::Facts).await?;
     if was_cut_off(&piece.transcript) {
-        piece = query.read(&api, (&tenant, &key), Filter::All).await?;
+        piece = query.read(&thread, Filter::All).await?;
     }
     let Piece { transcript, before } = piece;
     let seq = head.unwrap_or(transcript.seq).0;
@@ -217,27 +213,30 @@ pub(crate) async fn list(
 pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
     KeyedBody(message, idempotency): KeyedBody<NewMessage>,
 ) -> Result<Response, ApiError> {
-    check_key(&key, "")?;
+    check_key(thread.key(), "")?;
     let token = idempotency.token("api")?;
     let new = message.read(&api)?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = (new.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let accepted = new.say(&api, &caller, &key, token).await?;
-    let tenant = caller.tenant;
+    let accepted = new.say(&api, &thread, token).await?;
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {
             let run = RunSelector::answering(accepted.item_id);
-            streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
+            streamed(&thread, run, accepted.after, query, open).await?
         }
-        None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
+        None => (
+            StatusCode::ACCEPTED,
+            Json(accepted_view(thread.key(), accepted)),
+        )
+            .into_response(),
     };
     Ok(replayed(response, repeated))
 }
@@ -263,26 +262,24 @@ pub(super) fn replayed(mut response: Response, repeated: bool) -> Response {
 
 /// Streams the events of what was begun.
 pub(super) async fn streamed(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadKey,
     run: RunSelector,
     after: Seq,
     query: TreeQuery,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
-    let (runtime, until) = (api.runtime(), Until::Forever);
-    let incarnation = Incarnation::of(&runtime.find(tenant, key).await?.thread.id);
+    let until = Until::Forever;
+    let incarnation = Incarnation::of(thread.find().await?.id());
     if query.subagents {
-        let tree = runtime.tree(tenant, key, after.into(), until).await?;
+        let tree = thread.tree(after.into(), until).await?;
         let view = TreeEvents::of(run, after, incarnation);
         return Ok(sse::response(tree, view, open));
     }
-    let follow = runtime.follow(tenant, key, after, until).await?;
+    let follow = thread.follow(after, until).await?;
     Ok(sse::response(follow, OneRun { run, incarnation }, open))
 }
 
-pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
+pub(super) fn accepted_view(key: &str, accepted: Accepted) -> AcceptedView {
     let Accepted {
         thread_id,
         item_id,
@@ -292,7 +289,7 @@ pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
         repeated: _,
     } = accepted;
     AcceptedView {
-        key,
+        key: key.to_owned(),
         thread_id,
         item_id,
         execution_id,

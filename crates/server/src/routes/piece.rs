@@ -1,8 +1,8 @@
 //! A thread read whole, or a piece of it at the cost of the piece.
 
 use crate::error::ApiError;
-use crate::state::Api;
-use runtime::{Filter, Place, Stretch, TenantId};
+use crate::threads::ThreadKey;
+use runtime::{Filter, Place, Stretch};
 use serde::Deserialize;
 use timeline::Transcript;
 use utoipa::IntoParams;
@@ -38,14 +38,9 @@ impl PieceQuery {
     }
 
     /// Reads the piece. Costs what it has.
-    pub(super) async fn read(
-        self,
-        api: &Api,
-        (tenant, key): (&TenantId, &str),
-        filter: Filter,
-    ) -> Result<Piece, ApiError> {
+    pub(super) async fn read(self, thread: &ThreadKey, filter: Filter) -> Result<Piece, ApiError> {
         if self.limit.is_none() && self.before.is_none() {
-            let transcript = api.runtime().transcript(tenant, key, filter).await?;
+            let transcript = thread.transcript(filter).await?;
             let before = None;
             return Ok(Piece { transcript, before });
         }
@@ -53,7 +48,7 @@ impl PieceQuery {
             before: self.before.map_or(Place::END, Place),
             n: self.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
         };
-        let read = api.runtime().stretch(tenant, key, stretch, filter).await?;
+        let read = thread.stretch(stretch, filter).await?;
         Ok(Piece {
             transcript: read.transcript,
             before: Some(read.first.0).filter(|_| read.more),

@@ -9,7 +9,6 @@ mod conversations;
 mod create;
 mod items;
 mod models;
-pub(super) mod passing;
 mod past;
 mod refused;
 mod site;

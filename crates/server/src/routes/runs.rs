@@ -5,10 +5,8 @@ use super::threads::{Cancel, CancelledView, reason_of};
 use super::view::RunView;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
-use crate::guard::Tenant;
-use crate::state::Api;
+use crate::threads::ThreadKey;
 use axum::Json;
-use axum::extract::State;
 use interop::ag_ui::was_cut_off;
 use runtime::{Filter, Landmark, RuntimeError, Stretch};
 use serde::Serialize;
@@ -37,12 +35,10 @@ fn reactions(transcript: Transcript) -> impl Iterator<Item = Reaction> {
 #[utoipa::path(get, path = "/threads/{key}/runs", operation_id = "listRuns", tag = "runs", security(("key" = [])), params(("key" = String, Path), PieceQuery),
     responses((status = 200, body = RunList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<RunList>, ApiError> {
-    let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    let piece = query.read(&thread, Filter::Facts).await?;
     Ok(Json(RunList {
         runs: reactions(piece.transcript).map(RunView::brief).collect(),
         before: piece.before,
@@ -54,14 +50,13 @@ pub(crate) async fn list(
     params(("key" = String, Path), ("executionId" = String, Path)),
     responses((status = 200, body = RunView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf((key, execution)): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, execution)): PathOf<(String, String)>,
 ) -> Result<Json<RunView>, ApiError> {
     let id = ExecutionId::from(execution);
     let read = |filter| {
         let piece = Stretch::Execution(id.clone());
-        api.runtime().stretch(&tenant, &key, piece, filter)
+        thread.stretch(piece, filter)
     };
     let mut transcript = read(Filter::Facts).await?.transcript;
     if was_cut_off(&transcript) {
@@ -78,21 +73,16 @@ pub(crate) async fn read(
     params(("key" = String, Path), ("executionId" = String, Path)), request_body = Option<Cancel>,
     responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn cancel(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf((key, execution)): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, execution)): PathOf<(String, String)>,
     OptionalBody(cancel): OptionalBody<Cancel>,
 ) -> Result<Json<CancelledView>, ApiError> {
     let id = ExecutionId::from(execution);
-    match api
-        .runtime()
-        .cancel(&tenant, &key, Some(&id), reason_of(&cancel))
-        .await
-    {
+    match thread.cancel(Some(&id), reason_of(&cancel)).await {
         Ok(cancelled) => Ok(Json(cancelled.into())),
         Err(error @ RuntimeError::NotRunning(_)) => {
             let run = Landmark::Execution(&id);
-            match api.runtime().place_of(&tenant, &key, run).await? {
+            match thread.place_of(run).await? {
                 Some(_) => Err(error.into()),
                 None => Err(ApiError::RunNotFound),
             }

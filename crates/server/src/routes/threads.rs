@@ -1,12 +1,11 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
 use super::view::ThreadView;
-use super::{check_named_key, delete_thread, listing};
 use crate::auth::Caller;
-use crate::body::{OptionalBody, PathOf, Query};
+use crate::body::{OptionalBody, Query};
 use crate::error::{ApiError, ErrorBody};
-use crate::guard::Tenant;
 use crate::state::Api;
+use crate::threads::{ThreadKey, check_new_key, delete_thread, listing};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -166,7 +165,7 @@ pub(super) async fn make(
     caller: &Caller,
     new: NewThread,
 ) -> Result<(ThreadRow, bool), ApiError> {
-    check_named_key(caller, new.key.as_deref(), "/key")?;
+    check_new_key(caller, new.key.as_deref(), "/key")?;
     if let Some(metadata) = &new.metadata {
         check_metadata(&metadata.value())?;
     }
@@ -182,12 +181,8 @@ pub(super) async fn make(
 /// Reads a thread.
 #[utoipa::path(get, path = "/threads/{key}", operation_id = "readThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
-pub(crate) async fn read(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
-) -> Result<Json<ThreadView>, ApiError> {
-    Ok(Json(api.runtime().find(&tenant, &key).await?.into()))
+pub(crate) async fn read(thread: ThreadKey) -> Result<Json<ThreadView>, ApiError> {
+    Ok(Json(thread.find().await?.into_row().into()))
 }
 
 /// Deletes a thread and everything of it.
@@ -195,11 +190,9 @@ pub(crate) async fn read(
     responses((status = 204, description = "Deleted"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn delete(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
 ) -> Result<StatusCode, ApiError> {
-    let row = api.runtime().find(&tenant, &key).await?;
-    delete_thread(&api, &row).await?;
+    delete_thread(&api, &thread.find().await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -207,40 +200,28 @@ pub(crate) async fn delete(
 #[utoipa::path(post, path = "/threads/{key}/fork", operation_id = "forkThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     request_body = Option<NewFork>, responses((status = 201, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn fork(
-    State(api): State<Api>,
     caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     OptionalBody(fork): OptionalBody<NewFork>,
 ) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
-    check_named_key(&caller, fork.key.as_deref(), "/key")?;
-    let row = api
-        .runtime()
-        .fork(&caller.tenant, &key, fork.key, fork.at.map(Seq))
-        .await?;
+    check_new_key(&caller, fork.key.as_deref(), "/key")?;
+    let row = thread.fork(fork.key, fork.at.map(Seq)).await?;
     Ok((StatusCode::CREATED, Json(row.into())))
 }
 
 /// Closes a thread for good.
 #[utoipa::path(post, path = "/threads/{key}/close", operation_id = "closeThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = Changed), (status = "default", body = ErrorBody)))]
-pub(crate) async fn close(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
-) -> Result<Json<Changed>, ApiError> {
-    let seq = api.runtime().close(&tenant, &key).await?;
+pub(crate) async fn close(thread: ThreadKey) -> Result<Json<Changed>, ApiError> {
+    let seq = thread.close().await?;
     Ok(Json(Changed { seq: seq.0 }))
 }
 
 /// Opens a failed thread again.
 #[utoipa::path(post, path = "/threads/{key}/reopen", operation_id = "reopenThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = Changed), (status = "default", body = ErrorBody)))]
-pub(crate) async fn reopen(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
-) -> Result<Json<Changed>, ApiError> {
-    let seq = api.runtime().reopen(&tenant, &key).await?;
+pub(crate) async fn reopen(thread: ThreadKey) -> Result<Json<Changed>, ApiError> {
+    let seq = thread.reopen().await?;
     Ok(Json(Changed { seq: seq.0 }))
 }
 
@@ -248,15 +229,12 @@ pub(crate) async fn reopen(
 #[utoipa::path(post, path = "/threads/{key}/cancel", operation_id = "cancelThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     request_body = Option<Cancel>, responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn cancel(
-    State(api): State<Api>,
-    Tenant(tenant): Tenant,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     OptionalBody(cancel): OptionalBody<Cancel>,
 ) -> Result<Json<CancelledView>, ApiError> {
     let execution = cancel.execution_id.as_deref().map(ExecutionId::from);
-    let cancelled = api
-        .runtime()
-        .cancel(&tenant, &key, execution.as_ref(), reason_of(&cancel))
+    let cancelled = thread
+        .cancel(execution.as_ref(), reason_of(&cancel))
         .await?;
     Ok(Json(cancelled.into()))
 }

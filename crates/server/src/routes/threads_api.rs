@@ -15,17 +15,14 @@ mod stream;
 mod threads;
 
 use crate::aitp::Place;
-use crate::auth::Caller;
 use crate::error::{ApiError, ErrorFormat};
-use crate::idempotency::fingerprint;
 use crate::protocol::Access::{Delete, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread};
 use crate::protocol::{Protocol, Route, Rules, ThreadAt};
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{NamedThread, ThreadRef};
 use interop::ids::THREAD;
 use interop::threads::{ObjectKind, RequestError};
-use runtime::ThreadRow;
 use serde_json::Value;
 use utoipa_axum::routes;
 
@@ -84,31 +81,10 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// A thread that a request names, and who asks.
-struct Found {
-    /// Who asks. A key that is for some threads only has no files and no assistants that were made.
-    caller: Caller,
-    row: ThreadRow,
-}
-
-impl Found {
-    /// The thread of this id, if the caller may touch it.
-    async fn of(api: &Api, caller: Caller, id: &str) -> Result<Self, ApiError> {
-        match thread_of(api, &caller, THREAD, id).await? {
-            Some(row) => Ok(Self { caller, row }),
-            None => Err(not_found(ObjectKind::Thread, id)),
-        }
-    }
-
-    /// The thread's key.
-    fn key(&self) -> &str {
-        key_of(&self.row)
-    }
-
-    /// Our id of the thread.
-    fn id(&self) -> &str {
-        self.row.thread.id.as_str()
-    }
+/// The thread that a path names.
+async fn find(api: &Api, named: &NamedThread) -> Result<ThreadRef, ApiError> {
+    let found = named.find(api).await?;
+    found.ok_or_else(|| not_found(ObjectKind::Thread, named.id()))
 }
 
 /// Where a message stands in a body: its content, and what names its actor.
@@ -134,19 +110,4 @@ fn pairs(pairs: &Pairs) -> impl Iterator<Item = (&str, &str)> {
     pairs
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
-}
-
-/// An id for what a request makes: the same for the same token, and else a new one. A request whose
-/// answer was lost then finds what it has made before.
-pub(super) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
-    let Some(token) = token else {
-        return api.runtime().mint();
-    };
-    let parts: Vec<&str> = parts.iter().copied().chain([token]).collect();
-    let digits = fingerprint(&parts);
-    // A UUID of version 8: what its bits mean is whoever makes it to say.
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    let (first, second, third) = (part(0, 8), part(8, 12), part(13, 16));
-    let (fourth, fifth) = (part(17, 20), part(20, 32));
-    format!("{first}-{second}-8{third}-8{fourth}-{fifth}")
 }

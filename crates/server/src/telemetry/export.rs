@@ -91,7 +91,10 @@ impl Drop for TelemetryGuard {
             return;
         }
         if let Err(error) = self.stop(LAST) {
-            tracing::warn!(error = crate::error::told(&error), "telemetry ended early");
+            tracing::warn!(
+                error = crate::error::causes::told(&error),
+                "telemetry ended early"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The public keys of an issuer (JWKS, RFC 7517): given, in a file, or at an address.
 
 use super::TokenRefused;
-use crate::error::told;
+use crate::error::causes::told;
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
 use http::StatusCode;
 use jsonwebtoken::jwk::{Jwk, PublicKeyUse};

@@ -112,7 +112,7 @@ fn an_undeclared_method_is_not_served_and_needs_its_usual_scope() {
 }
 
 #[test]
-fn a_websocket_whose_messages_change_data_needs_write() {
+fn a_socket_whose_messages_change_data_needs_write() {
     let policy = table().policy("/v1/responses", &Method::GET).unwrap();
     assert_eq!(policy.access, Access::Write);
 }

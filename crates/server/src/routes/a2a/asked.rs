@@ -4,37 +4,32 @@ use crate::aitp::open_questions;
 use crate::error::ApiError;
 use crate::routes::answers::left_by;
 use crate::state::Api;
+use crate::threads::ThreadRef;
 use interop::a2a::{Asked, AskedRequest, TaskRun, Waiting};
 use interop::aitp::Question;
-use runtime::{Landmark, Pending, TenantId};
+use runtime::{Landmark, Pending};
 use timeline::Seq;
 
 /// What a task waits for.
 pub(super) async fn waiting(
     api: &Api,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadRef,
     run: &TaskRun<'_>,
 ) -> Result<Waiting, ApiError> {
-    let questions = questions(api, tenant, key, run).await?;
+    let questions = questions(api, thread, run).await?;
     Ok(Waiting {
-        calls: calls(api, tenant, key, run).await?,
+        calls: calls(thread, run).await?,
         requests: questions.iter().map(AskedRequest::of).collect(),
     })
 }
 
 /// The calls of a task that wait: none where they wait for nobody any more, and no calls where only its sub-agents
 /// are at work.
-async fn calls(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-    run: &TaskRun<'_>,
-) -> Result<Option<Vec<Asked>>, ApiError> {
+async fn calls(thread: &ThreadRef, run: &TaskRun<'_>) -> Result<Option<Vec<Asked>>, ApiError> {
     let Some(execution) = run.leaves_open() else {
         return Ok(None);
     };
-    let pending = left_by(api.runtime(), tenant, key, execution).await?;
+    let pending = left_by(thread, execution).await?;
     let asked = |pending: Vec<Pending>| {
         let pending = pending.iter();
         let asked = pending.filter_map(|it| Asked::of(&it.place.key, &it.call));
@@ -46,27 +41,24 @@ async fn calls(
 /// What a task has asked by AITP and is open. While anything else of it goes on it waits for none of that.
 async fn questions(
     api: &Api,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadRef,
     run: &TaskRun<'_>,
 ) -> Result<Vec<Question>, ApiError> {
     if !run.is_completed() || !run.may_ask() {
         return Ok(Vec::new());
     }
-    let row = api.runtime().find(tenant, key).await?;
+    let now = thread.find().await?;
     // What a fork has of its parent lies before its own log.
     let first = match run.begins_with() {
         Some(execution) => {
             let landmark = Landmark::Execution(execution);
-            api.runtime()
-                .store()
-                .place_of(&row.thread.id, landmark)
-                .await?
+            let store = now.runtime().store();
+            store.place_of(now.id(), landmark).await?
         }
         None => None,
     };
     let first = first.map_or(Seq(0), |place| Seq(place.0));
-    let open = open_questions(api, &row, first, |request| {
+    let open = open_questions(api, now.row(), first, |request| {
         let step = request.step_id.as_ref();
         step.is_some_and(|step| run.has_step(step))
     });

@@ -36,13 +36,9 @@ pub(super) async fn cancel(
     let Some(execution) = execution else {
         return refused("the task waits for its turn, and can be stopped once that has come");
     };
-    let runtime = api.runtime();
-    let stopped = runtime.cancel(
-        &task.tenant,
-        &task.key,
-        Some(&execution),
-        Interruption::USER_CANCELLED,
-    );
+    let stopped = task
+        .thread
+        .cancel(Some(&execution), Interruption::USER_CANCELLED);
     match stopped.await {
         Ok(_) => {}
         // It has ended by itself meanwhile.

@@ -46,8 +46,7 @@ impl Stream {
         first: Option<Value>,
         after: Seq,
     ) -> Result<Self, ApiError> {
-        let runtime = api.runtime();
-        let follow = runtime.follow(&task.tenant, &task.key, after, Until::Forever);
+        let follow = task.thread.follow(after, Until::Forever);
         Ok(Self {
             api: api.clone(),
             task: task.clone(),
@@ -177,7 +176,7 @@ pub(super) async fn subscribe(
 ) -> Result<Stream, ApiError> {
     let task = Task::find(api, caller, &request.id).await?;
     // Looked at first: what happens while the task is read is followed.
-    let (_, tail) = api.runtime().state(&task.tenant, &task.key).await?;
+    let (_, tail) = task.thread.state().await?;
     let wanted = Wanted {
         history_length: request.history_length,
     };
@@ -186,12 +185,12 @@ pub(super) async fn subscribe(
         let message = "the task is over: get it to see what it came to";
         return Err(RequestError::new(ErrorKind::UnsupportedOperation, message).into());
     }
-    let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
     let view = view.after_answers(read.n_went_on);
     let running = read.execution.filter(|_| read.is_executing);
     let (view, after) = if let Some(execution) = running {
         let landmark = Landmark::Execution(&execution);
-        let begun = api.runtime().store().place_of(&task.thread, landmark);
+        let begun = api.runtime().store().place_of(task.thread.id(), landmark);
         let before = begun.await?.map(|begun| Seq(begun.0.saturating_sub(1)));
         (view.running(), before.unwrap_or(tail))
     } else if read.state == TaskState::Submitted && read.n_went_on == 0 {

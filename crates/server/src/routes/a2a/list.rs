@@ -8,15 +8,13 @@ use super::asked::waiting;
 use super::tasks::Task;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::listing::visible;
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::ThreadRef;
+use crate::threads::listing::visible;
 use interop::a2a::{ListTasks, RequestError, Shown, TaskRun};
 use interop::ids::{self, THREAD};
 use jiff::Timestamp;
-use runtime::{
-    Filter, Landmark, Page, Place, RuntimeError, StoreError, Stretch, StretchOf, ThreadRow,
-};
+use runtime::{Filter, Landmark, Page, Place, Stretch, StretchOf, ThreadRow};
 use serde_json::{Value, json};
 use timeline::{ItemId, ThreadId};
 
@@ -112,8 +110,8 @@ pub(super) async fn list(
         next: None,
     };
     if let Some(context) = &request.context_id {
-        if let Some(row) = thread_of(api, caller, THREAD, context).await? {
-            lister.thread(&row, token.as_ref()).await?;
+        if let Some(found) = ThreadRef::find(api, caller, THREAD, context).await? {
+            lister.thread(&found, token.as_ref()).await?;
         }
     } else {
         lister.threads(token).await?;
@@ -136,13 +134,11 @@ impl Lister<'_> {
 
     /// Goes through all threads.
     async fn threads(&mut self, token: Option<Token>) -> Result<(), ApiError> {
-        let tenant = &self.caller.tenant;
         let mut after = None;
         if let Some(token) = token {
-            match self.api.runtime().find_by_id(tenant, &token.thread).await {
-                Ok(row) if self.may_see(&row) => self.thread(&row, Some(&token)).await?,
-                Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => {}
-                Err(error) => return Err(error.into()),
+            let found = ThreadRef::find_by_id(self.api, self.caller, &token.thread).await?;
+            if let Some(found) = found {
+                self.thread(&found, Some(&token)).await?;
             }
             after = Some(token.change);
         }
@@ -154,18 +150,23 @@ impl Lister<'_> {
             };
             let (rows, next) = visible(self.api, self.caller, page).await?;
             after = rows.last().map(|row| row.change);
-            for row in &rows {
+            for row in rows {
                 if self.next.is_some() {
                     break;
                 }
                 // No task has changed after its thread.
-                if self.request.after.is_none_or(|since| changed(row) >= since) {
-                    self.thread(row, None).await?;
+                if self
+                    .request
+                    .after
+                    .is_none_or(|since| changed(&row) >= since)
+                {
+                    let thread = ThreadRef::authorise(self.api.runtime(), self.caller, row)?;
+                    self.thread(&thread, None).await?;
                     continue;
                 }
                 self.n_passed += 1;
                 if self.n_passed >= MAX_PASSED {
-                    self.next = Some(self.token(row, None, Place(0), None));
+                    self.next = Some(self.token(&row, None, Place(0), None));
                 }
             }
             if next.is_none() {
@@ -175,25 +176,20 @@ impl Lister<'_> {
         Ok(())
     }
 
-    fn may_see(&self, row: &ThreadRow) -> bool {
-        self.caller.check(key_of(row)).is_ok()
-    }
-
     /// Lists the tasks of a thread, from its end or from where a page ended.
-    async fn thread(&mut self, row: &ThreadRow, token: Option<&Token>) -> Result<(), ApiError> {
-        let token = token.filter(|token| token.thread == row.thread.id);
+    async fn thread(&mut self, thread: &ThreadRef, token: Option<&Token>) -> Result<(), ApiError> {
+        let token = token.filter(|token| token.thread == *thread.id());
         let mut last = token.and_then(|token| token.item.clone());
         let mut before = token.map_or(Place::END, |token| token.before);
-        let (api, tenant, key) = (self.api, &row.tenant, key_of(row));
         loop {
             if self.n_looks >= MAX_LOOKS {
-                self.next = Some(self.token(row, token, before, last));
+                self.next = Some(self.token(thread.row(), token, before, last));
                 return Ok(());
             }
             self.n_looks += 1;
             let n = self.request.page_size;
             let stretch = Stretch::Before { before, n };
-            let stretch = api.runtime().stretch(tenant, key, stretch, Filter::Facts);
+            let stretch = thread.stretch(stretch, Filter::Facts);
             let StretchOf {
                 transcript,
                 first,
@@ -213,15 +209,15 @@ impl Lister<'_> {
                     let place = match &last {
                         Some(item) => {
                             let landmark = Landmark::Item(item);
-                            api.runtime().place_of(tenant, key, landmark).await?
+                            thread.place_of(landmark).await?
                         }
                         None => None,
                     };
                     let before = place.unwrap_or(before);
-                    self.next = Some(self.token(row, token, before, last));
+                    self.next = Some(self.token(thread.row(), token, before, last));
                     return Ok(());
                 }
-                self.task(row, run).await?;
+                self.task(thread, run).await?;
                 last = Some(run.item().clone());
             }
             if !more || first >= before {
@@ -249,23 +245,23 @@ impl Lister<'_> {
     }
 
     /// Lists a task, if it is wanted.
-    async fn task(&mut self, row: &ThreadRow, run: &TaskRun<'_>) -> Result<(), ApiError> {
+    async fn task(&mut self, thread: &ThreadRef, run: &TaskRun<'_>) -> Result<(), ApiError> {
         let request = self.request;
-        let task = Task::of(row, run.item())?;
-        let more = task.more(self.api, run, Filter::Facts).await?;
-        let pointed = task.pointed(self.api, run).await?;
+        let task = Task::of(thread, run.item())?;
+        let more = task.more(run, Filter::Facts).await?;
+        let pointed = task.pointed(run).await?;
         let run = run.clone().joined(&more).answering(pointed.as_ref());
         if request.after.is_some_and(|after| run.since() < after) {
             return Ok(());
         }
-        let waiting = waiting(self.api, &row.tenant, key_of(row), &run).await?;
+        let waiting = waiting(self.api, thread, &run).await?;
         let state = run.state(&waiting);
         if request.status.is_some_and(|wanted| wanted != state) {
             return Ok(());
         }
         let shown = Shown {
             id: &task.id,
-            context_id: &task.key,
+            context_id: task.thread.key(),
             history_length: request.history_length,
             artifacts: request.include_artifacts,
         };

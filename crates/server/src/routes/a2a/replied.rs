@@ -4,8 +4,8 @@ use super::tasks::{MAX_PIECES, Read, Task};
 use crate::aitp::{Place, Speech, asking, filled, over};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::repeated::accepted;
 use crate::state::Api;
+use crate::threads::answered;
 use interop::a2a::{
     ErrorKind, Incoming, RequestError, RequestReply, TaskState, goes_on_id, going_on,
 };
@@ -24,8 +24,12 @@ pub(super) async fn reply(
     (read, token): (&Read, &str),
 ) -> Result<Option<(usize, Seq)>, ApiError> {
     // A message that is sent again is no other one, however the task stands by now.
-    if let Some(known) =
-        accepted(api.runtime(), &task.thread, Some(&token.to_owned().into())).await?
+    if let Some(known) = answered(
+        api.runtime(),
+        task.thread.id(),
+        Some(&token.to_owned().into()),
+    )
+    .await?
     {
         let mut went_on = 0..read.n_went_on;
         let n_before = went_on.find(|n| goes_on_id(&task.item, n + 1) == known.item_id);
@@ -41,8 +45,8 @@ pub(super) async fn reply(
         );
     }
     let replies = RequestReply::read(message)?;
-    let row = api.runtime().find(&task.tenant, &task.key).await?;
-    let (parts, agent) = said(api, &row, (read, replies)).await?;
+    let found = task.thread.find().await?;
+    let (parts, agent) = said(api, found.row(), (read, replies)).await?;
     let id = goes_on_id(&task.item, read.n_went_on + 1);
     let mut item = NewItem::user(id.as_str(), Value::Array(parts).into());
     item.channel = Some("a2a".into());
@@ -54,7 +58,11 @@ pub(super) async fn reply(
         },
         must_exist: true,
         token: Some(token.to_owned().into()),
-        ..React::new(task.tenant.clone(), task.key.clone(), item)
+        ..React::new(
+            task.thread.tenant().clone(),
+            task.thread.key().to_owned(),
+            item,
+        )
     };
     let place = |_| Place::parts(message.at("parts"));
     match Speech::new(api, caller).react(react, None, place).await {

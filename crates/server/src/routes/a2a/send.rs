@@ -7,10 +7,8 @@ use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::answers::{above::went_on, item as answers_item};
-use crate::routes::repeated::accepted;
-use crate::routes::{check_key, check_named_key};
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{ThreadKey, ThreadRef, answered, check_key, check_new_key};
 use interop::a2a::{
     ErrorKind, Incoming, MESSAGE_METADATA, Reply, ReplyAnswer, RequestError, SendMessage,
     TaskState, TaskView,
@@ -91,7 +89,7 @@ async fn begin(
     if let Some(place) = unreadable_part(&content) {
         return Err(message.unreadable(place).into());
     }
-    let (key, must_exist) = context(api, caller, message).await?;
+    let (thread, must_exist) = context(api, caller, message).await?;
     let content = Value::Array(content).into();
     let mut item = NewItem::user(api.runtime().mint(), content);
     item.channel = Some("a2a".into());
@@ -103,14 +101,13 @@ async fn begin(
         },
         must_exist,
         token: Some(token(message).into()),
-        ..React::new(caller.tenant.clone(), key.clone(), item)
+        ..React::new(caller.tenant.clone(), thread.key(), item)
     };
     let speech = Speech::new(api, caller);
     let accepted = speech.react(react, None, |_| place(message)).await;
     let accepted = accepted.map_err(not_taken)?;
-    let row = api.runtime().find(&caller.tenant, &key).await?;
-    let task = Task::of(&row, &accepted.item_id)?;
-    let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    let task = Task::of(&thread.find().await?, &accepted.item_id)?;
+    let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
     Ok(Sent {
         task,
         view: view.with_history(wanted.history_length),
@@ -138,17 +135,17 @@ async fn context(
     api: &Api,
     caller: &Caller,
     message: &Incoming,
-) -> Result<(String, bool), ApiError> {
+) -> Result<(ThreadKey, bool), ApiError> {
     let Some(id) = &message.context_id else {
-        check_named_key(caller, None, "")?;
-        return Ok((api.runtime().mint(), false));
+        check_new_key(caller, None, "")?;
+        let minted = api.runtime().mint();
+        return Ok((ThreadKey::new(api, caller, &minted)?, false));
     };
-    if let Some(row) = thread_of(api, caller, THREAD, id).await? {
-        return Ok((key_of(&row).to_owned(), true));
+    if let Some(found) = ThreadRef::find(api, caller, THREAD, id).await? {
+        return Ok((ThreadKey::clone(&found), true));
     }
     check_key(id, "").map_err(|error| message.wrong_context(error))?;
-    caller.check(id)?;
-    Ok((id.clone(), false))
+    Ok((ThreadKey::new(api, caller, id)?, false))
 }
 
 /// Where a message stands.
@@ -170,8 +167,8 @@ async fn answer(
     wanted: Wanted,
 ) -> Result<Sent, ApiError> {
     if let Some(context) = &message.context_id {
-        let named = thread_of(api, caller, THREAD, context).await?;
-        if named.is_none_or(|row| row.thread.id != task.thread) {
+        let named = ThreadRef::find(api, caller, THREAD, context).await?;
+        if named.is_none_or(|row| row.id() != task.thread.id()) {
             return Err(message
                 .wrong_context("this is not the task's context")
                 .into());
@@ -183,7 +180,7 @@ async fn answer(
         let speaker = (api, caller);
         let replied = replied::reply(speaker, &task, message, (&read, &token)).await?;
         if let Some((n_before, after)) = replied {
-            let view = TaskView::new(&task.id, &task.key, task.item.clone());
+            let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
             return Ok(Sent {
                 view: view.resting().after_answers(n_before),
                 first: Some(goes_on(read)),
@@ -195,7 +192,7 @@ async fn answer(
     let asked = read.waiting.calls.as_deref().unwrap_or_default();
     let reply = Reply::read(message, asked);
     let target = match &reply {
-        Ok(reply) => target(api, caller, &task, (&reply.answers, &token)).await,
+        Ok(reply) => target(&task, (&reply.answers, &token)).await,
         Err(wrong) => Err(wrong.clone().into()),
     };
     // A message that is sent again is no other one, however the task stands by now.
@@ -225,7 +222,7 @@ async fn answer(
         }
     }
     let (reply, target) = (reply?, target?);
-    let (_, tail) = api.runtime().state(&task.tenant, &task.key).await?;
+    let (_, tail) = task.thread.state().await?;
     let mut metadata = message.metadata.clone();
     metadata["tenant"] = caller.tenant.as_str().into();
     metadata["via"] = MESSAGE_METADATA.into();
@@ -242,7 +239,7 @@ async fn answer(
         .await;
     let accepted = accepted.map_err(|error| refusal(message, error))?;
     // What a sub-agent was asked goes on there; the task goes on with it.
-    let after = if target == task.key {
+    let after = if target == task.thread.key() {
         accepted.after
     } else {
         tail
@@ -257,7 +254,7 @@ async fn answer(
 
 /// A view of a task whose calls wait.
 fn asking(task: &Task, read: &Read) -> TaskView {
-    let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
     view.after_answers(read.n_went_on).asking()
 }
 
@@ -269,25 +266,25 @@ async fn taken(
     target: Option<&String>,
     token: &str,
 ) -> Result<Option<Seq>, ApiError> {
-    if let Some(accepted) =
-        accepted(api.runtime(), &task.thread, Some(&token.to_owned().into())).await?
-    {
-        return Ok(Some(accepted.after));
-    }
-    let Some(target) = target.filter(|target| **target != task.key) else {
-        return Ok(None);
-    };
-    let row = api.runtime().find(&task.tenant, target).await?;
-    let Some(accepted) = accepted(
+    if let Some(accepted) = answered(
         api.runtime(),
-        &row.thread.id,
+        task.thread.id(),
         Some(&token.to_owned().into()),
     )
     .await?
+    {
+        return Ok(Some(accepted.after));
+    }
+    let Some(target) = target.filter(|target| **target != task.thread.key()) else {
+        return Ok(None);
+    };
+    let found = task.thread.beneath(target).find().await?;
+    let Some(accepted) =
+        answered(api.runtime(), found.id(), Some(&token.to_owned().into())).await?
     else {
         return Ok(None);
     };
-    let (_, before) = went_on(api, &task.tenant, &task.key, target, &accepted).await?;
+    let (_, before) = went_on(&task.thread, target, &accepted).await?;
     Ok(Some(before))
 }
 
@@ -318,20 +315,13 @@ fn content(reply: Reply) -> Payload {
 }
 
 /// The key of the thread that has the calls.
-async fn target(
-    api: &Api,
-    caller: &Caller,
-    task: &Task,
-    (answers, token): (&[ReplyAnswer], &str),
-) -> Result<String, ApiError> {
+async fn target(task: &Task, (answers, token): (&[ReplyAnswer], &str)) -> Result<String, ApiError> {
     let mut target: Option<String> = None;
     for answer in answers {
         let wrong = |what: &str| Err(RequestError::param(answer.pointer.as_str(), what).into());
         let named = answer.thread_key.as_deref();
         let call = answer.tool_call_id.as_str();
-        let found = api
-            .runtime()
-            .addressed(&caller.tenant, &task.key, call, named, Some(token));
+        let found = task.thread.addressed(call, named, Some(token));
         let found = match found.await? {
             Addressed::To(found) => found,
             Addressed::Ambiguous => {
@@ -344,5 +334,5 @@ async fn target(
         }
         target = Some(found);
     }
-    Ok(target.unwrap_or_else(|| task.key.clone()))
+    Ok(target.unwrap_or_else(|| task.thread.key().to_owned()))
 }

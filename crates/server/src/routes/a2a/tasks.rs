@@ -4,10 +4,10 @@ use super::asked::waiting;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
-use crate::threads::key_of;
+use crate::threads::ThreadRef;
 use interop::a2a::{ErrorKind, RequestError, Shown, TaskRun, TaskState, Waiting, goes_on_id};
 use interop::ids;
-use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId, ThreadRow};
+use runtime::{Filter, Landmark, Place, Stretch};
 use serde_json::Value;
 use timeline::{Entry, ExecutionId, Item, ItemId, ThreadId, Transcript};
 
@@ -18,9 +18,7 @@ pub(super) const MAX_PIECES: usize = 100;
 #[derive(Clone)]
 pub(super) struct Task {
     pub(super) id: String,
-    pub(super) tenant: TenantId,
-    pub(super) thread: ThreadId,
-    pub(super) key: String,
+    pub(super) thread: ThreadRef,
     /// The message that has set it off.
     pub(super) item: ItemId,
 }
@@ -46,15 +44,12 @@ pub(super) struct Wanted {
 
 impl Task {
     /// A message's task.
-    pub(super) fn of(row: &ThreadRow, item: &ItemId) -> Result<Self, ApiError> {
-        let thread = row.thread.id.clone();
-        let id = ids::task_id(thread.as_str(), item.as_str());
+    pub(super) fn of(thread: &ThreadRef, item: &ItemId) -> Result<Self, ApiError> {
+        let id = ids::task_id(thread.id().as_str(), item.as_str());
         let no_id = || RequestError::new(ErrorKind::Internal, "this thread's tasks have no ids");
         Ok(Self {
             id: id.ok_or_else(no_id)?,
-            tenant: row.tenant.clone(),
-            thread,
-            key: key_of(row).to_owned(),
+            thread: thread.clone(),
             item: item.clone(),
         })
     }
@@ -64,14 +59,8 @@ impl Task {
         let none = || RequestError::no_task(id);
         let (thread, item) = ids::read_task_id(id).ok_or_else(none)?;
         let (thread, item) = (ThreadId::from(thread), ItemId::from(item));
-        let row = match api.runtime().find_by_id(&caller.tenant, &thread).await {
-            Err(RuntimeError::Store(StoreError::NotFound)) => return Err(none().into()),
-            found => found?,
-        };
-        if caller.check(key_of(&row)).is_err() {
-            return Err(none().into());
-        }
-        Self::of(&row, &item)
+        let found = ThreadRef::find_by_id(api, caller, &thread).await?;
+        Self::of(&found.ok_or_else(none)?, &item)
     }
 
     /// The task as it stands. Costs what the task has written.
@@ -79,7 +68,7 @@ impl Task {
         let mut filter = Filter::Facts;
         let (mut is_settled, mut is_sure) = (false, false);
         loop {
-            let transcript = self.transcript(api, filter).await?;
+            let transcript = self.transcript(filter).await?;
             let Some(run) = TaskRun::find(&transcript, &self.item) else {
                 // Its turn may have come, and its place with that have become another.
                 if std::mem::replace(&mut is_sure, true) {
@@ -87,14 +76,14 @@ impl Task {
                 }
                 continue;
             };
-            let more = self.more(api, &run, filter).await?;
-            let pointed = self.pointed(api, &run).await?;
+            let more = self.more(&run, filter).await?;
+            let pointed = self.pointed(&run).await?;
             let run = run.joined(&more).answering(pointed.as_ref());
             if run.wants_chunks() && filter == Filter::Facts {
                 filter = Filter::All;
                 continue;
             }
-            let waiting = waiting(api, &self.tenant, &self.key, &run).await?;
+            let waiting = waiting(api, &self.thread, &run).await?;
             // What waits no longer may have been answered after it was read.
             if waiting.calls.is_none() && run.leaves_open().is_some() && !is_settled {
                 is_settled = true;
@@ -102,7 +91,7 @@ impl Task {
             }
             let shown = Shown {
                 id: &self.id,
-                context_id: &self.key,
+                context_id: self.thread.key(),
                 history_length: wanted.history_length,
                 artifacts: true,
             };
@@ -121,14 +110,13 @@ impl Task {
     /// wherever on the thread that stands.
     pub(super) async fn more(
         &self,
-        api: &Api,
         run: &TaskRun<'_>,
         filter: Filter,
     ) -> Result<Vec<Transcript>, ApiError> {
         let (mut pieces, mut may_go_on) = (Vec::new(), run.may_ask());
         while may_go_on {
             let item = goes_on_id(&self.item, pieces.len() + 1);
-            let Some(piece) = self.piece(api, &item, filter).await? else {
+            let Some(piece) = self.piece(&item, filter).await? else {
                 break;
             };
             pieces.push(piece);
@@ -139,18 +127,14 @@ impl Task {
 
     /// The message that the task's trigger points to, or else the one that stands right before it. Costs the run that the
     /// message stands at.
-    pub(super) async fn pointed(
-        &self,
-        api: &Api,
-        run: &TaskRun<'_>,
-    ) -> Result<Option<Item>, ApiError> {
+    pub(super) async fn pointed(&self, run: &TaskRun<'_>) -> Result<Option<Item>, ApiError> {
         if !run.is_pointer() {
             return Ok(None);
         }
         let Some(id) = run.points_to() else {
-            return self.said_before(api).await;
+            return self.said_before().await;
         };
-        let piece = self.piece(api, &id, Filter::Facts).await?;
+        let piece = self.piece(&id, Filter::Facts).await?;
         let entries = piece.map(|piece| piece.entries).unwrap_or_default();
         Ok(entries.into_iter().find_map(|entry| match entry {
             Entry::Item(item) if item.id == id => Some(item),
@@ -159,14 +143,14 @@ impl Task {
     }
 
     /// The message that stands right before the task's trigger, and that no agent has answered by then.
-    async fn said_before(&self, api: &Api) -> Result<Option<Item>, ApiError> {
-        let (runtime, landmark) = (api.runtime(), Landmark::Item(&self.item));
-        let place = runtime.place_of(&self.tenant, &self.key, landmark).await?;
+    async fn said_before(&self) -> Result<Option<Item>, ApiError> {
+        let landmark = Landmark::Item(&self.item);
+        let place = self.thread.place_of(landmark).await?;
         let Some(before) = place else {
             return Ok(None);
         };
         let stretch = Stretch::Before { before, n: 1 };
-        let piece = runtime.stretch(&self.tenant, &self.key, stretch, Filter::Facts);
+        let piece = self.thread.stretch(stretch, Filter::Facts);
         match piece.await?.transcript.entries.pop() {
             Some(Entry::Item(item)) => Ok(Some(item)),
             Some(Entry::Reaction(_)) | None => Ok(None),
@@ -174,26 +158,21 @@ impl Task {
     }
 
     /// The piece of the thread that begins with the task.
-    async fn transcript(&self, api: &Api, filter: Filter) -> Result<Transcript, ApiError> {
-        let piece = self.piece(api, &self.item, filter).await?;
+    async fn transcript(&self, filter: Filter) -> Result<Transcript, ApiError> {
+        let piece = self.piece(&self.item, filter).await?;
         Ok(piece.ok_or_else(|| RequestError::no_task(&self.id))?)
     }
 
     /// The piece of the thread that begins with a message, if that is there.
-    async fn piece(
-        &self,
-        api: &Api,
-        item: &ItemId,
-        filter: Filter,
-    ) -> Result<Option<Transcript>, ApiError> {
-        let (runtime, landmark) = (api.runtime(), Landmark::Item(item));
-        let place = runtime.place_of(&self.tenant, &self.key, landmark).await?;
+    async fn piece(&self, item: &ItemId, filter: Filter) -> Result<Option<Transcript>, ApiError> {
+        let landmark = Landmark::Item(item);
+        let place = self.thread.place_of(landmark).await?;
         let Some(place) = place else {
             return Ok(None);
         };
         let after = Place(place.0.saturating_sub(1));
         let stretch = Stretch::After { after, n: 1 };
-        let stretch = runtime.stretch(&self.tenant, &self.key, stretch, filter);
+        let stretch = self.thread.stretch(stretch, filter);
         Ok(Some(stretch.await?.transcript))
     }
 }

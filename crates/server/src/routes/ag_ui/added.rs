@@ -76,19 +76,14 @@ impl Reader {
 
     /// The piece of the thread that ends here.
     async fn up_to(&self, place: Place) -> Result<Transcript, RuntimeError> {
-        let Self { api, caller, key } = self;
         let piece = Stretch::UpTo { place, n: 1 };
-        let runtime = api.runtime();
-        let piece = runtime.stretch(&caller.tenant, key, piece, Filter::Facts);
+        let piece = self.thread.stretch(piece, Filter::Facts);
         Ok(piece.await?.transcript)
     }
 
     async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
-        let Self { api, caller, key } = self;
         let id = ItemId::from(id);
-        let place = api
-            .runtime()
-            .place_of(&caller.tenant, key, Landmark::Item(&id));
+        let place = self.thread.place_of(Landmark::Item(&id));
         match place.await {
             Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
             found => Ok(found?),
@@ -109,8 +104,6 @@ impl Reader {
         if unknown.is_empty() {
             return Ok(());
         }
-        let Self { api, caller, key } = self;
-        let (runtime, tenant) = (api.runtime(), &caller.tenant);
         match self.up_to(Place::END).await {
             Err(RuntimeError::Store(StoreError::NotFound)) => {}
             end => {
@@ -119,7 +112,7 @@ impl Reader {
                 if unknown.is_empty() {
                     return Ok(());
                 }
-                let all = runtime.transcript(tenant, key, Filter::Facts).await?;
+                let all = self.thread.transcript(Filter::Facts).await?;
                 unknown.retain(|it| !has_call(&all, &it.tool_call_id));
             }
         }

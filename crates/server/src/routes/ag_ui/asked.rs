@@ -1,9 +1,9 @@
 //! Requests of AITP, which are interrupts to a client.
 
 use crate::aitp::{Place, Speech, asking, filled, open_questions, over};
-use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use interop::ag_ui::Resume;
 use interop::aitp::{Key, Question, Request, State};
 use jiff::Timestamp;
@@ -15,8 +15,7 @@ use timeline::Seq;
 #[derive(Clone)]
 pub(super) struct Reader {
     pub(super) api: Api,
-    pub(super) caller: Caller,
-    pub(super) key: String,
+    pub(super) thread: ThreadKey,
 }
 
 /// What a client says of requests.
@@ -49,10 +48,10 @@ impl Reader {
         &self,
         (first, last): (Seq, Seq),
     ) -> Result<Vec<Question>, RuntimeError> {
-        let Self { api, caller, key } = self;
-        let row = api.runtime().find(&caller.tenant, key).await?;
+        let Self { api, thread } = self;
+        let found = thread.find().await?;
         let is_own = |request: &Request| request.seq <= last && request.step_id.is_some();
-        open_questions(api, &row, first, is_own).await
+        open_questions(api, found.row(), first, is_own).await
     }
 
     /// What the client says of requests, each with its place in `resume`.
@@ -64,9 +63,9 @@ impl Reader {
         if answers.is_empty() {
             return Ok(all);
         }
-        let Self { api, caller, key } = self;
-        let row = api.runtime().find(&caller.tenant, key).await?;
-        let held = Speech::new(api, caller).desk(&row).await?;
+        let Self { api, thread } = self;
+        let found = thread.find().await?;
+        let held = Speech::new(api, thread.caller()).desk(found.row()).await?;
         let now = Timestamp::now();
         for (place, key, resume) in answers {
             let place = format!("/resume/{place}/payload");

@@ -31,15 +31,12 @@ impl Reader {
         answers: &[Beneath],
         says_more: bool,
     ) -> Result<(), ApiError> {
-        let Self { api, caller, key } = self;
         for answer in answers {
             let named = Some(answer.key.as_str());
-            let to = api
-                .runtime()
-                .addressed(&caller.tenant, key, &answer.call, named, None);
+            let to = self.thread.addressed(&answer.call, named, None);
             let pointer = || format!("/resume/{}/interruptId", answer.place);
             match to.await? {
-                Addressed::To(found) if found == *key => {
+                Addressed::To(found) if found == self.thread.key() => {
                     let what = "the run's own calls are answered by their own ids";
                     return Err(ApiError::field(pointer(), what));
                 }
@@ -64,7 +61,7 @@ impl Reader {
         input: &RunInput,
         mut answers: Vec<Beneath>,
     ) -> Result<Vec<(String, Accepted)>, ApiError> {
-        let Self { api, caller, .. } = self;
+        let Self { api, thread } = self;
         answers.sort_by(|a, b| a.key.cmp(&b.key));
         let mut taken = Vec::new();
         for of_key in answers.chunk_by(|a, b| a.key == b.key) {
@@ -72,16 +69,16 @@ impl Reader {
                 continue;
             };
             let parts: Vec<Value> = of_key.iter().map(|it| it.part.clone()).collect();
-            let metadata = json!({"tenant": caller.tenant.as_str(), "via": VIA});
+            let metadata = json!({"tenant": thread.tenant().as_str(), "via": VIA});
             let request = AnswerRequest {
                 run: None,
-                tenant: caller.tenant.clone(),
+                tenant: thread.tenant().clone(),
                 key: key.clone(),
                 item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
                 token: Some(format!("{}:{key}", token(input)).into()),
             };
             let place = |_| Place::text(format!("/resume/{place}"));
-            let speech = Speech::new(api, caller);
+            let speech = Speech::new(api, thread.caller());
             let accepted = speech.answer(request, (None, None), place).await?;
             taken.push((key.clone(), accepted));
         }
@@ -95,8 +92,6 @@ impl Reader {
         own: Option<Accepted>,
         beneath: &[(String, Accepted)],
     ) -> Result<Shown, ApiError> {
-        let Self { api, caller, key } = self;
-        let tenant = &caller.tenant;
         let own = own.map(|accepted| GoesOn {
             item: Some(accepted.item_id),
             execution: accepted.execution_id,
@@ -105,10 +100,10 @@ impl Reader {
         let mut heard: Vec<GoesOn> = own.into_iter().collect();
         // Not before all are taken: where the thread hears of one may depend on the next.
         for (target, accepted) in beneath {
-            let goes_on = api.runtime().goes_on(tenant, key, target, accepted);
+            let goes_on = self.thread.goes_on(target, accepted);
             heard.push(goes_on.await?);
         }
-        let heard = Heard::of(api, (tenant, key), heard).await?;
+        let heard = Heard::of(&self.thread, heard).await?;
         let (run, view) = match heard.first.item {
             Some(item) => (
                 RunSelector::answering(item.clone()),

@@ -32,11 +32,7 @@ pub(super) async fn response(
     shown: Shown,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
-    let (tenant, key) = (&reader.caller.tenant, &reader.key);
-    let follow = reader
-        .api
-        .runtime()
-        .follow(tenant, key, shown.after, Until::Forever);
+    let follow = reader.thread.follow(shown.after, Until::Forever);
     let follow = follow.await?;
     Ok(sse::response(told(follow, shown, reader), Frames, open))
 }
@@ -81,8 +77,7 @@ impl Shown {
             self.view.ask(&reader.asked(own).await?);
         }
         if self.view.waits_beneath() {
-            let runtime = reader.api.runtime();
-            let (pending, _) = runtime.pending(&reader.caller.tenant, &reader.key).await?;
+            let (pending, _) = reader.thread.pending().await?;
             let asked = pending.iter().filter_map(|asked| {
                 let own = asked.path.first()?.tool_call_id.as_str();
                 Some((asked.place.key.as_str(), own, &asked.call))
@@ -91,9 +86,8 @@ impl Shown {
         }
         let mut messages = None;
         // Who may not read is given the answer to its own request, and must do without the rest.
-        if self.view.wants_messages() && reader.caller.may_read() {
-            let (runtime, tenant) = (reader.api.runtime(), &reader.caller.tenant);
-            let read = |filter| runtime.transcript(tenant, &reader.key, filter);
+        if self.view.wants_messages() && reader.thread.caller().may_read() {
+            let read = |filter| reader.thread.transcript(filter);
             let mut transcript = read(Filter::Facts).await?;
             if was_cut_off(&transcript) {
                 transcript = read(Filter::All).await?;

@@ -7,11 +7,11 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use interop::aitp::{Actor, Change, Violation, read_capabilities};
-use runtime::ThreadRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -63,16 +63,16 @@ pub(crate) struct ActorChanged {
 pub(crate) async fn list(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
 ) -> Result<Json<ActorList>, ApiError> {
-    let row = api.runtime().find(&caller.tenant, &key).await?;
-    let list = looked(&api, &caller, &row, |desk| {
+    let found = thread.find().await?;
+    let list = looked(&api, &found, |desk| {
         let present = desk.roster().present();
         ActorList {
             actors: present
                 .map(|member| ActorView::of(member, desk, &caller))
                 .collect(),
-            seq: row.tail.0,
+            seq: found.row().tail.0,
         }
     });
     Ok(Json(list.await?))
@@ -85,8 +85,7 @@ pub(crate) async fn list(
     request_body = NewActor, responses((status = 201, body = ActorChanged), (status = "default", body = ErrorBody)))]
 pub(crate) async fn join(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     JsonBody(body): JsonBody<NewActor>,
 ) -> Result<(StatusCode, Json<ActorChanged>), ApiError> {
     let actor = Actor::read(&body.actor, "/actor").map_err(|wrong| unreadable(&wrong))?;
@@ -96,7 +95,7 @@ pub(crate) async fn join(
         principal: None,
         initiator: body.initiator,
     };
-    let changed = changed(&api, &caller, &key, change, &id, "/actor/id").await?;
+    let changed = changed(&api, &thread, change, &id, "/actor/id").await?;
     Ok((StatusCode::CREATED, Json(changed)))
 }
 
@@ -106,8 +105,8 @@ pub(crate) async fn join(
     responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
 pub(crate) async fn declare(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((key, actor_id)): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, actor_id)): PathOf<(String, String)>,
     JsonBody(body): JsonBody<Declared>,
 ) -> Result<Json<ActorChanged>, ApiError> {
     let read = read_capabilities(&body.capabilities, "/capabilities");
@@ -117,7 +116,7 @@ pub(crate) async fn declare(
         actor_id,
         capabilities,
     };
-    let changed = changed(&api, &caller, &key, change, &id, "").await?;
+    let changed = changed(&api, &thread, change, &id, "").await?;
     Ok(Json(changed))
 }
 
@@ -127,31 +126,30 @@ pub(crate) async fn declare(
     responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
 pub(crate) async fn leave(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((key, actor_id)): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, actor_id)): PathOf<(String, String)>,
 ) -> Result<Json<ActorChanged>, ApiError> {
     let id = actor_id.clone();
     let change = Change::Leave { actor_id };
-    let changed = changed(&api, &caller, &key, change, &id, "").await?;
+    let changed = changed(&api, &thread, change, &id, "").await?;
     Ok(Json(changed))
 }
 
 async fn changed(
     api: &Api,
-    caller: &Caller,
-    key: &str,
+    thread: &ThreadKey,
     change: Change,
     id: &str,
     pointer: &str,
 ) -> Result<ActorChanged, ApiError> {
-    let runtime = api.runtime();
-    let row = runtime.find(&caller.tenant, key).await?;
-    let changes = vec![(change, runtime.mint())];
+    let found = thread.find().await?;
+    let changes = vec![(change, thread.runtime().mint())];
     let place = |_| Place::text(pointer).by(pointer);
+    let caller = thread.caller();
     let speech = Speech::new(api, caller);
-    let seq = speech.change((&row.thread.id, key), changes, place).await?;
-    let row = ThreadRow { tail: seq, ..row };
-    let actor = looked(api, caller, &row, |desk| {
+    let seq = speech.change(&found, changes, place).await?;
+    let found = found.at_tail(seq);
+    let actor = looked(api, &found, |desk| {
         let member = desk.roster().member(id);
         member.map(|member| ActorView::of(member, desk, caller))
     });

@@ -3,19 +3,18 @@
 use super::looked;
 use super::view::RequestView;
 use crate::aitp::{Place, Speech, asking, filled, over};
-use crate::auth::Caller;
 use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedBody, KeyedOptionalBody};
 use crate::routes::messages::replayed;
-use crate::routes::threads_api::id_for;
 use crate::state::Api;
+use crate::threads::{ThreadKey, ThreadRef, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use interop::aitp::{self, Key, Message, Party, Question};
 use jiff::Timestamp;
-use runtime::{React, RequestToken, Run, RuntimeError, StoreError, ThreadRow};
+use runtime::{React, RequestToken, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use timeline::{ExecutionId, ItemId, ItemType, NewItem, Role};
@@ -81,15 +80,13 @@ pub(crate) struct SaidView {
 /// Something that is to be said of a request.
 struct Saying {
     api: Api,
-    caller: Caller,
-    row: ThreadRow,
-    key: String,
+    thread: ThreadRef,
     request: Key,
     token: Option<RequestToken>,
 }
 
-/// A request as it was found.
-struct Found {
+/// A request with its state.
+struct Asked {
     question: Question,
     state: aitp::State,
     own: Vec<String>,
@@ -104,12 +101,12 @@ struct Found {
     responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn answer(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(path): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, request)): PathOf<(String, String)>,
     KeyedBody(body, idempotency): KeyedBody<NewAnswer>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("requests.answer")?;
-    let saying = Saying::of(api, caller, path, token).await?;
+    let saying = Saying::of(api, thread, &request, token).await?;
     let found = saying.found().await?;
     // What repeats a request may come when the other's answer has long been taken.
     let over = over(found.state).filter(|_| saying.token.is_none());
@@ -126,12 +123,12 @@ pub(crate) async fn answer(
     responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn decline(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(path): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, request)): PathOf<(String, String)>,
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Declining>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("requests.decline")?;
-    let saying = Saying::of(api, caller, path, token).await?;
+    let saying = Saying::of(api, thread, &request, token).await?;
     let found = saying.found().await?;
     let reason = body.reason.as_deref();
     let message = match &body.code {
@@ -151,12 +148,12 @@ pub(crate) async fn decline(
     responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn cancel(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(path): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, request)): PathOf<(String, String)>,
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Cancelling>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("requests.cancel")?;
-    let saying = Saying::of(api, caller, path, token).await?;
+    let saying = Saying::of(api, thread, &request, token).await?;
     let found = saying.found().await?;
     let message = found.question.cancel(body.reason.as_deref());
     let role = match found.question.ask.by {
@@ -178,7 +175,7 @@ fn place_of(code: Option<&str>, reason: Option<&str>) -> &'static str {
     }
 }
 
-impl Found {
+impl Asked {
     /// The actor that is bound to the key, if it is one alone.
     fn own_actor(&self) -> Option<String> {
         match self.own.as_slice() {
@@ -191,29 +188,27 @@ impl Found {
 impl Saying {
     async fn of(
         api: Api,
-        caller: Caller,
-        (key, request): (String, String),
+        thread: ThreadKey,
+        request: &str,
         token: Option<RequestToken>,
     ) -> Result<Self, ApiError> {
-        let row = api.runtime().find(&caller.tenant, &key).await?;
-        let request = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
+        let thread = thread.find().await?;
+        let request = Key::read(request).ok_or(ApiError::RequestNotFound)?;
         Ok(Self {
             api,
-            caller,
-            row,
-            key,
+            thread,
             request,
             token,
         })
     }
 
-    async fn found(&self) -> Result<Found, ApiError> {
+    async fn found(&self) -> Result<Asked, ApiError> {
         let now = Timestamp::now();
-        let found = looked(&self.api, &self.caller, &self.row, |desk| {
-            let principal = Some(self.caller.principal());
+        let found = looked(&self.api, &self.thread, |desk| {
+            let principal = Some(self.thread.caller().principal());
             let own = desk.roster().present();
             let own = own.filter(|member| member.principal.as_deref() == principal);
-            Some(Found {
+            Some(Asked {
                 question: desk.question(&self.request)?,
                 state: desk.ledger().request(&self.request)?.state(now),
                 own: own.map(|member| member.actor.id.clone()).collect(),
@@ -225,7 +220,7 @@ impl Saying {
     /// The message as an item: of this actor, or else in this role.
     fn item(&self, message: &Message, actor: Option<String>, role: Role) -> NewItem {
         let request = self.request.text();
-        let parts = [self.row.thread.id.as_str(), request.as_str()];
+        let parts = [self.thread.id().as_str(), request.as_str()];
         NewItem {
             id: id_for(&self.api, &parts, self.token.as_deref()).into(),
             item_type: ItemType::Message,
@@ -242,7 +237,7 @@ impl Saying {
         agent: Option<String>,
         pointer: &str,
     ) -> Result<Response, ApiError> {
-        let speech = Speech::new(&self.api, &self.caller);
+        let speech = Speech::new(&self.api, self.thread.caller());
         let place = |_| Place::text(pointer).by("/actor");
         let item_id = item.id.clone();
         let (execution_id, queued, repeated) = if agent.is_some() {
@@ -253,13 +248,12 @@ impl Saying {
                 },
                 token: self.token.clone(),
                 must_exist: true,
-                ..React::new(self.caller.tenant.clone(), self.key.clone(), item)
+                ..React::new(self.thread.tenant().clone(), self.thread.key(), item)
             };
             let accepted = speech.react(react, None, place).await?;
             (accepted.execution_id, accepted.queued, accepted.repeated)
         } else {
-            let thread = (&self.row.thread.id, self.key.as_str());
-            match speech.record(thread, vec![item], place).await {
+            match speech.record(&self.thread, vec![item], place).await {
                 Ok(_) => (None, false, false),
                 // It was said by the request that this one repeats.
                 Err(RuntimeError::Store(StoreError::Duplicate(id)))
@@ -270,15 +264,14 @@ impl Saying {
                 Err(error) => return Err(error.into()),
             }
         };
-        let runtime = self.api.runtime();
-        let row = runtime.find(&self.caller.tenant, &self.key).await?;
+        let found = self.thread.find().await?;
         let now = Timestamp::now();
-        let request = looked(&self.api, &self.caller, &row, |desk| {
+        let request = looked(&self.api, &found, |desk| {
             RequestView::find(desk, &self.request, now)
         });
         let said = SaidView {
             request: Some(request.await?.ok_or(ApiError::RequestNotFound)?)
-                .filter(|_| self.caller.may_read()),
+                .filter(|_| self.thread.caller().may_read()),
             item_id,
             execution_id,
             queued,

@@ -2,10 +2,10 @@
 
 use super::looked;
 use super::view::RequestView;
-use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use interop::aitp::{self, Desk, Key, Party};
@@ -87,14 +87,13 @@ pub(crate) struct RequestList {
     responses((status = 200, body = RequestList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(key): PathOf<String>,
+    thread: ThreadKey,
     Query(query): Query<RequestQuery>,
 ) -> Result<Json<RequestList>, ApiError> {
-    let row = api.runtime().find(&caller.tenant, &key).await?;
+    let found = thread.find().await?;
     let now = Timestamp::now();
-    api.forms().fetch(api.desks(), &row, now).await?;
-    let (requests, next, next_end) = looked(&api, &caller, &row, |desk| {
+    api.forms().fetch(api.desks(), found.row(), now).await?;
+    let (requests, next, next_end) = looked(&api, &found, |desk| {
         let (requests, next) = page(desk, &query, now);
         (requests, next, desk.next_end(now))
     })
@@ -103,7 +102,7 @@ pub(crate) async fn list(
         requests,
         next_end,
         next,
-        seq: row.tail.0,
+        seq: found.row().tail.0,
     }))
 }
 
@@ -139,15 +138,13 @@ fn page(desk: &Desk, query: &RequestQuery, now: Timestamp) -> (Vec<RequestView>,
     responses((status = 200, body = RequestView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((key, request)): PathOf<(String, String)>,
+    thread: ThreadKey,
+    PathOf((_thread, request)): PathOf<(String, String)>,
 ) -> Result<Json<RequestView>, ApiError> {
-    let row = api.runtime().find(&caller.tenant, &key).await?;
-    let request = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
+    let found = thread.find().await?;
+    let key = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
     let now = Timestamp::now();
-    api.forms().fetch(api.desks(), &row, now).await?;
-    let found = looked(&api, &caller, &row, |desk| {
-        RequestView::find(desk, &request, now)
-    });
-    found.await?.map(Json).ok_or(ApiError::RequestNotFound)
+    api.forms().fetch(api.desks(), found.row(), now).await?;
+    let request = looked(&api, &found, |desk| RequestView::find(desk, &key, now));
+    request.await?.map(Json).ok_or(ApiError::RequestNotFound)
 }

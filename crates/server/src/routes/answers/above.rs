@@ -1,9 +1,9 @@
 //! The runs of a thread that go on when calls, or those of sub-agents beneath it, were answered.
 
-use crate::error::ApiError;
-use crate::state::Api;
 use interop::run::RunSelector;
-use runtime::{Accepted, GoesOn, Landmark, RuntimeError, TenantId};
+use crate::error::ApiError;
+use crate::threads::ThreadKey;
+use runtime::{Accepted, GoesOn, Landmark, RuntimeError};
 use timeline::{ItemId, Seq};
 
 /// The runs of a thread that hear of answers.
@@ -18,13 +18,11 @@ pub(in crate::routes) struct Heard {
 /// The run in which a thread hears of an answer that its sub-agent `target` has taken, and the event
 /// before it. Where nothing tells which one that is, it is the one that ran then, or the next one.
 pub(in crate::routes) async fn went_on(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadKey,
     target: &str,
     accepted: &Accepted,
 ) -> Result<(RunSelector, Seq), ApiError> {
-    let goes_on = api.runtime().goes_on(tenant, key, target, accepted).await?;
+    let goes_on = thread.goes_on(target, accepted).await?;
     let run = match goes_on.item {
         Some(item) => RunSelector::answering(item),
         None => RunSelector::running(goes_on.execution),
@@ -35,8 +33,7 @@ pub(in crate::routes) async fn went_on(
 impl Heard {
     /// The runs in which the thread hears of answers that were taken, each once.
     pub(in crate::routes) async fn of(
-        api: &Api,
-        (tenant, key): (&TenantId, &str),
+        thread: &ThreadKey,
         mut heard: Vec<GoesOn>,
     ) -> Result<Self, ApiError> {
         let nothing = GoesOn {
@@ -58,10 +55,10 @@ impl Heard {
         let before = match (&first.item, &first.execution) {
             // It ran before the answer was taken: from its beginning, which the client may not have seen.
             (None, Some(execution)) => {
-                let runtime = api.runtime();
-                let thread = runtime.find(tenant, key).await?.thread.id;
+                let found = thread.find().await?;
                 let landmark = Landmark::Execution(execution);
-                let began = runtime.store().place_of(&thread, landmark).await;
+                let store = found.runtime().store();
+                let began = store.place_of(found.id(), landmark).await;
                 let began = began.map_err(RuntimeError::from)?;
                 began.map_or(first.before, |began| Seq(began.0.saturating_sub(1)))
             }

@@ -1,12 +1,13 @@
 //! Answers on their way to the thread that has the calls.
 
+use interop::run::RunSelector;
 use super::{above, item};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
-use interop::run::RunSelector;
-use runtime::{Accepted, Addressed, AnswerRequest, RequestToken, TenantId};
+use crate::threads::ThreadKey;
+use runtime::{Accepted, Addressed, AnswerRequest, RequestToken};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, Payload, Seq};
 
@@ -56,21 +57,19 @@ impl Given {
     pub(crate) async fn answer(
         self,
         api: &Api,
-        caller: &Caller,
-        key: &str,
+        thread: &ThreadKey,
         token: Option<RequestToken>,
     ) -> Result<Answered, ApiError> {
-        let tenant = &caller.tenant;
         let asked = (&self.content, self.named.as_slice(), token.as_deref());
-        let target = target(api, tenant, key, asked).await?;
+        let target = target(thread, asked).await?;
         let request = AnswerRequest {
             run: None,
-            tenant: tenant.clone(),
+            tenant: thread.tenant().clone(),
             key: target.clone(),
             item: item(api.runtime().mint(), self.content, self.metadata),
             token,
         };
-        let speech = Speech::new(api, caller);
+        let speech = Speech::new(api, thread.caller());
         let place = |_| Place::text("/answers").by("/actor");
         let accepted = speech.answer(request, (self.actor, None), place).await?;
         Ok(Answered { accepted, target })
@@ -79,17 +78,12 @@ impl Given {
 
 impl Answered {
     /// How the thread that was asked goes on, and the event before that.
-    pub(crate) async fn went_on(
-        self,
-        api: &Api,
-        tenant: &TenantId,
-        key: &str,
-    ) -> Result<(RunSelector, Seq), ApiError> {
+    pub(crate) async fn went_on(self, thread: &ThreadKey) -> Result<(RunSelector, Seq), ApiError> {
         let accepted = self.accepted;
-        if self.target == key {
+        if self.target == thread.key() {
             Ok((RunSelector::answering(accepted.item_id), accepted.after))
         } else {
-            above::went_on(api, tenant, key, &self.target, &accepted).await
+            above::went_on(thread, &self.target, &accepted).await
         }
     }
 }
@@ -122,9 +116,7 @@ fn named(answers: &mut [Map<String, Value>]) -> Result<Vec<Option<String>>, ApiE
 
 /// The key of the thread that the answers are for.
 async fn target(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadKey,
     (content, named, token): (&Payload, &[Option<String>], Option<&str>),
 ) -> Result<String, ApiError> {
     let answers =
@@ -134,7 +126,7 @@ async fn target(
         let pointer = format!("/answers/{at}/threadKey");
         let call = answer.tool_call_id.as_str();
         let named = named.as_deref();
-        let found = api.runtime().addressed(tenant, key, call, named, token);
+        let found = thread.addressed(call, named, token);
         let found = match found.await? {
             Addressed::To(found) => found,
             Addressed::Ambiguous => {
@@ -155,7 +147,7 @@ async fn target(
             }
         }
     }
-    Ok(target.unwrap_or_else(|| key.to_owned()))
+    Ok(target.unwrap_or_else(|| thread.key().to_owned()))
 }
 
 fn content(answers: Vec<Map<String, Value>>) -> Result<Payload, ApiError> {

@@ -3,11 +3,11 @@
 use super::history::Chat;
 use super::stream::{UiStream, Wanted};
 use crate::aitp::{Place, Speech};
-use crate::auth::{Caller, hash_text};
+use crate::auth::hash_text;
 use crate::error::ApiError;
 use crate::routes::answers::above::Heard;
 use crate::routes::answers::item;
-use crate::routes::repeated::accepted;
+use crate::threads::answered;
 use axum::response::Response;
 use interop::ai_sdk::{
     ChatAnswer, MessageSoFar, SentMessage, StoredMessage, message_so_far, subagent,
@@ -70,7 +70,7 @@ pub(super) async fn given(
     let mut others = BTreeMap::<String, Vec<ChatAnswer>>::new();
     for (key, answer) in answers {
         let is_asked = pending.iter().any(|asked| is_to(&answer, asked, &key));
-        let to = match (is_asked, key == chat.key) {
+        let to = match (is_asked, key == chat.thread.key()) {
             (true, true) => &mut given.own,
             (true, false) => given.beneath.entry(key).or_default(),
             (false, _) => others.entry(key).or_default(),
@@ -79,7 +79,7 @@ pub(super) async fn given(
     }
     if given.is_empty() {
         // Perhaps the same request again: the runtime knows it, or says what became of the calls.
-        let own = others.remove(chat.key).unwrap_or_default();
+        let own = others.remove(chat.thread.key()).unwrap_or_default();
         given.own = given_before(chat, message, token, own, is_there).await?;
         for (key, answers) in others.into_iter().filter(|_| is_there) {
             let known_by = token_for(message, token, &key, &answers);
@@ -97,7 +97,7 @@ fn answers(chat: Chat<'_>, message: &SentMessage) -> Vec<(String, ChatAnswer)> {
     let mut answers = Vec::new();
     for answer in message.answers().into_iter().rev() {
         let id = answer.tool_call_id.as_str();
-        let (key, call) = subagent::read_call(id).unwrap_or((chat.key, id));
+        let (key, call) = subagent::read_call(id).unwrap_or((chat.thread.key(), id));
         if seen.insert((key.to_owned(), call.to_owned())) {
             answers.push((key.to_owned(), answer.to(call)));
         }
@@ -125,8 +125,8 @@ async fn given_before(
     for left in left.filter(|left| !left.is_empty()) {
         let is_to = |answer: &&ChatAnswer| left.iter().any(|open| fits(answer, open));
         let answers: Vec<ChatAnswer> = own.iter().filter(is_to).cloned().collect();
-        let known_by = token_for(message, token, chat.key, &answers);
-        if !answers.is_empty() && taken(chat, chat.key, &known_by).await?.is_some() {
+        let known_by = token_for(message, token, chat.thread.key(), &answers);
+        if !answers.is_empty() && taken(chat, chat.thread.key(), &known_by).await?.is_some() {
             return Ok(answers);
         }
     }
@@ -137,7 +137,7 @@ async fn given_before(
 
 /// What a thread and those beneath it wait for; none where there is no thread.
 async fn pending(chat: Chat<'_>) -> Result<Option<Vec<Pending>>, ApiError> {
-    match chat.api.runtime().pending(chat.tenant, chat.key).await {
+    match chat.thread.pending().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
         found => Ok(Some(found?.0)),
     }
@@ -162,7 +162,6 @@ fn fits(answer: &ChatAnswer, open: &OpenCall) -> bool {
 /// the one that it sends now. What it says of calls of sub-agents is left with them.
 pub(super) async fn first(
     chat: Chat<'_>,
-    caller: &Caller,
     message: &SentMessage,
     token: Option<&RequestToken>,
 ) -> Result<(), ApiError> {
@@ -173,16 +172,16 @@ pub(super) async fn first(
     let pending = pending(chat).await?.unwrap_or_default();
     let is_open = |(key, answer): &(String, ChatAnswer)| {
         let mut pending = pending.iter();
-        key == chat.key && pending.any(|asked| is_to(answer, asked, key))
+        key == chat.thread.key() && pending.any(|asked| is_to(answer, asked, key))
     };
     let answers = answers.into_iter().filter(is_open);
     let answers: Vec<ChatAnswer> = answers.map(|(_, answer)| answer).collect();
     if answers.is_empty() {
         return Ok(());
     }
-    let token = token_for(message, token, chat.key, &answers);
+    let token = token_for(message, token, chat.thread.key(), &answers);
     let place = Place::text(format!("{}/parts", message.pointer()));
-    answer(chat, caller, chat.key, (answers, token), &place).await?;
+    answer(chat, chat.thread.key(), (answers, token), &place).await?;
     Ok(())
 }
 
@@ -205,27 +204,25 @@ async fn taken(
     key: &str,
     token: &RequestToken,
 ) -> Result<Option<Accepted>, ApiError> {
-    let runtime = chat.api.runtime();
-    let thread = runtime.find(chat.tenant, key).await?.thread.id;
-    Ok(accepted(runtime, &thread, Some(token)).await?)
+    let found = chat.thread.beneath(key).find().await?;
+    Ok(answered(found.runtime(), found.id(), Some(token)).await?)
 }
 
 /// Answers calls, and streams what follows into the message that has them.
-pub(super) async fn answered(
+pub(super) async fn reply(
     chat: Chat<'_>,
-    caller: &Caller,
     (message, given): (&SentMessage, Given),
     token: Option<RequestToken>,
     wanted: Wanted,
 ) -> Result<Response, ApiError> {
     let api = chat.api;
-    let open = api.open_stream(caller)?;
+    let open = api.open_stream(chat.thread.caller())?;
     let calls = message
         .answers()
         .into_iter()
         .map(|answer| answer.tool_call_id);
     let calls = calls.filter(|id| subagent::read_call(id).is_some());
-    let (state, _) = api.runtime().state(chat.tenant, chat.key).await?;
+    let (state, _) = chat.thread.state().await?;
     let token =
         |key: &str, answers: &[ChatAnswer]| token_for(message, token.as_ref(), key, answers);
     let place = Place::text(format!("{}/parts", message.pointer()));
@@ -242,13 +239,13 @@ pub(super) async fn answered(
     let mut beneath = given.taken;
     for (key, answers) in given.beneath {
         let token = token(&key, &answers);
-        let accepted = answer(chat, caller, &key, (answers, token), &place).await?;
+        let accepted = answer(chat, &key, (answers, token), &place).await?;
         beneath.push((key, accepted));
     }
     let mut heard = Vec::new();
     if !given.own.is_empty() {
-        let token = token(chat.key, &given.own);
-        let accepted = answer(chat, caller, chat.key, (given.own, token), &place).await?;
+        let token = token(chat.thread.key(), &given.own);
+        let accepted = answer(chat, chat.thread.key(), (given.own, token), &place).await?;
         heard.push(GoesOn {
             item: Some(accepted.item_id),
             execution: accepted.execution_id,
@@ -257,15 +254,14 @@ pub(super) async fn answered(
     }
     // Not before all are taken: where the thread hears of one may depend on the next.
     for (key, accepted) in &beneath {
-        let runtime = api.runtime();
-        let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
+        let goes_on = chat.thread.goes_on(key, accepted);
         heard.push(goes_on.await?);
     }
     let Heard {
         first,
         then,
         before,
-    } = Heard::of(api, (chat.tenant, chat.key), heard).await?;
+    } = Heard::of(chat.thread, heard).await?;
     let last = state.active().map(|active| &active.execution.id);
     let last = last.or(state.open().map(|open| &open.execution.id));
     let mut message = None;
@@ -283,17 +279,14 @@ pub(super) async fn answered(
     };
     let stream = stream.then_answering(then).continuing(message);
     let stream = stream.with_calls(calls);
-    stream
-        .response(api, chat.tenant, chat.key, before, open)
-        .await
+    stream.response(chat.thread, before, open).await
 }
 
 /// Whether the thread that has these calls is one beneath this one.
 async fn is_beneath(chat: Chat<'_>, key: &str, answers: &[ChatAnswer]) -> Result<bool, ApiError> {
-    let runtime = chat.api.runtime();
     for answer in answers {
         let call = answer.tool_call_id.as_str();
-        let to = runtime.addressed(chat.tenant, chat.key, call, Some(key), None);
+        let to = chat.thread.addressed(call, Some(key), None);
         match to.await? {
             Addressed::To(found) if found == key => {}
             Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => return Ok(false),
@@ -304,23 +297,22 @@ async fn is_beneath(chat: Chat<'_>, key: &str, answers: &[ChatAnswer]) -> Result
 
 async fn answer(
     chat: Chat<'_>,
-    caller: &Caller,
     key: &str,
     (answers, token): (Vec<ChatAnswer>, RequestToken),
     place: &Place,
 ) -> Result<Accepted, ApiError> {
     let parts = answers.into_iter().map(|answer| answer.part);
     let content = Value::Array(parts.collect()).into();
-    let metadata = json!({"tenant": chat.tenant.as_str(), "via": "ai-sdk"});
-    let runtime = chat.api.runtime();
+    let metadata = json!({"tenant": chat.thread.tenant().as_str(), "via": "ai-sdk"});
+    let runtime = chat.thread.runtime();
     let request = AnswerRequest {
         run: None,
-        tenant: chat.tenant.clone(),
+        tenant: chat.thread.tenant().clone(),
         key: key.to_owned(),
         item: item(runtime.mint(), content, metadata),
         token: Some(token),
     };
-    let speech = Speech::new(chat.api, caller);
+    let speech = Speech::new(chat.api, chat.thread.caller());
     Ok(speech
         .answer(request, (None, None), |_| place.clone())
         .await?)
@@ -333,13 +325,10 @@ async fn so_far(
     execution: &ExecutionId,
     with_it: bool,
 ) -> Result<Option<MessageSoFar>, ApiError> {
-    let runtime = chat.api.runtime();
     let landmark = Landmark::Execution(execution);
-    let place = runtime.place_of(chat.tenant, chat.key, landmark).await?;
+    let place = chat.thread.place_of(landmark).await?;
     let Some(place) = place else { return Ok(None) };
     let piece = Stretch::UpTo { place, n: 1 };
-    let piece = runtime
-        .stretch(chat.tenant, chat.key, piece, Filter::Facts)
-        .await?;
+    let piece = chat.thread.stretch(piece, Filter::Facts).await?;
     Ok(message_so_far(&piece.transcript, execution, with_it))
 }

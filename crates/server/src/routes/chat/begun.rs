@@ -1,9 +1,8 @@
 //! Where the message began that a chat's running run writes.
 
 use crate::error::ApiError;
-use crate::state::Api;
+use crate::threads::ThreadKey;
 use interop::ai_sdk::goes_on;
-use runtime::TenantId;
 use timeline::{Active, Event, Execution, ItemId, ItemType, Record, Seq};
 
 /// How many records are read at once.
@@ -22,9 +21,7 @@ pub(super) struct Begun {
 /// Where the running message began. It is searched from the end, so that it costs what the message has
 /// written.
 pub(super) async fn begun(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
+    thread: &ThreadKey,
     active: &Active,
     tail: Seq,
 ) -> Result<Begun, ApiError> {
@@ -40,7 +37,7 @@ pub(super) async fn begun(
     let mut end = tail.0;
     while end > 0 {
         let after = end.saturating_sub(PAGE);
-        let records = searched(api, (tenant, key), Seq(after), Seq(end)).await?;
+        let records = searched(thread, Seq(after), Seq(end)).await?;
         if records.iter().rev().any(|record| search.see(record)) {
             break;
         }
@@ -50,16 +47,11 @@ pub(super) async fn begun(
 }
 
 /// The records of a piece of the log that the search looks at, without the contents of messages.
-async fn searched(
-    api: &Api,
-    (tenant, key): (&TenantId, &str),
-    after: Seq,
-    end: Seq,
-) -> Result<Vec<Record>, ApiError> {
+async fn searched(thread: &ThreadKey, after: Seq, end: Seq) -> Result<Vec<Record>, ApiError> {
     let (mut seen, mut found) = (after, Vec::new());
     while seen < end {
         let limit = usize::try_from(end.0 - seen.0).unwrap_or(usize::MAX);
-        let page = api.runtime().read(tenant, key, seen, limit).await?;
+        let page = thread.read(seen, limit).await?;
         let Some(last) = page.last() else { break };
         seen = last.record.seq;
         found.extend(page.into_iter().filter_map(|logged| {

@@ -5,10 +5,11 @@
 
 use crate::error::ApiError;
 use crate::state::Api;
+use crate::threads::ThreadKey;
 use interop::ai_sdk::{
     Difference, Revision, SentMessage, SentRole, StoredMessage, Streamed, stored_messages,
 };
-use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId};
+use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch};
 use std::collections::BTreeMap;
 use timeline::ItemId;
 
@@ -21,8 +22,7 @@ const PAGE: usize = 512;
 #[derive(Clone, Copy)]
 pub(super) struct Chat<'a> {
     pub(super) api: &'a Api,
-    pub(super) tenant: &'a TenantId,
-    pub(super) key: &'a str,
+    pub(super) thread: &'a ThreadKey,
 }
 
 impl From<Difference> for ApiError {
@@ -71,8 +71,7 @@ impl Chat<'_> {
             let place = self.place(next).await?.filter(|place| *place < before);
             let place = place.ok_or_else(|| unknown(next))?;
             let piece = Stretch::UpTo { place, n };
-            let runtime = self.api.runtime();
-            let piece = runtime.stretch(self.tenant, self.key, piece, Filter::Facts);
+            let piece = self.thread.stretch(piece, Filter::Facts);
             let piece = piece.await?;
             let stored = stored_messages(&piece.transcript);
             let rest = self.check_piece(left, &stored).await?;
@@ -122,15 +121,14 @@ impl Chat<'_> {
         let Some(execution) = stored.execution() else {
             return Ok(None);
         };
-        let runtime = self.api.runtime();
         let landmark = Landmark::Execution(execution);
-        let place = runtime.place_of(self.tenant, self.key, landmark).await?;
+        let place = self.thread.place_of(landmark).await?;
         let Some(mut after) = place.map(Place::before) else {
             return Ok(None);
         };
         let mut streamed = Streamed::of(stored.clone());
         loop {
-            let page = runtime.records(self.tenant, self.key, after, PAGE);
+            let page = self.thread.records(after, PAGE);
             let (page, last) = page.await?;
             let mut records = page.iter().map(|logged| &logged.record);
             let is_over = records.any(|record| streamed.see(record));
@@ -149,9 +147,8 @@ impl Chat<'_> {
         let Some(place) = self.place(sent).await? else {
             return Ok(None);
         };
-        let runtime = self.api.runtime();
         let piece = Stretch::UpTo { place, n: 1 };
-        let piece = runtime.stretch(self.tenant, self.key, piece, Filter::Facts);
+        let piece = self.thread.stretch(piece, Filter::Facts);
         let stored = stored_messages(&piece.await?.transcript);
         Ok(stored.into_iter().rfind(|stored| stored.id() == sent.id))
     }
@@ -202,10 +199,7 @@ impl Chat<'_> {
     /// Where an item stands; none if the thread has no such item, or is not there.
     pub(super) async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
         let id = ItemId::from(id);
-        let place = self
-            .api
-            .runtime()
-            .place_of(self.tenant, self.key, Landmark::Item(&id));
+        let place = self.thread.place_of(Landmark::Item(&id));
         match place.await {
             Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
             found => Ok(found?),

@@ -116,7 +116,7 @@ async fn anew(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiError>
 /// Makes another answer without a message in the request: the named message is answered again, or is the answer to
 /// replace.
 async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiError> {
-    let runtime = chat.api.runtime();
+    let runtime = chat.thread.runtime();
     let place = match &request.message_id {
         None => Place::END,
         Some(id) => {
@@ -131,9 +131,7 @@ async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiErr
         }
     };
     let piece = Stretch::UpTo { place, n: 1 };
-    let piece = runtime
-        .stretch(chat.tenant, chat.key, piece, Filter::Facts)
-        .await?;
+    let piece = chat.thread.stretch(piece, Filter::Facts).await?;
     let stored = stored_messages(&piece.transcript);
     let found = match &request.message_id {
         None => stored.last(),
@@ -164,7 +162,7 @@ async fn after(chat: Chat<'_>, id: &str, is_said: bool) -> Result<Saying, ApiErr
     };
     Ok(Saying {
         before: Vec::new(),
-        item: NewItem::reference(chat.api.runtime().mint(), is_said.then_some(&item)),
+        item: NewItem::reference(chat.thread.runtime().mint(), is_said.then_some(&item)),
         rewind: Some(Rewind::After(item)),
         token: None,
     })

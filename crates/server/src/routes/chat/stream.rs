@@ -3,7 +3,8 @@
 use super::nested::{Nested, Shown};
 use crate::error::ApiError;
 use crate::sse::{self, FrameBuffer, View};
-use crate::state::{Api, OpenStream};
+use crate::state::OpenStream;
+use crate::threads::ThreadKey;
 use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -12,7 +13,7 @@ use interop::ai_sdk::subagent::Question;
 use interop::ai_sdk::{ChunkJson, MessageSoFar, StreamView, subagent};
 use interop::run::RunSelector;
 use interop::sse::{DONE, write_event};
-use runtime::{Below, Logged, Pending, Runtime, RuntimeError, StoreError, TenantId, Until};
+use runtime::{Below, Logged, Pending, RuntimeError, StoreError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -127,22 +128,20 @@ impl UiStream {
     /// The stream of what comes after an event.
     pub(super) async fn response(
         mut self,
-        api: &Api,
-        tenant: &TenantId,
-        key: &str,
+        thread: &ThreadKey,
         after: Seq,
         open: OpenStream,
     ) -> Result<Response, ApiError> {
-        key.clone_into(&mut self.key);
-        let (runtime, until) = (api.runtime(), Until::Forever);
+        thread.key().clone_into(&mut self.key);
+        let until = Until::Forever;
         let happens = if self.nested.is_wanted() {
-            let tree = runtime.tree(tenant, key, after.into(), until).await?;
+            let tree = thread.tree(after.into(), until).await?;
             tree.map(|next| next.map(Happens::Tree)).boxed()
         } else {
-            let follow = runtime.follow(tenant, key, after, until).await?;
+            let follow = thread.follow(after, until).await?;
             follow.map(|next| next.map(Happens::Own)).boxed()
         };
-        let happens = asked(runtime.clone(), tenant.clone(), key.to_owned(), happens);
+        let happens = asked(thread.clone(), happens);
         let mut response = sse::response(happens, self, open);
         response.headers_mut().insert(
             "x-vercel-ai-ui-message-stream",
@@ -196,9 +195,7 @@ impl UiStream {
 /// What happens, and before the end of each execution that leaves something to be asked apart, what is
 /// waited for.
 fn asked(
-    runtime: Runtime,
-    tenant: TenantId,
-    key: String,
+    thread: ThreadKey,
     mut happens: BoxStream<'static, Result<Happens, StoreError>>,
 ) -> BoxStream<'static, Result<Happens, RuntimeError>> {
     let told = async_stream::try_stream! {
@@ -216,7 +213,7 @@ fn asked(
                 && *to == ExecutionStatus::Completed
                 && let Some(step) = left.take()
             {
-                yield Happens::Asked(step, runtime.pending(&tenant, &key).await?.0);
+                yield Happens::Asked(step, thread.pending().await?.0);
             }
             yield next;
         }

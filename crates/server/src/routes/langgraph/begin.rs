@@ -5,16 +5,14 @@ use super::resume::{Standing, Taken, above, known, resume, resumed};
 use super::rollback::roll_back_active;
 use super::state::{check_last, not_last};
 use super::threads::{Words, known_already, made, place};
-use super::{Found, find};
+use super::{find, found};
 use super::{index, resent};
 use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::idempotency::IdempotencyKey;
-use crate::routes::check_named_key;
-use crate::routes::responses::passing::Passing;
-use crate::routes::threads_api::id_for;
 use crate::state::{Api, OpenStream};
+use crate::threads::{Ephemeral, ThreadKey, ThreadRef, check_new_key, id_for};
 use interop::langgraph::{
     ErrorKind, Multitask, RequestError, RunCreate, Speaks, ThreadCreate, merged_metadata, uuid_of,
 };
@@ -25,7 +23,7 @@ use timeline::{Command, ExecutionId, ItemId, NewItem, Role, Seq, ThreadUpdate};
 
 /// A run that has begun, or waits for its turn.
 pub(super) struct Begun {
-    pub(super) found: Found,
+    pub(super) found: ThreadRef,
     pub(super) id: ExecutionId,
     /// What it answers.
     pub(super) trigger: ItemId,
@@ -33,7 +31,7 @@ pub(super) struct Begun {
     /// The last event before its own.
     pub(super) after: Seq,
     /// The thread that is deleted when this is dropped and the run is over.
-    pub(super) passing: Option<Passing>,
+    pub(super) passing: Option<Ephemeral>,
     /// What stops the run when its reader goes away, where that was asked for.
     pub(super) disconnect: Option<Disconnect>,
 }
@@ -45,44 +43,37 @@ async fn thread_for(
     caller: &Caller,
     named: Option<&str>,
     (asked, said, token): (&RunCreate, &Words, Option<&str>),
-) -> Result<(Found, Option<Passing>), ApiError> {
+) -> Result<(ThreadRef, Option<Ephemeral>), ApiError> {
     if let Some(id) = named {
-        return match Found::of(api, caller, id).await {
+        return match found(api, caller, id).await {
             Err(ApiError::LangGraph(error))
                 if error.kind == ErrorKind::NotFound && asked.makes_thread =>
             {
                 let id = uuid_of(id).unwrap_or_else(|| id.to_owned());
-                check_named_key(caller, Some(&id), "/thread_id")?;
+                check_new_key(caller, Some(&id), "/thread_id")?;
                 Ok((make(api, caller, (asked, said), Some(id)).await?, None))
             }
             found => Ok((found?, None)),
         };
     }
-    check_named_key(caller, None, "")?;
+    check_new_key(caller, None, "")?;
     if asked.keeps {
         let key = token.map(|token| id_for(api, &[caller.tenant.as_str()], Some(token)));
         let known = match &key {
-            Some(key) => find(api.runtime(), caller, key).await?,
+            Some(key) => find(api, caller, key).await?,
             None => None,
         };
         let found = match known {
-            Some(row) => Found {
-                runtime: api.runtime().clone(),
-                row,
-            },
+            Some(found) => found,
             None => make(api, caller, (asked, said), key).await?,
         };
         return Ok((found, None));
     }
-    let runtime = api.app().passing().clone();
+    let runtime = api.app().passing();
     let new = NewThreadRequest::default();
     let (row, _) = runtime.get_or_create(&caller.tenant, new).await?;
-    let found = Found { runtime, row };
-    let passing = Passing {
-        runtime: found.runtime.clone(),
-        tenant: found.tenant().clone(),
-        key: found.key().to_owned(),
-    };
+    let found = ThreadRef::authorise(runtime, caller, row)?;
+    let passing = Ephemeral::new(ThreadKey::clone(&found));
     Ok((found, Some(passing)))
 }
 
@@ -92,7 +83,7 @@ async fn make(
     caller: &Caller,
     (asked, said): (&RunCreate, &Words),
     key: Option<String>,
-) -> Result<Found, ApiError> {
+) -> Result<ThreadRef, ApiError> {
     // Nothing waits on what is not there, and it has no states.
     if asked.is_resumed() {
         resumed(asked, &Standing::default())?;
@@ -132,7 +123,7 @@ pub(super) async fn begin(
         None => Speech::new(api, caller),
     };
     let is_resumed = asked.is_resumed();
-    let turn = api.turns().of(&found.row.thread.id).await;
+    let turn = api.turns().of(found.id()).await;
     let before = known(&found, &asked, token.as_ref()).await?;
     let is_new = before.is_none();
     let began = if let Some(known) = before {
@@ -197,10 +188,9 @@ fn agent(api: &Api, asked: &RunCreate) -> Result<String, ApiError> {
 }
 
 /// Notes on a thread which agent it is with: by that, clients find their threads again.
-async fn note_agent(found: &Found, agent: &str) -> Result<(), ApiError> {
-    let (runtime, tenant) = (&found.runtime, found.tenant());
-    let row = runtime.find_by_id(tenant, &found.row.thread.id).await?;
-    let kept = row.thread.metadata.as_ref();
+async fn note_agent(found: &ThreadRef, agent: &str) -> Result<(), ApiError> {
+    let now = found.reread().await?;
+    let kept = now.row().thread.metadata.as_ref();
     if kept.is_some_and(|kept| kept.str_field("graph_id").is_some()) {
         return Ok(());
     }
@@ -210,7 +200,7 @@ async fn note_agent(found: &Found, agent: &str) -> Result<(), ApiError> {
         title: None,
         metadata: Some(Some(metadata)),
     };
-    runtime.update_thread(tenant, found.key(), update).await?;
+    found.update_thread(update).await?;
     Ok(())
 }
 
@@ -225,12 +215,12 @@ fn policy(asked: &RunCreate) -> Policy {
 /// Says something, or has the agent go on with what there is.
 async fn say(
     speech: &Speech<'_>,
-    found: &Found,
+    found: &ThreadRef,
     asked: &RunCreate,
     said: Words,
     (agent, token): (String, Option<RequestToken>),
 ) -> Result<Accepted, ApiError> {
-    let runtime = &found.runtime;
+    let runtime = found.runtime();
     let Words {
         items: mut before,
         places,

@@ -1,26 +1,28 @@
 //! Runs whose thread no path names: those that are given one, and those of the Agent Protocol.
 
-use super::{Found, Pairs, index, runs};
+use super::{Pairs, index, runs};
+use super::{found, found_any};
 use crate::auth::Caller;
 use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
 use crate::state::Api;
+use crate::threads::ThreadRef;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use interop::ids::read_run_of_thread_id;
-use interop::langgraph::{RequestError, RunsSearch, Speaks, uuid_of};
+use interop::langgraph::{RequestError, RunsSearch, Speaks, shown_id, uuid_of};
 use serde_json::Value;
 
 /// The thread that a run is of, and the run's id.
-async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(Found, String), ApiError> {
+async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(ThreadRef, String), ApiError> {
     let (thread, run) = match read_run_of_thread_id(id) {
         Some(named) => named,
         None => (thread_of(api, caller, id).await?, id.to_owned()),
     };
-    match Found::of_runs(api, caller, &thread).await {
+    match found_any(api, caller, &thread).await {
         Err(ApiError::LangGraph(_)) => Err(RequestError::no_run(id).into()),
         found => Ok((found?, run)),
     }
@@ -86,7 +88,7 @@ pub(super) async fn search(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let asked = RunsSearch::read(&body)?;
-    let found = Found::of(&api, &caller, &asked.thread_id).await?;
+    let found = found(&api, &caller, &asked.thread_id).await?;
     runs::listed(&found, &asked.query, Speaks::AgentProtocol).await
 }
 
@@ -100,7 +102,10 @@ pub(super) async fn read(
 ) -> Result<Json<Value>, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
     let run = super::run::Run::find(&found, &run).await?.record;
-    Ok(Json(run.to_json(Speaks::AgentProtocol, found.shown())))
+    Ok(Json(run.to_json(
+        Speaks::AgentProtocol,
+        shown_id(&found.row().thread),
+    )))
 }
 
 /// Deletes a run that is over: it is listed and found no longer. What it was asked and has said stays in the thread.

@@ -1,18 +1,16 @@
 //! Runs whose readers asked that they stop when these go away.
 
-use super::Found;
-use crate::state::Api;
-use futures_util::StreamExt as _;
 use interop::run::RunSelector;
-use runtime::{Runtime, RuntimeError, TenantId, Until};
+use crate::state::Api;
+use crate::threads::{ThreadKey, ThreadRef};
+use futures_util::StreamExt as _;
+use runtime::{RuntimeError, Until};
 use timeline::{ExecutionId, Interruption, Seq};
 
 /// Stops a run when it is dropped before the run is over.
 pub(super) struct Disconnect {
     api: Api,
-    runtime: Runtime,
-    tenant: TenantId,
-    key: String,
+    thread: ThreadKey,
     run: RunSelector,
     /// The last event before the run.
     after: Seq,
@@ -20,12 +18,10 @@ pub(super) struct Disconnect {
 }
 
 impl Disconnect {
-    pub(super) fn new(api: &Api, found: &Found, (run, after): (RunSelector, Seq)) -> Self {
+    pub(super) fn new(api: &Api, found: &ThreadRef, (run, after): (RunSelector, Seq)) -> Self {
         Self {
             api: api.clone(),
-            runtime: found.runtime.clone(),
-            tenant: found.tenant().clone(),
-            key: found.key().to_owned(),
+            thread: ThreadKey::clone(found),
             run,
             after,
             is_over: false,
@@ -47,10 +43,10 @@ impl Drop for Disconnect {
         let Ok(tasks) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let (runtime, tenant, key) = (self.runtime.clone(), self.tenant.clone(), self.key.clone());
+        let thread = self.thread.clone();
         let (mut run, after) = (self.run.clone(), self.after);
         tasks.spawn(async move {
-            let Ok(mut follow) = runtime.follow(&tenant, &key, after, Until::Rest).await else {
+            let Ok(mut follow) = thread.follow(after, Until::Rest).await else {
                 return;
             };
             let mut tried: Option<ExecutionId> = None;
@@ -64,8 +60,8 @@ impl Drop for Disconnect {
                 else {
                     continue;
                 };
-                match runtime
-                    .cancel(&tenant, &key, Some(execution), Interruption::USER_CANCELLED)
+                match thread
+                    .cancel(Some(execution), Interruption::USER_CANCELLED)
                     .await
                 {
                     Err(RuntimeError::NotRunning(_)) => tried = Some(execution.clone()),

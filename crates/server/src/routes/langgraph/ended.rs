@@ -1,6 +1,6 @@
 //! Runs without a thread that were begun and not waited for: they can be asked about for a while after their end.
 
-use crate::routes::responses::passing::Passing;
+use crate::threads::Ephemeral;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,11 +13,11 @@ const KEPT: Duration = Duration::from_mins(5);
 const MAX_ENDED: usize = 256;
 
 /// The thread of such a run, and what tells the task that waits for its time that it is gone before.
-type Ended = (Passing, DropGuard);
+type Ended = (Ephemeral, DropGuard);
 
 /// The threads of such runs that are over, in the order in which they ended. One that is no longer here is deleted.
 #[derive(Clone, Default)]
-pub(crate) struct EndedRuns {
+pub(super) struct EndedRuns {
     threads: Arc<Mutex<VecDeque<Ended>>>,
     /// What watches them; each ends when the server stops.
     watches: TaskTracker,
@@ -25,14 +25,14 @@ pub(crate) struct EndedRuns {
 
 impl EndedRuns {
     /// Keeps the thread of a run while that is at work and for a while after, at the longest until the server stops.
-    pub(super) fn keep(&self, thread: Passing, shutdown: CancellationToken) {
+    pub(super) fn keep(&self, thread: Ephemeral, shutdown: CancellationToken) {
         let ended = self.clone();
         self.watches.spawn(async move {
             tokio::select! {
                 () = thread.rests() => {}
                 () = shutdown.cancelled() => return,
             }
-            let key = thread.key.clone();
+            let key = thread.thread().key().to_owned();
             let dropped = CancellationToken::new();
             let thread = (thread, dropped.clone().drop_guard());
             ended.with(|threads| {
@@ -45,7 +45,7 @@ impl EndedRuns {
                 () = shutdown.cancelled() => {}
                 () = dropped.cancelled() => return,
             }
-            ended.with(|threads| threads.retain(|(thread, _)| thread.key != key));
+            ended.with(|threads| threads.retain(|(thread, _)| thread.thread().key() != key));
         });
     }
 

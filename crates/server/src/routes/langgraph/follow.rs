@@ -1,12 +1,12 @@
 //! Runs that are waited for or followed.
 
+use super::asked;
 use super::begin::Begun;
 use super::disconnect::Disconnect;
-use super::{Found, asked};
 use crate::error::ApiError;
-use crate::routes::responses::passing::Passing;
 use crate::sse::{self, FrameBuffer, Told, View};
 use crate::state::OpenStream;
+use crate::threads::{Ephemeral, ThreadRef};
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
@@ -14,7 +14,7 @@ use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use interop::langgraph::{
     Asked, Frame, FrameId, Moment, RunRecord, RunStream, Speaks, StreamMode,
-    agent_protocol_messages, interrupts, values_at,
+    agent_protocol_messages, interrupts, shown_id, values_at,
 };
 use interop::run::{RunSelector, Selected};
 use runtime::{Filter, Follow, RuntimeError, Until};
@@ -24,13 +24,13 @@ use timeline::{ExecutionId, ItemId, Seq};
 
 /// A run that is followed, and where from.
 pub(super) struct Followed {
-    pub(super) found: Found,
+    pub(super) found: ThreadRef,
     pub(super) id: ExecutionId,
     pub(super) trigger: ItemId,
     pub(super) is_resumed: bool,
     pub(super) after: Seq,
     /// What is kept until nobody follows any more. Dropping it deletes the thread.
-    pub(super) passing: Option<Passing>,
+    pub(super) passing: Option<Ephemeral>,
 }
 
 impl From<Begun> for Followed {
@@ -48,7 +48,7 @@ impl From<Begun> for Followed {
 
 impl Followed {
     /// A run that is there.
-    pub(super) fn of(found: Found, run: super::run::Run) -> Self {
+    pub(super) fn of(found: ThreadRef, run: super::run::Run) -> Self {
         Self {
             found,
             id: run.record.id,
@@ -60,11 +60,7 @@ impl Followed {
     }
 
     async fn follow(&self) -> Result<Follow, ApiError> {
-        let (tenant, key) = (self.found.tenant(), self.found.key());
-        let follow = self
-            .found
-            .runtime
-            .follow(tenant, key, self.after, Until::Forever);
+        let follow = self.found.follow(self.after, Until::Forever);
         Ok(follow.await?)
     }
 
@@ -90,7 +86,7 @@ impl Followed {
 
     /// The headers by which clients know the run, and where they take it up again.
     pub(super) fn headers(&self, then: &str) -> HeaderMap {
-        let (thread, run) = (self.found.shown(), self.id.as_str());
+        let (thread, run) = (shown_id(&self.found.row().thread), self.id.as_str());
         let path = format!("/threads/{thread}/runs/{run}");
         let mut headers = HeaderMap::new();
         let mut put = |name: HeaderName, value: String| {
@@ -122,7 +118,7 @@ impl Followed {
         if speaks == Speaks::AgentProtocol {
             let messages = values["messages"].as_array().map(Vec::as_slice);
             let messages = agent_protocol_messages(messages.unwrap_or_default());
-            let run = record.to_json(speaks, self.found.shown());
+            let run = record.to_json(speaks, shown_id(&self.found.row().thread));
             return Ok(
                 Json(json!({"run": run, "values": values, "messages": messages})).into_response(),
             );
@@ -143,7 +139,7 @@ impl Followed {
         (disconnect, open): (Option<Disconnect>, OpenStream),
     ) -> Result<Response, ApiError> {
         let view = RunStream::new(
-            self.found.shown(),
+            shown_id(&self.found.row().thread),
             self.id.as_str(),
             self.trigger.clone(),
             modes,
@@ -163,7 +159,7 @@ impl Followed {
 }
 
 /// The calls that a run has left for somebody, if they still wait.
-async fn waits(found: &Found, record: &RunRecord) -> Result<Vec<Asked>, ApiError> {
+async fn waits(found: &ThreadRef, record: &RunRecord) -> Result<Vec<Asked>, ApiError> {
     match &record.last {
         Some(last) => left_by(found, last).await,
         None => Ok(Vec::new()),
@@ -172,14 +168,10 @@ async fn waits(found: &Found, record: &RunRecord) -> Result<Vec<Asked>, ApiError
 
 /// The calls that an execution has left for somebody, if they still wait.
 pub(super) async fn left_by(
-    found: &Found,
+    found: &ThreadRef,
     execution: &ExecutionId,
 ) -> Result<Vec<Asked>, ApiError> {
-    let open = found
-        .runtime
-        .open_calls(found.tenant(), found.key())
-        .await?
-        .0;
+    let open = found.open_calls().await?.0;
     if open.is_some_and(|open| open.execution.id == *execution) {
         return asked(found).await;
     }
@@ -188,12 +180,11 @@ pub(super) async fn left_by(
 
 /// The values of a thread at a moment of an execution. Costs the thread.
 pub(super) async fn values_then(
-    found: &Found,
+    found: &ThreadRef,
     execution: &ExecutionId,
     moment: Moment,
 ) -> Result<Option<Value>, ApiError> {
-    let (tenant, key) = (found.tenant(), found.key());
-    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+    let transcript = found.transcript(Filter::Facts).await?;
     Ok(values_at(&transcript, execution, moment))
 }
 
@@ -228,7 +219,7 @@ fn told(
 }
 
 /// What is said beside what the log says: the values when the run begins, and what stands at its end.
-async fn more(found: &Found, view: &mut RunStream, seen: Selected) -> Result<Vec<Frame>, ApiError> {
+async fn more(found: &ThreadRef, view: &mut RunStream, seen: Selected) -> Result<Vec<Frame>, ApiError> {
     let mut frames = Vec::new();
     if view.wants_values()
         && let Some(execution) = view.execution().cloned()

@@ -1,8 +1,8 @@
 //! What is noted of runs beside their threads: which thread a run is of, for paths of the Agent Protocol name none, and
 //! whether it was deleted.
 
-use super::Found;
 use crate::error::ApiError;
+use crate::threads::ThreadRef;
 use jiff::Timestamp;
 use runtime::objects::NewObject;
 use runtime::{Runtime, RuntimeError, TenantId};
@@ -33,8 +33,8 @@ pub(super) async fn noted(
 }
 
 /// Notes of which thread a run is.
-pub(super) async fn note(found: &Found, run: &ExecutionId) -> Result<(), ApiError> {
-    let known = noted(&found.runtime, found.tenant(), run.as_str()).await?;
+pub(super) async fn note(found: &ThreadRef, run: &ExecutionId) -> Result<(), ApiError> {
+    let known = noted(found.runtime(), found.tenant(), run.as_str()).await?;
     match known {
         Some(_) => Ok(()),
         None => put(found, run, false).await,
@@ -42,13 +42,13 @@ pub(super) async fn note(found: &Found, run: &ExecutionId) -> Result<(), ApiErro
 }
 
 /// Notes that a run was deleted.
-pub(super) async fn note_deleted(found: &Found, run: &ExecutionId) -> Result<(), ApiError> {
+pub(super) async fn note_deleted(found: &ThreadRef, run: &ExecutionId) -> Result<(), ApiError> {
     put(found, run, true).await
 }
 
-async fn put(found: &Found, run: &ExecutionId, is_deleted: bool) -> Result<(), ApiError> {
+async fn put(found: &ThreadRef, run: &ExecutionId, is_deleted: bool) -> Result<(), ApiError> {
     let noted = Noted {
-        thread_id: found.own().to_owned(),
+        thread_id: found.id().as_str().to_owned(),
         is_deleted,
     };
     let object = NewObject {
@@ -57,7 +57,11 @@ async fn put(found: &Found, run: &ExecutionId, is_deleted: bool) -> Result<(), A
         created_at: Timestamp::now(),
         json: serde_json::to_string(&noted).map_err(RuntimeError::from)?,
         content: None,
-        thread: Some(found.row.thread.id.clone()),
+        thread: Some(found.id().clone()),
     };
-    Ok(found.runtime.objects().put(found.tenant(), object).await?)
+    Ok(found
+        .runtime()
+        .objects()
+        .put(found.tenant(), object)
+        .await?)
 }

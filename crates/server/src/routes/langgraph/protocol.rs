@@ -1,15 +1,16 @@
 //! The streaming protocol of `LangChain`'s clients: commands, and the events of a thread.
 
-use super::Found;
 use super::begin::begin;
 use super::follow::{left_by, values_then};
+use super::found;
 use super::run::{Run, newest_first};
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf};
+use crate::body::JsonBody;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
+use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -17,7 +18,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use interop::langgraph::{
     Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
-    ProtocolEvent, ProtocolRun, RequestError,
+    ProtocolEvent, ProtocolRun, RequestError, shown_id,
 };
 use interop::run::{RunSelector, Selected};
 use runtime::{Follow, Until};
@@ -36,7 +37,7 @@ const MAX_RUNS: usize = 64;
 pub(super) async fn command(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let command = match ProtocolCommand::read(&body) {
@@ -47,7 +48,7 @@ pub(super) async fn command(
     let ProtocolCommand { id, run } = command;
     if !run.makes_thread {
         // Nothing waits on a thread that is not there.
-        Found::of(&api, &caller, &thread_id).await?;
+        found(&api, &caller, named.id()).await?;
     }
     // An answer may wait for what goes on with it.
     let open = run
@@ -55,7 +56,7 @@ pub(super) async fn command(
         .then(|| api.open_stream(&caller))
         .transpose()?;
     let asked = (*run, open.as_ref());
-    let answer = match begin(&api, &caller, idempotency, Some(&thread_id), asked).await {
+    let answer = match begin(&api, &caller, idempotency, Some(named.id()), asked).await {
         Ok(begun) => {
             let answered = Answered {
                 id,
@@ -77,23 +78,22 @@ pub(super) async fn command(
 pub(super) async fn events(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let request = EventRequest::read(&body)?;
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let open = api.open_stream(&caller)?;
     let after = begins(&found, request.since).await?;
-    let (tenant, key) = (found.tenant(), found.key());
-    let follow = found.runtime.follow(tenant, key, after, Until::Forever);
+    let follow = found.follow(after, Until::Forever);
     let follow = follow.await?;
     Ok(sse::response(told(found, follow, request), Events, open))
 }
 
 /// The event after which a stream begins: the last one before the run in which `since` lies, or before the last run.
 /// Costs the runs since.
-async fn begins(found: &Found, since: Option<FrameId>) -> Result<Seq, ApiError> {
-    let (_, tail) = found.runtime.state(found.tenant(), found.key()).await?;
+async fn begins(found: &ThreadRef, since: Option<FrameId>) -> Result<Seq, ApiError> {
+    let (_, tail) = found.state().await?;
     if since.is_some_and(|since| since.seq() > tail.0) {
         let what = "expected the seq of an event of this thread";
         return Err(RequestError::at("/since", what).into());
@@ -123,7 +123,7 @@ async fn begins(found: &Found, since: Option<FrameId>) -> Result<Seq, ApiError> 
 
 /// What the log comes to. Values are read when they are wanted.
 fn told(
-    found: Found,
+    found: ThreadRef,
     mut follow: Follow,
     request: EventRequest,
 ) -> BoxStream<'static, Result<Vec<ProtocolEvent>, ApiError>> {
@@ -141,7 +141,7 @@ fn told(
 
 /// The events of a record. What stands between runs has none.
 async fn tell(
-    found: &Found,
+    found: &ThreadRef,
     request: &EventRequest,
     current: &mut Option<(RunSelector, ProtocolRun)>,
     record: &Record,
@@ -165,7 +165,7 @@ async fn tell(
 
 /// A run that begins with this execution; none where it only takes back a question. Costs what it has written.
 async fn begun(
-    found: &Found,
+    found: &ThreadRef,
     execution: &Execution,
     request: &EventRequest,
 ) -> Result<Option<(RunSelector, ProtocolRun)>, ApiError> {
@@ -175,7 +175,7 @@ async fn begun(
         Err(error) => return Err(error),
     };
     let events = RunSelector::answering(run.trigger.clone());
-    let (thread, id) = (found.shown(), run.id.as_str());
+    let (thread, id) = (shown_id(&found.row().thread), run.id.as_str());
     let view = ProtocolRun::new(thread, id, run.trigger, request.clone());
     let view = if run.is_resumed { view.resumed() } else { view };
     Ok(Some((events, view)))
@@ -183,7 +183,7 @@ async fn begun(
 
 /// What is said beside what the log says: the values when a run begins, and what stands at its end.
 async fn more(
-    found: &Found,
+    found: &ThreadRef,
     view: &mut ProtocolRun,
     seen: Selected,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {

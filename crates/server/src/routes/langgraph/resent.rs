@@ -1,9 +1,10 @@
 //! Messages that a request sends again: clients that keep the whole state send all of it with each request.
 
-use super::{Found, find};
+use super::find;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
+use crate::threads::ThreadRef;
 use interop::langgraph::{Input, messages_of};
 use runtime::{Filter, Landmark};
 use serde_json::Value;
@@ -16,21 +17,20 @@ pub(super) async fn leave_out(
     named: Option<&str>,
     input: &mut Input,
 ) -> Result<(), ApiError> {
-    let row = match named {
-        Some(id) => find(api.runtime(), caller, id).await?,
+    let found = match named {
+        Some(id) => find(api, caller, id).await?,
         None => None,
     };
-    let Some(row) = row else {
+    let Some(found) = found else {
         return Ok(input.leave_out(&[])?);
     };
-    let runtime = api.runtime().clone();
-    leave_out_of(&Found { runtime, row }, caller, input).await
+    leave_out_of(&found, caller, input).await
 }
 
 /// Leaves out of an input what this thread has already. Costs the thread where it has any of that. A key that may not
 /// read would learn from it what messages say, so what it sends again is refused as known when it is written.
 pub(super) async fn leave_out_of(
-    found: &Found,
+    found: &ThreadRef,
     caller: &Caller,
     input: &mut Input,
 ) -> Result<(), ApiError> {
@@ -43,11 +43,10 @@ pub(super) async fn leave_out_of(
 }
 
 /// The messages of the thread, if it has any of the input.
-async fn known(found: &Found, input: &Input) -> Result<Vec<Value>, ApiError> {
+async fn known(found: &ThreadRef, input: &Input) -> Result<Vec<Value>, ApiError> {
     for id in input.ids() {
         if has(found, id).await? {
-            let (tenant, key) = (found.tenant(), found.key());
-            let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+            let transcript = found.transcript(Filter::Facts).await?;
             return Ok(messages_of(&transcript));
         }
     }
@@ -55,8 +54,7 @@ async fn known(found: &Found, input: &Input) -> Result<Vec<Value>, ApiError> {
 }
 
 /// Whether the thread has what a message of this id is of: an item, or a step and its calls.
-async fn has(found: &Found, id: &str) -> Result<bool, ApiError> {
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+async fn has(found: &ThreadRef, id: &str) -> Result<bool, ApiError> {
     let whole = id.rsplit_once(':').map_or(id, |(whole, _)| whole);
     let items = [ItemId::from(id), ItemId::from(whole)];
     let step = StepId::from(whole);
@@ -66,7 +64,7 @@ async fn has(found: &Found, id: &str) -> Result<bool, ApiError> {
         Landmark::Step(&step),
         Landmark::Item(beside),
     ] {
-        if runtime.place_of(tenant, key, landmark).await?.is_some() {
+        if found.place_of(landmark).await?.is_some() {
             return Ok(true);
         }
     }

@@ -1,12 +1,11 @@
 //! Answers to calls that wait, and the runs that go on with them.
 
-use super::Found;
 use super::threads::{Words, known_already, place};
 use crate::aitp::Speech;
 use crate::error::ApiError;
 use crate::routes::answers::item as answers_item;
-use crate::routes::repeated;
 use crate::state::OpenStream;
+use crate::threads::{ThreadRef, answered};
 use futures_util::StreamExt as _;
 use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate};
 use interop::options::RunOptions;
@@ -63,15 +62,15 @@ impl Taken {
 /// that one's thread. One that names its interrupt costs a look there; one that names neither that nor its call may
 /// repeat what any of the thread's sub-agents was ever told, and costs the logs that say which these are.
 pub(super) async fn known(
-    found: &Found,
+    found: &ThreadRef,
     create: &RunCreate,
     token: Option<&RequestToken>,
 ) -> Result<Option<Taken>, ApiError> {
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+    let (runtime, key) = (found.runtime(), found.key());
     let Some(token) = token else {
         return Ok(None);
     };
-    let known = repeated::accepted(runtime, &found.row.thread.id, Some(token)).await?;
+    let known = answered(runtime, found.id(), Some(token)).await?;
     if let Some(accepted) = known {
         return Ok(Some(Taken::Here(accepted)));
     }
@@ -83,25 +82,21 @@ pub(super) async fn known(
         named = named.or(Some((&result.tool_call_id, None)));
     }
     let (call, thread_key) = named.unwrap_or_default();
-    let mut by = runtime
-        .addressed(tenant, key, call, thread_key, Some(token))
-        .await?;
+    let mut by = found.addressed(call, thread_key, Some(token)).await?;
     if by == Addressed::Elsewhere {
         // What looked like the id of an interrupt is none.
-        by = runtime
-            .addressed(tenant, key, call, None, Some(token))
-            .await?;
+        by = found.addressed(call, None, Some(token)).await?;
     }
     let target = match by {
         Addressed::To(target) if target != key => target,
         Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => return Ok(None),
     };
-    let row = runtime.find(tenant, &target).await?;
-    let known = repeated::accepted(runtime, &row.thread.id, Some(token)).await?;
+    let below = found.beneath(&target).find().await?;
+    let known = answered(runtime, below.id(), Some(token)).await?;
     let Some(accepted) = known else {
         return Ok(None);
     };
-    let goes_on = runtime.goes_on(tenant, key, &target, &accepted).await?;
+    let goes_on = found.goes_on(&target, &accepted).await?;
     Ok(Some(Taken::Beneath(goes_on)))
 }
 
@@ -125,9 +120,9 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Costs what waits; and a page of the thread where an answer has members that are neither interrupts nor words.
-    async fn of(found: &Found, create: &RunCreate) -> Result<Self, ApiError> {
-        let (tenant, key) = (found.tenant(), found.key());
-        let calls = found.runtime.unanswered(tenant, key).await?;
+    async fn of(found: &ThreadRef, create: &RunCreate) -> Result<Self, ApiError> {
+        let key = found.key();
+        let calls = found.unanswered().await?;
         let waiting = calls.iter();
         let waiting = waiting.filter_map(|it| Asked::of(key, &it.place.key, &it.call));
         let waiting: Vec<Asked> = waiting.collect();
@@ -140,7 +135,7 @@ impl Standing {
         if !own.is_empty() {
             let before = Place::END;
             let stretch = Stretch::Before { before, n: PAGE };
-            let piece = found.runtime.stretch(tenant, key, stretch, Filter::Facts);
+            let piece = found.stretch(stretch, Filter::Facts);
             let transcript = piece.await?.transcript;
             over.extend(own.into_iter().filter(|id| has_call(&transcript, id)));
         }
@@ -152,12 +147,12 @@ impl Standing {
 /// Answers calls that wait.
 pub(super) async fn resume(
     speech: &Speech<'_>,
-    found: &Found,
+    found: &ThreadRef,
     create: &RunCreate,
     said: Words,
     token: Option<RequestToken>,
 ) -> Result<Taken, ApiError> {
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+    let (runtime, tenant, key) = (found.runtime(), found.tenant(), found.key());
     let resume = resumed(create, &Standing::of(found, create).await?)?;
     let mut keys = resume
         .answers
@@ -172,7 +167,7 @@ pub(super) async fn resume(
     let Words { items, places } = said;
     parts.extend(items.iter().map(|item| beside(item).value()));
     let metadata = json!({"tenant": tenant.as_str(), "via": MESSAGE_METADATA});
-    let (state, _) = runtime.state(tenant, key).await?;
+    let (state, _) = found.state().await?;
     let active = state.active().map(|active| &active.execution);
     let left = active.or(state.open().map(|open| &open.execution));
     let run = match left.filter(|_| target == key) {
@@ -197,7 +192,7 @@ pub(super) async fn resume(
     if target == key {
         return Ok(Taken::Here(accepted));
     }
-    let goes_on = runtime.goes_on(tenant, key, &target, &accepted).await?;
+    let goes_on = found.goes_on(&target, &accepted).await?;
     Ok(Taken::Beneath(goes_on))
 }
 
@@ -219,7 +214,7 @@ fn goes_on(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> 
 
 /// The run in which a thread goes on whose sub-agent was answered. The thread's turn is not held meanwhile.
 pub(super) async fn above(
-    found: &Found,
+    found: &ThreadRef,
     goes_on: GoesOn,
     open: Option<&OpenStream>,
 ) -> Result<Accepted, ApiError> {
@@ -232,7 +227,7 @@ pub(super) async fn above(
     };
     let run = super::run::Run::find(found, run.as_str()).await?;
     Ok(Accepted {
-        thread_id: found.row.thread.id.clone(),
+        thread_id: found.id().clone(),
         item_id: run.record.trigger,
         execution_id: Some(run.record.id),
         after: run.after,
@@ -243,20 +238,17 @@ pub(super) async fn above(
 
 /// The execution of the run. Where nobody knows it yet, waits for it to begin: the one that answers the item, or else
 /// the next one.
-async fn begun(found: &Found, goes_on: GoesOn) -> Result<ExecutionId, ApiError> {
+async fn begun(found: &ThreadRef, goes_on: GoesOn) -> Result<ExecutionId, ApiError> {
     if let Some(known) = goes_on.execution {
         return Ok(known);
     }
-    let (tenant, key) = (found.tenant(), found.key());
     let mut run = match goes_on.item {
         Some(item) => RunSelector::answering(item),
         None => RunSelector::running(None),
     };
-    let follow = found
-        .runtime
-        .follow(tenant, key, goes_on.before, Until::Forever);
+    let follow = found.follow(goes_on.before, Until::Forever);
     let mut follow = follow.await?;
-    let (state, _) = found.runtime.state(tenant, key).await?;
+    let (state, _) = found.state().await?;
     let closed = || {
         let what = "the answer was taken, but the thread is closed and does not go on with it";
         ApiError::from(RequestError::new(ErrorKind::Conflict, what))

@@ -1,14 +1,14 @@
 //! Runs that are taken out of their threads: what they were asked and what they said.
 
-use super::Found;
 use super::run::newest_first;
 use crate::error::ApiError;
+use crate::threads::ThreadRef;
 use interop::langgraph::{RunRecord, RunStatus};
 use runtime::{Filter, RuntimeError, Stretch};
 use timeline::{Entry, Interruption, Rejected, Removed};
 
 /// Stops the run that is at work, and takes it out of the thread. Does nothing where none is.
-pub(super) async fn roll_back_active(found: &Found) -> Result<(), ApiError> {
+pub(super) async fn roll_back_active(found: &ThreadRef) -> Result<(), ApiError> {
     let mut active = None;
     newest_first(found, |record, _| {
         if record.status == RunStatus::Running {
@@ -21,8 +21,7 @@ pub(super) async fn roll_back_active(found: &Found) -> Result<(), ApiError> {
     let Some(run) = active else {
         return Ok(());
     };
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
-    let stopped = runtime.cancel(tenant, key, run.last.as_ref(), Interruption::USER_CANCELLED);
+    let stopped = found.cancel(run.last.as_ref(), Interruption::USER_CANCELLED);
     match stopped.await {
         // It has ended by itself meanwhile, and stays.
         Err(RuntimeError::NotRunning(_)) => Ok(()),
@@ -34,10 +33,9 @@ pub(super) async fn roll_back_active(found: &Found) -> Result<(), ApiError> {
 }
 
 /// Takes a run that was stopped out of its thread. The log keeps it.
-pub(super) async fn take_out(found: &Found, run: &RunRecord) -> Result<(), ApiError> {
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+pub(super) async fn take_out(found: &ThreadRef, run: &RunRecord) -> Result<(), ApiError> {
     let stretch = Stretch::Execution(run.id.clone());
-    let piece = runtime.stretch(tenant, key, stretch, Filter::Facts).await?;
+    let piece = found.stretch(stretch, Filter::Facts).await?;
     let items = run.before().chain([run.trigger.clone()]).map(Removed::Item);
     let mut goes: Vec<Removed> = items.collect();
     for entry in piece.transcript.entries {
@@ -47,7 +45,7 @@ pub(super) async fn take_out(found: &Found, run: &RunRecord) -> Result<(), ApiEr
         }
     }
     for what in goes {
-        match runtime.remove(tenant, key, what).await {
+        match found.remove(what).await {
             // Somebody else has taken it out.
             Err(RuntimeError::Rejected(Rejected::RemovedAlready(_))) => {}
             removed => drop(removed?),

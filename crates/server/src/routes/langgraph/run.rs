@@ -1,7 +1,8 @@
 //! A run of a thread, found by its id.
 
-use super::{Found, index};
+use super::index;
 use crate::error::ApiError;
+use crate::threads::ThreadRef;
 use interop::langgraph::{RequestError, RunRecord, is_pending, uuid_of};
 use runtime::{Filter, Landmark, Place, RuntimeError, Stretch};
 use timeline::{ExecutionId, Seq};
@@ -19,14 +20,13 @@ pub(super) struct Run {
 impl Run {
     /// The run of this id. What a copied thread has of its original are no runs of its own. Costs what the run has
     /// written.
-    pub(super) async fn find(found: &Found, id: &str) -> Result<Self, ApiError> {
+    pub(super) async fn find(found: &ThreadRef, id: &str) -> Result<Self, ApiError> {
         let Some(wanted) = uuid_of(id) else {
             return Err(RequestError::at("/run_id", "expected a UUID").into());
         };
         let missing = || RequestError::no_run(id);
-        let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
         // It may begin between the two looks.
-        let (state, tail) = runtime.state(tenant, key).await?;
+        let (state, tail) = found.state().await?;
         let waiting = state.waiting().find(|it| is_pending(&it.run, &wanted));
         if let Some(waiting) = waiting
             && let Some(record) = RunRecord::waiting((&waiting.item, &waiting.run))
@@ -39,7 +39,7 @@ impl Run {
         let execution = ExecutionId::from(wanted.as_str());
         let place = own_place(found, &execution).await?.ok_or_else(missing)?;
         let stretch = Stretch::Execution(execution.clone());
-        let piece = match runtime.stretch(tenant, key, stretch, Filter::Facts).await {
+        let piece = match found.stretch(stretch, Filter::Facts).await {
             Err(RuntimeError::UnknownExecution(_)) => return Err(missing().into()),
             piece => piece?,
         };
@@ -56,26 +56,25 @@ impl Run {
 }
 
 /// Whether a client has deleted the run.
-async fn is_deleted(found: &Found, run: &RunRecord) -> Result<bool, ApiError> {
-    let noted = index::noted(&found.runtime, found.tenant(), run.id.as_str());
+async fn is_deleted(found: &ThreadRef, run: &RunRecord) -> Result<bool, ApiError> {
+    let noted = index::noted(found.runtime(), found.tenant(), run.id.as_str());
     Ok(noted.await?.is_some_and(|noted| noted.is_deleted))
 }
 
 /// Where an execution begins in the thread's own log.
-async fn own_place(found: &Found, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
-    let store = found.runtime.store();
+async fn own_place(found: &ThreadRef, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
+    let store = found.runtime().store();
     let landmark = Landmark::Execution(execution);
-    Ok(store.place_of(&found.row.thread.id, landmark).await?)
+    Ok(store.place_of(found.id(), landmark).await?)
 }
 
 /// The runs of a thread, the newest first, each with its place if it has begun, until enough were taken. Costs those that
 /// are looked at.
 pub(super) async fn newest_first(
-    found: &Found,
+    found: &ThreadRef,
     mut take: impl FnMut(RunRecord, Option<Seq>) -> bool,
 ) -> Result<(), ApiError> {
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
-    let (state, _) = runtime.state(tenant, key).await?;
+    let (state, _) = found.state().await?;
     let waiting: Vec<RunRecord> = state
         .waiting()
         .filter_map(|it| RunRecord::waiting((&it.item, &it.run)))
@@ -88,7 +87,7 @@ pub(super) async fn newest_first(
     let mut before = Place::END;
     loop {
         let stretch = Stretch::Before { before, n: PAGE };
-        let piece = runtime.stretch(tenant, key, stretch, Filter::Facts).await?;
+        let piece = found.stretch(stretch, Filter::Facts).await?;
         for record in RunRecord::all(&piece.transcript).into_iter().rev() {
             let Some(place) = own_place(found, &record.id).await? else {
                 return Ok(());

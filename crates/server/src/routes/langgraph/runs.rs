@@ -2,22 +2,25 @@
 
 use super::begin::begin;
 use super::disconnect::Disconnect;
+use super::ended::EndedRuns;
 use super::follow::Followed;
 use super::rollback::take_out;
 use super::run::{Run, newest_first};
-use super::{Found, Pairs, find, index};
+use super::{Pairs, index};
+use super::{find, found, found_any};
 use crate::auth::{Caller, Scope};
 use crate::body::{BodyLease, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{IdempotencyKey, KeyedBody};
 use crate::state::Api;
+use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
     ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
-    StreamMode, read_cancel,
+    StreamMode, read_cancel, shown_id,
 };
 use interop::run::RunSelector;
 use runtime::RuntimeError;
@@ -31,17 +34,17 @@ use timeline::Interruption;
 pub(super) async fn list(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     Query(query): Query<Pairs>,
 ) -> Result<Response, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let query = RunsQuery::read(&query)?;
     listed(&found, &query, Speaks::LangGraph).await
 }
 
 /// A page of the runs of a thread.
 pub(super) async fn listed(
-    found: &Found,
+    found: &ThreadRef,
     query: &RunsQuery,
     speaks: Speaks,
 ) -> Result<Response, ApiError> {
@@ -57,7 +60,7 @@ pub(super) async fn listed(
         }
         n_found += 1;
         if n_found > query.offset {
-            let run = record.to_json(speaks, found.shown());
+            let run = record.to_json(speaks, shown_id(&found.row().thread));
             ids.push(record.id);
             page.push(query.select.of(run));
         }
@@ -109,10 +112,11 @@ pub(super) async fn created(
         .await?
         .into();
     if let Some(thread) = run.passing.take() {
-        api.ended_runs().keep(thread, api.shutdown().clone());
+        api.shared::<EndedRuns>()
+            .keep(thread, api.shutdown().clone());
     }
     let record = Run::find(&run.found, run.id.as_str()).await?.record;
-    let object = record.to_json(speaks, run.found.shown());
+    let object = record.to_json(speaks, shown_id(&run.found.row().thread));
     let mut headers = run.headers("stream");
     headers.remove(http::header::LOCATION);
     Ok((headers, Json(object)).into_response())
@@ -128,7 +132,7 @@ fn named(thread_id: Option<&str>, asked: &RunCreate) -> Option<String> {
 /// Refuses the values of a thread that is there to a key that may not read: they are all of its messages.
 async fn check_values(api: &Api, caller: &Caller, thread_id: Option<&str>) -> Result<(), ApiError> {
     if let Some(id) = thread_id.filter(|_| !caller.may_read())
-        && find(api.runtime(), caller, id).await?.is_some()
+        && find(api, caller, id).await?.is_some()
     {
         return caller.check_read();
     }
@@ -218,11 +222,14 @@ pub(super) async fn streamed(
 pub(super) async fn read(
     State(api): State<Api>,
     caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of_runs(&api, &caller, &thread_id).await?;
+    let found = found_any(&api, &caller, named.id()).await?;
     let run = Run::find(&found, &run_id).await?.record;
-    Ok(Json(run.to_json(Speaks::LangGraph, found.shown())))
+    Ok(Json(
+        run.to_json(Speaks::LangGraph, shown_id(&found.row().thread)),
+    ))
 }
 
 /// Deletes a run that is over: it is listed and found no longer. What it was asked and has said stays in the thread.
@@ -231,13 +238,14 @@ pub(super) async fn read(
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let found = Found::of_runs(&api, &caller, &thread_id).await?;
+    let found = found_any(&api, &caller, named.id()).await?;
     deleted(&found, &run_id).await
 }
 
-pub(super) async fn deleted(found: &Found, run_id: &str) -> Result<StatusCode, ApiError> {
+pub(super) async fn deleted(found: &ThreadRef, run_id: &str) -> Result<StatusCode, ApiError> {
     let run = Run::find(found, run_id).await?.record;
     if !run.status.is_over() {
         let what = "the run is not over: cancel it first";
@@ -254,16 +262,17 @@ pub(super) async fn deleted(found: &Found, run_id: &str) -> Result<StatusCode, A
 pub(super) async fn join(
     State(api): State<Api>,
     caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let found = Found::of_runs(&api, &caller, &thread_id).await?;
+    let found = found_any(&api, &caller, named.id()).await?;
     joined(&api, &caller, found, &run_id, Speaks::LangGraph).await
 }
 
 pub(super) async fn joined(
     api: &Api,
     caller: &Caller,
-    found: Found,
+    found: ThreadRef,
     run_id: &str,
     speaks: Speaks,
 ) -> Result<Response, ApiError> {
@@ -285,11 +294,12 @@ pub(super) async fn joined(
 pub(super) async fn join_stream(
     State(api): State<Api>,
     caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
     Query(query): Query<Pairs>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let found = Found::of_runs(&api, &caller, &thread_id).await?;
+    let found = found_any(&api, &caller, named.id()).await?;
     join_streamed(&api, &caller, &headers, (found, &run_id), &query).await
 }
 
@@ -297,7 +307,7 @@ pub(super) async fn join_streamed(
     api: &Api,
     caller: &Caller,
     headers: &HeaderMap,
-    (found, run_id): (Found, &str),
+    (found, run_id): (ThreadRef, &str),
     query: &Pairs,
 ) -> Result<Response, ApiError> {
     let query = JoinQuery::read(query)?;
@@ -340,22 +350,22 @@ pub(super) async fn join_streamed(
 pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
     Query(query): Query<Pairs>,
     _: OptionalBody<Value>,
 ) -> Result<StatusCode, ApiError> {
-    let found = Found::of_runs(&api, &caller, &thread_id).await?;
+    let found = found_any(&api, &caller, named.id()).await?;
     cancelled(&found, &run_id, &query).await
 }
 
 pub(super) async fn cancelled(
-    found: &Found,
+    found: &ThreadRef,
     run_id: &str,
     query: &Pairs,
 ) -> Result<StatusCode, ApiError> {
     let rolls_back = read_cancel(query)?;
     let run = Run::find(found, run_id).await?.record;
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
     let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
     let over = "the run is over";
     match run.status {
@@ -366,8 +376,7 @@ pub(super) async fn cancelled(
             return refused("the run waits for answers, and is not rolled back: cancel it");
         }
         RunStatus::Running | RunStatus::Interrupted => {
-            let stopped =
-                runtime.cancel(tenant, key, run.last.as_ref(), Interruption::USER_CANCELLED);
+            let stopped = found.cancel(run.last.as_ref(), Interruption::USER_CANCELLED);
             match stopped.await {
                 // It has ended by itself meanwhile, or what it asked is answered.
                 Err(RuntimeError::NotRunning(_)) => return refused(over),

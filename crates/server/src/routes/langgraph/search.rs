@@ -1,11 +1,13 @@
 //! Threads that are looked for.
 
-use super::{Found, Standing, find, object, threads};
+use super::find;
+use super::{Standing, object, threads};
 use crate::auth::Caller;
 use crate::body::OptionalBody;
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::listing::{read_cursor, visible};
 use crate::state::Api;
+use crate::threads::ThreadRef;
+use crate::threads::listing::{read_cursor, visible};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -66,7 +68,8 @@ impl<'a> Looking<'a> {
         if let Some(ids) = &asked.ids {
             let mut rows = Vec::new();
             for id in ids {
-                rows.extend(find(api.runtime(), caller, id).await?);
+                let found = find(api, caller, id).await?;
+                rows.extend(found.map(ThreadRef::into_row));
             }
             rows.sort_by_key(|row| std::cmp::Reverse(row.change));
             rows.dedup_by(|one, other| one.thread.id == other.thread.id);
@@ -76,7 +79,7 @@ impl<'a> Looking<'a> {
     }
 
     /// The next one, and how it stands if that had to be looked up. Costs those that are passed over.
-    async fn next(&mut self) -> Result<Option<(Found, Option<Standing>)>, ApiError> {
+    async fn next(&mut self) -> Result<Option<(ThreadRef, Option<Standing>)>, ApiError> {
         loop {
             let Some(row) = self.rows.next() else {
                 let Some(page) = self.next.take() else {
@@ -105,15 +108,12 @@ impl<'a> Looking<'a> {
             if !matches_metadata(row.thread.metadata.as_ref(), &self.asked.metadata) {
                 continue;
             }
-            let found = Found {
-                runtime: self.api.runtime().clone(),
-                row,
-            };
+            let found = ThreadRef::authorise(self.api.runtime(), self.caller, row)?;
             let Some(wanted) = self.asked.status else {
                 return Ok(Some((found, None)));
             };
             // Only what is open may wait for something, which its row does not say.
-            let (status, standing) = match found.row.thread.status {
+            let (status, standing) = match found.row().thread.status {
                 stands @ (Stands::Streaming | Stands::Failed | Stands::Closed) => {
                     (ThreadStatus::of(stands, false, false), None)
                 }
@@ -130,9 +130,9 @@ impl<'a> Looking<'a> {
 }
 
 /// How large the log of a thread is with those that it was forked off; more than `left` is not counted exactly.
-async fn log_bytes(found: &Found, left: u64) -> Result<u64, ApiError> {
-    let store = found.runtime.store();
-    let (mut n_bytes, mut fork) = (found.row.bytes, found.row.thread.fork.clone());
+async fn log_bytes(found: &ThreadRef, left: u64) -> Result<u64, ApiError> {
+    let store = found.runtime().store();
+    let (mut n_bytes, mut fork) = (found.row().bytes, found.row().thread.fork.clone());
     while let Some(parent) = fork.filter(|_| n_bytes <= left) {
         let row = store.row(&parent.thread_id).await?;
         n_bytes = n_bytes.saturating_add(row.bytes);
@@ -167,8 +167,7 @@ pub(super) async fn search(
             let left = MAX_VALUES_BYTES.saturating_sub(n_bytes);
             n_bytes = n_bytes.saturating_add(log_bytes(&found, left).await?);
             if n_bytes <= MAX_VALUES_BYTES {
-                let (tenant, key) = (found.tenant(), found.key());
-                let transcript = found.runtime.transcript(tenant, key, Filter::Facts);
+                let transcript = found.transcript(Filter::Facts);
                 values = Some(values_of(&transcript.await?));
             }
         }
@@ -176,7 +175,11 @@ pub(super) async fn search(
             Some(standing) => standing,
             None => Standing::of(&found).await?,
         };
-        page.push(asked.select.of(threads::with(&found, &standing, values)));
+        page.push(
+            asked
+                .select
+                .of(threads::with(&found.row().thread, &standing, values)),
+        );
     }
     Ok((pagination(n_found, next), Json(page)).into_response())
 }

@@ -1,16 +1,18 @@
 //! A thread's state, and those it had before.
 
+use super::found;
 use super::resent::leave_out_of;
-use super::{Found, Pairs, Standing, object, threads};
+use super::{Pairs, Standing, object, threads};
 use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
+use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
 use interop::langgraph::{
-    ErrorKind, HistoryQuery, RequestError, Snapshots, StateQuery, StateUpdate,
+    ErrorKind, HistoryQuery, RequestError, Snapshots, StateQuery, StateUpdate, shown_id,
 };
 use runtime::{Filter, Place, Stretch};
 use serde_json::{Value, json};
@@ -19,22 +21,18 @@ use serde_json::{Value, json};
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// The id of the last state. Costs what was said last.
-pub(super) async fn last_checkpoint(found: &Found) -> Result<Option<String>, ApiError> {
+pub(super) async fn last_checkpoint(found: &ThreadRef) -> Result<Option<String>, ApiError> {
     let last = Stretch::Before {
         before: Place::END,
         n: 1,
     };
-    let (tenant, key) = (found.tenant(), found.key());
-    let piece = found
-        .runtime
-        .stretch(tenant, key, last, Filter::Facts)
-        .await?;
+    let piece = found.stretch(last, Filter::Facts).await?;
     let states = Snapshots::of(&piece.transcript);
     Ok(states.last_id().map(str::to_owned))
 }
 
 /// Refuses to go on from another state than the last.
-pub(super) async fn check_last(found: &Found, named: Option<&str>) -> Result<(), ApiError> {
+pub(super) async fn check_last(found: &ThreadRef, named: Option<&str>) -> Result<(), ApiError> {
     let Some(named) = named else {
         return Ok(());
     };
@@ -51,9 +49,9 @@ pub(super) fn not_last() -> RequestError {
 }
 
 /// A state of a thread. Costs the thread.
-async fn shown(found: &Found, query: &StateQuery) -> Result<Value, ApiError> {
-    let (tenant, key) = (found.tenant(), found.key());
-    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+async fn shown(found: &ThreadRef, query: &StateQuery) -> Result<Value, ApiError> {
+    let key = found.key();
+    let transcript = found.transcript(Filter::Facts).await?;
     let states = Snapshots::of(&transcript);
     let place = match &query.checkpoint {
         None => states.last(),
@@ -63,7 +61,7 @@ async fn shown(found: &Found, query: &StateQuery) -> Result<Value, ApiError> {
         }
     };
     let asked = Standing::of(found).await?.asked;
-    let state = states.to_json(place, found.shown(), key, Some(&asked));
+    let state = states.to_json(place, shown_id(&found.row().thread), key, Some(&asked));
     Ok(query.select.of(state))
 }
 
@@ -74,10 +72,10 @@ async fn shown(found: &Found, query: &StateQuery) -> Result<Value, ApiError> {
 pub(super) async fn read(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     Query(query): Query<Pairs>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let query = StateQuery::read(&query)?;
     Ok(Json(shown(&found, &query).await?))
 }
@@ -89,10 +87,11 @@ pub(super) async fn read(
 pub(super) async fn at(
     State(api): State<Api>,
     caller: Caller,
-    PathOf((thread_id, checkpoint_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, checkpoint_id)): PathOf<(String, String)>,
     Query(query): Query<Pairs>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let query = StateQuery {
         checkpoint: Some(checkpoint_id),
         ..StateQuery::read(&query)?
@@ -107,10 +106,10 @@ pub(super) async fn at(
 pub(super) async fn of(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let query = StateQuery::read_body(&body)?;
     Ok(Json(shown(&found, &query).await?))
 }
@@ -122,12 +121,12 @@ pub(super) async fn of(
 pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let mut asked = StateUpdate::read(&body)?;
-    let _turn = api.turns().of(&found.row.thread.id).await;
+    let _turn = api.turns().of(found.id()).await;
     check_last(&found, asked.checkpoint.as_deref()).await?;
     leave_out_of(&found, &caller, &mut asked.input).await?;
     let said = asked.input.said_only()?;
@@ -137,16 +136,16 @@ pub(super) async fn update(
         None => last_checkpoint(&found).await?,
     };
     let checkpoint = json!({
-        "thread_id": found.shown(), "checkpoint_ns": "", "checkpoint_id": last, "checkpoint_map": null,
+        "thread_id": shown_id(&found.row().thread), "checkpoint_ns": "", "checkpoint_id": last, "checkpoint_map": null,
     });
     Ok(Json(json!({
         "checkpoint": checkpoint, "checkpoint_id": last, "configurable": checkpoint,
     })))
 }
 
-async fn states(found: &Found, query: HistoryQuery) -> Result<Json<Vec<Value>>, ApiError> {
-    let (tenant, key) = (found.tenant(), found.key());
-    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+async fn states(found: &ThreadRef, query: HistoryQuery) -> Result<Json<Vec<Value>>, ApiError> {
+    let key = found.key();
+    let transcript = found.transcript(Filter::Facts).await?;
     let states = Snapshots::of(&transcript);
     let before = match &query.before {
         None => None,
@@ -158,7 +157,12 @@ async fn states(found: &Found, query: HistoryQuery) -> Result<Json<Vec<Value>>, 
     let asked = Standing::of(found).await?.asked;
     let places = states.page(before, query.limit, MAX_PAGE_BYTES);
     let page = places.into_iter().map(|place| {
-        let state = states.to_json(Some(place), found.shown(), key, Some(&asked));
+        let state = states.to_json(
+            Some(place),
+            shown_id(&found.row().thread),
+            key,
+            Some(&asked),
+        );
         query.select.of(state)
     });
     Ok(Json(page.collect()))
@@ -172,10 +176,10 @@ async fn states(found: &Found, query: HistoryQuery) -> Result<Json<Vec<Value>>, 
 pub(super) async fn history(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     Query(query): Query<Pairs>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     states(&found, HistoryQuery::read(&query)?).await
 }
 
@@ -186,9 +190,9 @@ pub(super) async fn history(
 pub(super) async fn history_of(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     states(&found, HistoryQuery::read_body(&object(body))?).await
 }

@@ -1,45 +1,44 @@
 //! Threads: made, read, changed, copied, deleted.
 
+use super::Standing;
 use super::resent::leave_out_of;
-use super::{Found, Standing, find};
+use super::{find, found};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf};
+use crate::body::{JsonBody, OptionalBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedOptionalBody, check_made, note_made};
-use crate::routes::threads_api::id_for;
-use crate::routes::{check_key, check_named_key, delete_thread};
 use crate::state::Api;
-use crate::threads::key_of;
+use crate::threads::{NamedThread, ThreadRef, check_key, check_new_key, delete_thread, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
-    ErrorKind, RequestError, Said, Shown, ThreadCreate, ThreadPatch, merged_metadata,
+    ErrorKind, RequestError, Said, Shown, ThreadCreate, ThreadPatch, merged_metadata, shown_id,
     thread_object, values_of,
 };
 use interop::model::unreadable_part;
 use runtime::{Filter, NewThreadRequest, Runtime, StoreError};
 use serde_json::Value;
-use timeline::{ContentError, NewItem, Rejected, ThreadUpdate, check_parts};
+use timeline::{ContentError, NewItem, Rejected, Thread, ThreadUpdate, check_parts};
 
 /// The object of a thread with its values. Costs the thread.
-pub(super) async fn object(found: &Found) -> Result<Value, ApiError> {
-    let (tenant, key) = (found.tenant(), found.key());
-    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+pub(super) async fn object(found: &ThreadRef) -> Result<Value, ApiError> {
+    let transcript = found.transcript(Filter::Facts).await?;
     let standing = Standing::of(found).await?;
-    Ok(with(found, &standing, Some(values_of(&transcript))))
+    let values = Some(values_of(&transcript));
+    Ok(with(&found.row().thread, &standing, values))
 }
 
 /// The object of a thread with these values.
-pub(super) fn with(found: &Found, standing: &Standing, values: Option<Value>) -> Value {
+pub(super) fn with(thread: &Thread, standing: &Standing, values: Option<Value>) -> Value {
     let shown = Shown {
         status: standing.status,
         asked: standing.shown(),
         values,
     };
-    thread_object(&found.row.thread, shown)
+    thread_object(thread, shown)
 }
 
 /// Makes a thread, under the id that its client gives it or a new one.
@@ -53,7 +52,7 @@ pub(super) async fn create(
 ) -> Result<Json<Value>, ApiError> {
     let mut token = None;
     let mut asked = ThreadCreate::read(&super::object(body))?;
-    check_named_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
+    check_new_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
     if asked.thread_id.is_none()
         && let Some(named) = idempotency.token("langgraph.threads")?
     {
@@ -61,17 +60,17 @@ pub(super) async fn create(
         asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&named)));
         token = Some(named);
     }
-    let (mut found, is_new) = made(&api, &caller, &asked).await?;
+    let (found, is_new) = made(&api, &caller, &asked).await?;
     if let Some(token) = &token {
         let (tenant, key) = (found.tenant(), found.key());
         if is_new {
-            note_made(&api, tenant, key, token, Some(&found.row.thread.id)).await?;
+            note_made(&api, tenant, key, token, Some(found.id())).await?;
         } else {
             check_made(&api, tenant, key, token).await?;
         }
     }
     if !is_new && !asked.takes_existing {
-        let id = found.shown();
+        let id = shown_id(&found.row().thread);
         let what = format!("Thread {id:?} exists already");
         return Err(RequestError::new(ErrorKind::Conflict, what).into());
     }
@@ -82,8 +81,11 @@ pub(super) async fn create(
         asked: Vec::default(),
         ..Standing::of(&found).await?
     };
-    found.row.thread.metadata = None;
-    Ok(Json(with(&found, &standing, None)))
+    let thread = Thread {
+        metadata: None,
+        ..found.row().thread.clone()
+    };
+    Ok(Json(with(&thread, &standing, None)))
 }
 
 /// The thread that is to be made, or the one that is there; and whether it is new.
@@ -91,12 +93,11 @@ pub(super) async fn made(
     api: &Api,
     caller: &Caller,
     asked: &ThreadCreate,
-) -> Result<(Found, bool), ApiError> {
-    let runtime = api.runtime().clone();
+) -> Result<(ThreadRef, bool), ApiError> {
     if let Some(id) = &asked.thread_id {
         check_key(id, "/thread_id")?;
-        if let Some(row) = find(&runtime, caller, id).await? {
-            return Ok((Found { runtime, row }, false));
+        if let Some(found) = find(api, caller, id).await? {
+            return Ok((found, false));
         }
     }
     let new = NewThreadRequest {
@@ -105,9 +106,10 @@ pub(super) async fn made(
             .then(|| Value::Object(asked.metadata.clone()).into()),
         ..NewThreadRequest::default()
     };
+    let runtime = api.runtime();
     let (row, is_new) = runtime.get_or_create(&caller.tenant, new).await?;
-    caller.check(key_of(&row))?;
-    Ok((Found { runtime, row }, is_new))
+    let made = ThreadRef::authorise(runtime, caller, row)?;
+    Ok((made, is_new))
 }
 
 /// Reads a thread with its values: all of its messages.
@@ -116,9 +118,9 @@ pub(super) async fn made(
 pub(super) async fn read(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     Ok(Json(object(&found).await?))
 }
 
@@ -129,42 +131,34 @@ pub(super) async fn read(
 pub(super) async fn change(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     headers: HeaderMap,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = found(&api, &caller, named.id()).await?;
     let mut asked = ThreadPatch::read(&body)?;
     let mut wanted = headers.get_all("prefer").iter();
     let is_minimal = wanted.any(|it| it == "return=minimal");
     if !is_minimal {
         caller.check_read()?;
     }
-    let (tenant, key) = (found.tenant(), found.key());
-    let _turn = api.turns().of(&found.row.thread.id).await;
+    let _turn = api.turns().of(found.id()).await;
     leave_out_of(&found, &caller, &mut asked.input).await?;
     let said = asked.input.said_only()?;
     say(&Speech::new(&api, &caller), &found, said).await?;
     if !asked.metadata.is_empty() {
-        let before = found
-            .runtime
-            .find_by_id(tenant, &found.row.thread.id)
-            .await?;
-        let metadata = merged_metadata(before.thread.metadata.as_ref(), asked.metadata);
+        let before = found.reread().await?;
+        let metadata = merged_metadata(before.row().thread.metadata.as_ref(), asked.metadata);
         let update = ThreadUpdate {
             title: None,
             metadata: Some(Some(metadata)),
         };
-        found.runtime.update_thread(tenant, key, update).await?;
+        found.update_thread(update).await?;
     }
     if is_minimal {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let row = found
-        .runtime
-        .find_by_id(tenant, &found.row.thread.id)
-        .await?;
-    let found = Found { row, ..found };
+    let found = found.reread().await?;
     Ok(Json(object(&found).await?).into_response())
 }
 
@@ -172,13 +166,13 @@ pub(super) async fn change(
 /// wait, for what is said would take the place of the answers.
 pub(super) async fn say(
     speech: &Speech<'_>,
-    found: &Found,
+    found: &ThreadRef,
     said: Vec<Said>,
 ) -> Result<Option<String>, ApiError> {
     if said.is_empty() {
         return Ok(None);
     }
-    let (state, _) = found.runtime.state(found.tenant(), found.key()).await?;
+    let (state, _) = found.state().await?;
     let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
     if state.active().is_some() || state.waiting().len() > 0 {
         return refused("the thread is busy: wait for its run, or cancel it");
@@ -186,10 +180,9 @@ pub(super) async fn say(
     if state.open().is_some() {
         return refused("calls of the thread wait for answers: resume it, or cancel its run");
     }
-    let Words { items, places } = Words::read(&found.runtime, said)?;
+    let Words { items, places } = Words::read(found.runtime(), said)?;
     let last = items.last().map(|item| item.id.to_string());
-    let thread = (&found.row.thread.id, found.key());
-    let recorded = speech.record(thread, items, |n| place(&places, n));
+    let recorded = speech.record(found, items, |n| place(&places, n));
     recorded.await.map_err(known_already)?;
     Ok(last)
 }
@@ -256,32 +249,24 @@ pub(super) fn known_already(error: runtime::RuntimeError) -> ApiError {
 pub(super) async fn copy(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     _: OptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
-    check_named_key(&caller, None, "")?;
+    let found = found(&api, &caller, named.id()).await?;
+    check_new_key(&caller, None, "")?;
     caller.check_read()?;
-    let (runtime, tenant) = (found.runtime.clone(), found.tenant());
-    let row = runtime.fork(tenant, found.key(), None, None).await?;
-    let copied = Found { runtime, row };
-    let noted = found.row.thread.metadata.as_ref();
+    let row = found.fork(None, None).await?;
+    let copied = ThreadRef::authorise(found.runtime(), &caller, row)?;
+    let noted = found.row().thread.metadata.as_ref();
     if let Some(noted) = noted {
         let metadata = interop::langgraph::copied_metadata(noted);
         let update = ThreadUpdate {
             title: None,
             metadata: Some(Some(metadata)),
         };
-        copied
-            .runtime
-            .update_thread(tenant, copied.key(), update)
-            .await?;
+        copied.update_thread(update).await?;
     }
-    let row = copied
-        .runtime
-        .find_by_id(tenant, &copied.row.thread.id)
-        .await?;
-    Ok(Json(object(&Found { row, ..copied }).await?))
+    Ok(Json(object(&copied.reread().await?).await?))
 }
 
 /// Deletes a thread and everything of it; refused while an agent is at work.
@@ -290,9 +275,9 @@ pub(super) async fn copy(
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
 ) -> Result<StatusCode, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
-    delete_thread(&api, &found.row).await?;
+    let found = found(&api, &caller, named.id()).await?;
+    delete_thread(&api, &found).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,7 +10,7 @@ type Name = (String, String);
 
 /// The calls that are being answered in sessions; there are as many as requests are open.
 #[derive(Clone, Default)]
-pub(crate) struct Calls {
+pub(super) struct Calls {
     open: Arc<Mutex<BTreeMap<Name, CancellationToken>>>,
 }
 

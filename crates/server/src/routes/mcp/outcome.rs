@@ -1,9 +1,9 @@
 //! What runs come to.
 
-use super::handler::Handler;
 use crate::error::ApiError;
 use crate::routes::answers::{self, PendingView};
 use crate::routes::view::MessageView;
+use crate::threads::ThreadKey;
 use interop::mcp::said;
 use interop::run::RunSelector;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -21,20 +21,13 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Reads the run that begins with an execution. Costs what the run has said.
-    pub(super) async fn of(
-        handler: &Handler,
-        key: &str,
-        first: &ExecutionId,
-    ) -> Result<Self, ApiError> {
-        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
+    pub(super) async fn of(thread: &ThreadKey, first: &ExecutionId) -> Result<Self, ApiError> {
         let stretch = Stretch::Run(first.clone());
-        let stretch = runtime.stretch(tenant, key, stretch, Filter::Facts);
+        let stretch = thread.stretch(stretch, Filter::Facts);
         let mut entries = stretch.await?.transcript.entries;
         entries.retain(|entry| matches!(entry, Entry::Reaction(_)));
         let pending = match entries.last() {
-            Some(Entry::Reaction(last)) => {
-                answers::left_by(runtime, tenant, key, &last.execution.id).await?
-            }
+            Some(Entry::Reaction(last)) => answers::left_by(thread, &last.execution.id).await?,
             Some(Entry::Item(_)) | None => None,
         };
         let pending = pending.map(|pending| {
@@ -42,7 +35,7 @@ impl Outcome {
             asked.map(answers::view).collect()
         });
         Ok(Self {
-            key: key.to_owned(),
+            key: thread.key().to_owned(),
             entries,
             pending,
         })

@@ -3,9 +3,8 @@
 use super::handler::Handler;
 use super::tools::thread;
 use crate::error::ApiError;
-use crate::routes::listing;
 use crate::routes::view::MessageView;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{ThreadRef, key_of, listing};
 use futures_util::stream::{self, SelectAll, StreamExt as _};
 use interop::ag_ui::was_cut_off;
 use interop::archive::Format;
@@ -34,7 +33,7 @@ const BATCH: usize = 256;
 pub(super) struct Watched {
     /// As the client has named it.
     uri: String,
-    row: ThreadRow,
+    thread: ThreadRef,
 }
 
 /// A page of the threads that the caller may see, as documents.
@@ -94,24 +93,24 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 
 /// Reads a thread. Costs what the thread has.
 pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceResult, ApiError> {
-    let (row, view) = found(handler, uri).await?;
-    let (api, tenant, key) = (&handler.api, &handler.caller.tenant, key_of(&row));
+    let (thread, view) = found(handler, uri).await?;
+    let app = handler.api.app();
     let text = match view {
         View::Document => {
             let form = Form::Of(Format::Thread);
-            api.app().export(tenant, key, form).await?.text
+            app.export(thread.tenant(), thread.key(), form).await?.text
         }
         View::Messages => {
-            let mut read = api.runtime().transcript(tenant, key, Filter::Facts).await?;
+            let mut read = thread.transcript(Filter::Facts).await?;
             if was_cut_off(&read) {
-                read = api.runtime().transcript(tenant, key, Filter::All).await?;
+                read = thread.transcript(Filter::All).await?;
             }
             let seq = read.seq.0;
             let messages: Vec<MessageView> = read.entries.into_iter().map(Into::into).collect();
             json!({"messages": messages, "seq": seq}).to_string()
         }
         View::Text => {
-            let read = api.runtime().transcript(tenant, key, Filter::Facts).await?;
+            let read = thread.transcript(Filter::Facts).await?;
             encoded(move || to_text(&read)).await?
         }
     };
@@ -122,7 +121,7 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
 }
 
 /// The thread that a URI names, and how it is to be read.
-async fn found(handler: &Handler, uri: &str) -> Result<(ThreadRow, View), ApiError> {
+async fn found(handler: &Handler, uri: &str) -> Result<(ThreadRef, View), ApiError> {
     let Some(resource) = Resource::read(uri) else {
         return Err(RuntimeError::Store(StoreError::NotFound).into());
     };
@@ -143,10 +142,10 @@ pub(super) async fn watched(
     let named = uris.filter_map(|uri| Some((uri, Resource::read(uri)?.key)));
     let mut watched = Vec::new();
     for (uri, key) in named.take(MAX_WATCHED) {
-        let row = thread_of(&handler.api, &handler.caller, THREAD, &key).await?;
-        watched.extend(row.map(|row| Watched {
+        let found = ThreadRef::find(&handler.api, &handler.caller, THREAD, &key).await?;
+        watched.extend(found.map(|thread| Watched {
             uri: uri.clone(),
-            row,
+            thread,
         }));
     }
     Ok(watched)
@@ -168,9 +167,8 @@ pub(super) async fn listen(
 ) -> Result<(), ApiError> {
     let open = handler.api.open_stream(&handler.caller)?;
     let mut streams = SelectAll::new();
-    for Watched { uri, row } in handler.watched.iter() {
-        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
-        let follow = runtime.follow(tenant, key_of(row), row.tail, Until::Forever);
+    for Watched { uri, thread } in handler.watched.iter() {
+        let follow = thread.follow(thread.row().tail, Until::Forever);
         let follow = match follow.await {
             Ok(follow) => follow,
             Err(RuntimeError::Store(error)) => stream::iter([Err(error)]).boxed(),

@@ -6,10 +6,9 @@ use super::tools::thread;
 use crate::error::ApiError;
 use crate::idempotency::{fingerprint, is_token};
 use crate::routes::answers::Given;
-use crate::routes::check_key;
 use crate::routes::messages::NewMessage;
 use crate::state::OpenStream;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{ThreadKey, ThreadRef};
 use futures_util::StreamExt as _;
 use interop::ids::THREAD;
 use interop::mcp::Progress;
@@ -54,7 +53,7 @@ struct Answering {
 
 /// A run that is waited for.
 struct Waiting {
-    key: String,
+    thread: ThreadKey,
     run: RunSelector,
     after: Seq,
     told: Option<Told>,
@@ -76,7 +75,7 @@ struct Executions {
 }
 
 /// Says something; answers with the thread's key and what was taken.
-pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accepted), ApiError> {
+pub(super) async fn say(handler: &Handler, said: Said) -> Result<(ThreadKey, Accepted), ApiError> {
     let (api, caller) = (&handler.api, &handler.caller);
     let token = token(handler, said.idempotency_key)?;
     let message = NewMessage {
@@ -90,15 +89,12 @@ pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accept
         stream: false,
     };
     let message = message.read(api)?;
-    let key = if let Some(row) = thread_of(api, caller, THREAD, &said.key).await? {
-        key_of(&row).to_owned()
-    } else {
-        check_key(&said.key, "/key")?;
-        caller.check(&said.key)?;
-        said.key
+    let thread = match ThreadRef::find(api, caller, THREAD, &said.key).await? {
+        Some(found) => ThreadKey::clone(&found),
+        None => ThreadKey::named(api, caller, &said.key, "/key")?,
     };
-    let accepted = message.say(api, caller, &key, token).await?;
-    Ok((key, accepted))
+    let accepted = message.say(api, &thread, token).await?;
+    Ok((thread, accepted))
 }
 
 /// Says something, and waits for the answer.
@@ -109,10 +105,10 @@ pub(super) async fn run(
     let said: Said = handler.arguments()?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = handler.api.open_stream(&handler.caller)?;
-    let (key, accepted) = say(handler, said).await?;
+    let (thread, accepted) = say(handler, said).await?;
     let progress = Progress::new(Some(accepted.item_id.clone()));
     let waiting = Waiting {
-        key,
+        thread,
         run: RunSelector::answering(accepted.item_id),
         after: accepted.after,
         told: Told::of(context, progress),
@@ -130,14 +126,14 @@ pub(super) async fn answer(
     let asked: Answering = handler.arguments()?;
     let token = token(handler, asked.idempotency_key)?;
     let given = Given::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
-    let key = key_of(&thread(handler, &asked.key).await?).to_owned();
+    let thread = ThreadKey::clone(&*thread(handler, &asked.key).await?);
     let open = api.open_stream(caller)?;
-    let answered = given.answer(api, caller, &key, token).await?;
+    let answered = given.answer(api, &thread, token).await?;
     // A sub-agent is answered in its own thread, and nothing in this one says so.
-    let trigger = (answered.target == key).then(|| answered.accepted.item_id.clone());
-    let (run, after) = answered.went_on(api, &caller.tenant, &key).await?;
+    let trigger = (answered.target == thread.key()).then(|| answered.accepted.item_id.clone());
+    let (run, after) = answered.went_on(&thread).await?;
     let waiting = Waiting {
-        key,
+        thread,
         run,
         after,
         told: Told::of(context, Progress::new(trigger)),
@@ -202,15 +198,14 @@ impl Waiting {
         handler: &Handler,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ApiError> {
-        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
-        let follow = runtime.follow(tenant, &self.key, self.after, Until::Forever);
+        let follow = self.thread.follow(self.after, Until::Forever);
         let mut follow = follow.await?;
         let mut executions = Executions::default();
         let mut is_left = false;
         loop {
             executions.note(&self.run);
             if let Some(running) = executions.last.as_ref().filter(|_| is_left) {
-                return self.stop(handler, running).await;
+                return self.stop(running).await;
             }
             let next = tokio::select! {
                 biased;
@@ -237,7 +232,7 @@ impl Waiting {
             match seen {
                 Selected::Other | Selected::Own => {}
                 Selected::Last => {
-                    let outcome = self.outcome(handler, &executions).await?;
+                    let outcome = self.outcome(&executions).await?;
                     let ended = executions.last.as_ref();
                     match ended.and_then(|ended| outcome.goes_on_after(ended)) {
                         Some(run) => self.run = run,
@@ -250,28 +245,14 @@ impl Waiting {
     }
 
     /// What the run came to.
-    async fn outcome(
-        &self,
-        handler: &Handler,
-        executions: &Executions,
-    ) -> Result<Outcome, ApiError> {
+    async fn outcome(&self, executions: &Executions) -> Result<Outcome, ApiError> {
         let first = executions.first.as_ref().ok_or(RuntimeError::BrokenOff)?;
-        Outcome::of(handler, &self.key, first).await
+        Outcome::of(&self.thread, first).await
     }
 
-    async fn stop(
-        &self,
-        handler: &Handler,
-        running: &ExecutionId,
-    ) -> Result<CallToolResult, ApiError> {
-        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
-        let stopped = runtime.cancel(
-            tenant,
-            &self.key,
-            Some(running),
-            Interruption::USER_CANCELLED,
-        );
-        match stopped.await {
+    async fn stop(&self, running: &ExecutionId) -> Result<CallToolResult, ApiError> {
+        let why = Interruption::USER_CANCELLED;
+        match self.thread.cancel(Some(running), why).await {
             // It has ended by itself meanwhile.
             Ok(_) | Err(RuntimeError::NotRunning(_)) => Ok(nobody()),
             Err(error) => Err(error.into()),

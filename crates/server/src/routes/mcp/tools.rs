@@ -4,15 +4,14 @@ use super::handler::Handler;
 use super::{run, schema};
 use crate::auth::Scope;
 use crate::error::ApiError;
-use crate::routes::listing;
 use crate::routes::messages::accepted_view;
 use crate::routes::threads::{self, NewThread};
 use crate::routes::view::{MessageView, ThreadView};
-use crate::threads::{key_of, thread_of};
+use crate::threads::{ThreadRef, listing};
 use interop::ids::THREAD;
 use rmcp::model::{self, CallToolResult, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
-use runtime::{Filter, Page, Place, RuntimeError, StoreError, Stretch, ThreadRow};
+use runtime::{Filter, Page, Place, RuntimeError, StoreError, Stretch};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -153,8 +152,8 @@ impl Tool {
             Self::ListThreads => list(handler).await,
             Self::ReadThread => read(handler).await,
             Self::PostMessage => {
-                let (key, accepted) = run::say(handler, handler.arguments()?).await?;
-                structured(&accepted_view(key, accepted))
+                let (thread, accepted) = run::say(handler, handler.arguments()?).await?;
+                structured(&accepted_view(thread.key(), accepted))
             }
             Self::Run => run::run(handler, context).await,
             Self::Answer => run::answer(handler, context).await,
@@ -163,8 +162,8 @@ impl Tool {
 }
 
 /// The thread of a key, or of an id.
-pub(super) async fn thread(handler: &Handler, key: &str) -> Result<ThreadRow, ApiError> {
-    let found = thread_of(&handler.api, &handler.caller, THREAD, key).await?;
+pub(super) async fn thread(handler: &Handler, key: &str) -> Result<ThreadRef, ApiError> {
+    let found = ThreadRef::find(&handler.api, &handler.caller, THREAD, key).await?;
     let missing = || ApiError::from(RuntimeError::Store(StoreError::NotFound));
     found.ok_or_else(missing)
 }
@@ -203,7 +202,7 @@ async fn list(handler: &Handler) -> Result<CallToolResult, ApiError> {
 
 async fn read(handler: &Handler) -> Result<CallToolResult, ApiError> {
     let asked: Read = handler.arguments()?;
-    let row = thread(handler, &asked.key).await?;
+    let found = thread(handler, &asked.key).await?;
     let before = match asked.before.as_deref().map(str::parse) {
         None => Place::END,
         Some(Ok(place)) => Place(place),
@@ -218,13 +217,10 @@ async fn read(handler: &Handler) -> Result<CallToolResult, ApiError> {
         before,
         n: within(asked.limit, MESSAGES),
     };
-    let runtime = handler.api.runtime();
-    let tenant = &handler.caller.tenant;
-    let read = runtime.stretch(tenant, key_of(&row), stretch, Filter::Facts);
-    let read = read.await?;
+    let read = found.stretch(stretch, Filter::Facts).await?;
     let messages = read.transcript.entries.into_iter();
     let messages: Vec<MessageView> = messages.map(Into::into).collect();
-    let mut result = json!({"thread": ThreadView::from(row), "messages": messages});
+    let mut result = json!({"thread": ThreadView::from(found.into_row()), "messages": messages});
     if read.more {
         result["older"] = read.first.0.to_string().into();
     }

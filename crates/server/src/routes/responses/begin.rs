@@ -2,22 +2,20 @@
 //! that, or on one that is forgotten.
 
 use super::models::run_of;
-use super::passing::Passing;
-use super::past::{Found, find};
+use super::past::{StoredResponse, find};
 use super::refused::refused;
 use super::site::Site;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::delete_thread;
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{Ephemeral, ThreadKey, ThreadRef, delete_thread};
 use interop::ids::CONVERSATION;
 use interop::responses::{
     Continues, CreateRequest, Last, RequestError, ResponseOf, transcript_until,
 };
 use jiff::Timestamp;
-use runtime::{Import, RequestToken, Run, Runtime, RuntimeError, TenantId};
+use runtime::{Import, RequestToken, Run, RuntimeError};
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Seq, Transcript};
 
@@ -28,23 +26,21 @@ pub(super) fn place(_: usize) -> Place {
 
 /// A response that has begun.
 pub(super) struct Begun {
-    pub(super) runtime: Runtime,
-    pub(super) tenant: TenantId,
-    pub(super) key: String,
+    pub(super) thread: ThreadKey,
     pub(super) of: ResponseOf,
     /// The event before its first.
     pub(super) after: Seq,
     /// Whether an earlier request with the same token has begun it.
     pub(super) repeated: bool,
     /// Its thread, if that is not kept.
-    pub(super) passing: Option<Passing>,
+    pub(super) passing: Option<Ephemeral>,
 }
 
 /// A response that is not kept, and can be gone on with as long as this is.
 pub(super) struct Held {
     pub(super) id: String,
     pub(super) execution: ExecutionId,
-    pub(super) passing: Passing,
+    pub(super) passing: Ephemeral,
 }
 
 /// Begins the response that is asked for. `held` is given up where the request goes on with it.
@@ -72,14 +68,11 @@ pub(super) async fn begin(
             Box::pin(after(api, caller, request, run?, token, &found, &id)).await
         }
         Continues::Conversation { id, .. } => {
-            let row = thread_of(api, caller, CONVERSATION, &id).await?;
-            let row = row.ok_or_else(|| RequestError::conversation_not_found(&id))?;
-            let runtime = api.runtime();
+            let found = ThreadRef::find(api, caller, CONVERSATION, &id).await?;
+            let found = found.ok_or_else(|| RequestError::conversation_not_found(&id))?;
             let site = Site {
-                runtime,
+                thread: ThreadKey::clone(&found),
                 speech: Speech::new(api, caller),
-                tenant: &caller.tenant,
-                key: key_of(&row),
                 goes_on: &id,
                 must_exist: true,
             };
@@ -110,15 +103,12 @@ async fn after(
     request: CreateRequest,
     run: Run,
     token: Option<RequestToken>,
-    found: &Found,
+    found: &StoredResponse,
     id: &str,
 ) -> Result<Begun, ApiError> {
-    let runtime = api.runtime();
     let mut site = Site {
-        runtime,
+        thread: ThreadKey::clone(&found.thread),
         speech: Speech::new(api, caller),
-        tenant: &caller.tenant,
-        key: &found.key,
         goes_on: id,
         must_exist: true,
     };
@@ -128,13 +118,13 @@ async fn after(
     {
         return Ok(begun);
     }
-    let standing = found.standing(runtime).await?;
+    let standing = found.standing().await?;
     let standing = standing.ok_or_else(|| RequestError::previous_response_not_found(id))?;
     let Some(end) = standing.end else {
         return Err(RequestError::conversation_locked(id).into());
     };
     if !request.store {
-        let past = found.past(runtime).await?;
+        let past = found.past().await?;
         let past = past.ok_or_else(|| RequestError::previous_response_not_found(id))?;
         return copied(api, caller, request, run, &past).await;
     }
@@ -144,22 +134,19 @@ async fn after(
     }
     check_new(caller)?;
     let (forked, is_new) = site.fork(token.as_deref().map(str::to_owned), end).await?;
-    site.key = &forked;
+    site.thread = forked.clone();
     let begun = site.go_on(&request, run, token).await;
     if begun.is_err() && is_new {
-        give_up(api, caller, &forked).await;
+        give_up(api, &forked).await;
     }
     begun
 }
 
 /// Deletes a fork that was made for a response that is not to be.
-async fn give_up(api: &Api, caller: &Caller, key: &str) {
-    let deleted = async {
-        let row = api.runtime().find(&caller.tenant, key).await?;
-        delete_thread(api, &row).await
-    };
+async fn give_up(api: &Api, thread: &ThreadKey) {
+    let deleted = async { delete_thread(api, &thread.find().await?).await };
     if let Err(error) = deleted.await {
-        tracing::warn!(%error, key, "a fork stays that nothing was said on");
+        tracing::warn!(%error, key = thread.key(), "a fork stays that nothing was said on");
     }
 }
 
@@ -177,10 +164,8 @@ async fn after_held(
         passing,
     } = held;
     let site = Site {
-        runtime: &passing.runtime,
+        thread: passing.thread().clone(),
         speech: Speech::passing(api, caller),
-        tenant: &passing.tenant,
-        key: &passing.key,
         goes_on: &id,
         must_exist: true,
     };
@@ -219,24 +204,22 @@ async fn anew(
     run: Run,
     token: Option<RequestToken>,
 ) -> Result<Begun, ApiError> {
-    let (runtime, token) = if request.store {
-        (api.runtime(), token)
+    let (speech, token) = if request.store {
+        (Speech::new(api, caller), token)
     } else {
-        (api.app().passing(), None)
+        (Speech::passing(api, caller), None)
     };
+    let (runtime, tenant) = (speech.runtime(), &caller.tenant);
     let key = token.as_deref().map(str::to_owned);
     let key = key.unwrap_or_else(|| runtime.mint());
-    let tenant = &caller.tenant;
-    let speech = if request.store {
-        Speech::new(api, caller)
+    let thread = if request.store {
+        ThreadKey::new(api, caller, &key)?
     } else {
-        Speech::passing(api, caller)
+        ThreadKey::ephemeral(api, caller, &key)
     };
     let mut site = Site {
-        runtime,
+        thread,
         speech,
-        tenant,
-        key: &key,
         goes_on: &key,
         must_exist: false,
     };
@@ -248,11 +231,7 @@ async fn anew(
     let kept = Payload::write(&run).map_err(RuntimeError::from)?;
     let mut mint = || runtime.mint();
     let said = request.said(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
-    let passing = (!request.store).then(|| Passing {
-        runtime: runtime.clone(),
-        tenant: tenant.clone(),
-        key: key.clone(),
-    });
+    let passing = (!request.store).then(|| Ephemeral::new(site.thread.clone()));
     if let Last::Item(item) = &said.last {
         // Before the past is kept: who is refused has changed nothing.
         site.speech.judge_after(&said.past, item, place)?;

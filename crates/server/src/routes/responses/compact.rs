@@ -7,7 +7,7 @@ use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::ThreadRef;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -54,16 +54,14 @@ async fn with_past(
             let not_found = || RequestError::previous_response_not_found(id);
             let found = find(api, caller, id).await?.ok_or_else(not_found)?;
             caller.check_read()?;
-            let past = found.past(api.runtime()).await?;
+            let past = found.past().await?;
             past.ok_or_else(not_found)?
         }
         Continues::Conversation { id, .. } => {
-            let row = thread_of(api, caller, CONVERSATION, id).await?;
-            let row = row.ok_or_else(|| RequestError::conversation_not_found(id))?;
+            let found = ThreadRef::find(api, caller, CONVERSATION, id).await?;
+            let found = found.ok_or_else(|| RequestError::conversation_not_found(id))?;
             caller.check_read()?;
-            let (runtime, key) = (api.runtime(), key_of(&row));
-            let read = runtime.transcript(&caller.tenant, key, Filter::All);
-            read.await?
+            found.transcript(Filter::All).await?
         }
     };
     Ok(request.with_past(&transcript)?)

@@ -4,27 +4,25 @@ use super::begin::check_new;
 use super::refused::refused;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf};
+use crate::body::{JsonBody, OptionalBody};
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::delete_thread_stopping;
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{NamedThread, ThreadRef, delete_thread_stopping};
 use axum::Json;
 use axum::extract::State;
-use interop::ids::CONVERSATION;
 use interop::responses::{
     CreateConversation, RequestError, conversation, deleted_conversation, kept_metadata,
     read_conversation_update,
 };
 use jiff::Timestamp;
-use runtime::{Import, ThreadRow};
+use runtime::Import;
 use serde_json::{Map, Value};
 use timeline::ThreadUpdate;
 
 /// The thread of a conversation.
-pub(super) async fn found(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRow, ApiError> {
-    let row = thread_of(api, caller, CONVERSATION, id).await?;
-    Ok(row.ok_or_else(|| RequestError::conversation_not_found(id))?)
+pub(super) async fn found(api: &Api, named: &NamedThread) -> Result<ThreadRef, ApiError> {
+    let found = named.find(api).await?;
+    Ok(found.ok_or_else(|| RequestError::conversation_not_found(named.id()))?)
 }
 
 /// Makes a conversation.
@@ -63,11 +61,10 @@ pub(crate) async fn create(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(id): PathOf<String>,
+    named: NamedThread,
 ) -> Result<Json<Value>, ApiError> {
-    let row = found(&api, &caller, &id).await?;
-    Ok(Json(conversation(&row.thread)))
+    let found = found(&api, &named).await?;
+    Ok(Json(conversation(&found.row().thread)))
 }
 
 /// Replaces the metadata of a conversation.
@@ -76,24 +73,25 @@ pub(crate) async fn read(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn update(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(id): PathOf<String>,
+    named: NamedThread,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
     let texts = read_conversation_update(&body)?;
-    let row = found(&api, &caller, &id).await?;
+    let before = found(&api, &named).await?;
     // What it replaces is read within the turn: somebody else may change it at the same time.
-    let _turn = api.turns().of(&row.thread.id).await;
-    let row = found(&api, &caller, &id).await?;
+    let _turn = api.turns().of(before.id()).await;
+    let before = found(&api, &named).await?;
     let update = ThreadUpdate {
         title: None,
-        metadata: Some(Some(kept_metadata(row.thread.metadata.as_ref(), texts))),
+        metadata: Some(Some(kept_metadata(
+            before.row().thread.metadata.as_ref(),
+            texts,
+        ))),
     };
-    let (runtime, key) = (api.runtime(), key_of(&row));
-    let updated = runtime.update_thread(&caller.tenant, key, update).await;
-    updated.map_err(|error| refused(error, &id))?;
-    let row = runtime.find(&caller.tenant, key).await?;
-    Ok(Json(conversation(&row.thread)))
+    let updated = before.update_thread(update).await;
+    updated.map_err(|error| refused(error, named.id()))?;
+    let now = before.find().await?;
+    Ok(Json(conversation(&now.row().thread)))
 }
 
 /// Deletes a conversation with everything in it. What runs in it is stopped, and
@@ -103,11 +101,10 @@ pub(crate) async fn update(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn delete(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(id): PathOf<String>,
+    named: NamedThread,
 ) -> Result<Json<Value>, ApiError> {
-    let row = found(&api, &caller, &id).await?;
-    let deleted = delete_thread_stopping(&api, &row).await;
-    deleted.map_err(|error| refused(error, &id))?;
-    Ok(Json(deleted_conversation(&id)))
+    let found = found(&api, &named).await?;
+    let deleted = delete_thread_stopping(&api, &found).await;
+    deleted.map_err(|error| refused(error, named.id()))?;
+    Ok(Json(deleted_conversation(named.id())))
 }

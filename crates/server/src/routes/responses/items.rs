@@ -9,7 +9,7 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
-use crate::threads::key_of;
+use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -18,7 +18,7 @@ use interop::responses::{
     walk_items,
 };
 use jiff::Timestamp;
-use runtime::{Filter, Stretch, ThreadRow};
+use runtime::{Filter, Stretch};
 use serde_json::Value;
 use timeline::Transcript;
 
@@ -31,21 +31,20 @@ const AROUND: usize = 20;
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(id): PathOf<String>,
+    named: NamedThread,
     Query(query): Query<Pairs>,
 ) -> Result<Response, ApiError> {
     let (page, options) = (page(&query)?, list_options(&query)?);
-    let row = found(&api, &caller, &id).await?;
-    let thread = Thread::of(api.runtime(), &row);
+    let thread = found(&api, &named).await?;
+    let items = Thread::of(&thread);
     let from = match &page.after {
         Some(after) => {
-            let place = thread.place(after).await?;
+            let place = items.place(after).await?;
             Some(place.ok_or_else(|| RequestError::item_not_found(after, "/after"))?)
         }
         None => None,
     };
-    let mut walk = thread.walk(page.newest_first, from);
+    let mut walk = items.walk(page.newest_first, from);
     let mut listing = page.begin();
     while let Some(transcript) = walk.next().await? {
         let broke_off = listing.piece(walk_items(&transcript, options)).is_break();
@@ -58,19 +57,18 @@ pub(crate) async fn list(
 }
 
 /// Refuses results of calls that wait, and of calls that are not kept with them or not long before.
-async fn check_results(api: &Api, row: &ThreadRow, new: &NewItems) -> Result<(), ApiError> {
+async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiError> {
     let results = new.results_alone();
     if results.is_empty() {
         return Ok(());
     }
-    let (runtime, key) = (api.runtime(), key_of(row));
-    let head = runtime.store().head(&row.thread.id).await?;
+    let head = thread.runtime().store().head(thread.id()).await?;
     let open = head.state.open().map(|open| open.calls.as_slice());
     let before = Stretch::Before {
         before: runtime::Place::END,
         n: AROUND,
     };
-    let late = runtime.stretch(&row.tenant, key, before, Filter::Facts);
+    let late = thread.stretch(before, Filter::Facts);
     let mut kept = kept_calls(&late.await?.transcript);
     for (call, at) in results {
         let waits = open.unwrap_or_default().iter();
@@ -91,22 +89,22 @@ async fn check_results(api: &Api, row: &ThreadRow, new: &NewItems) -> Result<(),
 pub(crate) async fn create(
     State(api): State<Api>,
     caller: Caller,
-    PathOf(id): PathOf<String>,
+    named: NamedThread,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let new = NewItems::read(&body)?;
-    let row = found(&api, &caller, &id).await?;
+    let thread = found(&api, &named).await?;
     // What is checked still holds when the items are kept.
-    let _turn = api.turns().of(&row.thread.id).await;
-    check_results(&api, &row, &new).await?;
+    let _turn = api.turns().of(thread.id()).await;
+    check_results(&thread, &new).await?;
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;
     let shown = kept_items(&records, Timestamp::now());
-    let (speech, thread) = (Speech::new(&api, &caller), (&row.thread.id, key_of(&row)));
-    let kept = speech.record(thread, records, |n| {
+    let speech = Speech::new(&api, &caller);
+    let kept = speech.record(&thread, records, |n| {
         Place::parts(format!("/items/{n}/content"))
     });
-    kept.await.map_err(|error| refused(error, &id))?;
+    kept.await.map_err(|error| refused(error, named.id()))?;
     Ok(super::json(shown))
 }
 
@@ -116,15 +114,15 @@ pub(crate) async fn create(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((id, item)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, item)): PathOf<(String, String)>,
     Query(query): Query<Pairs>,
 ) -> Result<Response, ApiError> {
-    let row = found(&api, &caller, &id).await?;
+    let thread = found(&api, &named).await?;
     let options = list_options(&query)?;
-    let thread = Thread::of(api.runtime(), &row);
     let find = |transcript: &Transcript| conversation_item(transcript, &item, options);
-    let found = thread.find(&item, find).await?;
+    let items = Thread::of(&thread);
+    let found = items.find(&item, find).await?;
     let found = found.ok_or_else(|| RequestError::item_not_found(&item, ""))?;
     Ok(super::json(found.json))
 }
@@ -137,18 +135,15 @@ pub(crate) async fn read(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn delete(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((id, item)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, item)): PathOf<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
-    let row = found(&api, &caller, &id).await?;
-    let thread = Thread::of(api.runtime(), &row);
-    let what = thread.find(&item, |transcript| removal(transcript, &item));
+    let thread = found(&api, &named).await?;
+    let items = Thread::of(&thread);
+    let what = items.find(&item, |transcript| removal(transcript, &item));
     let what = what.await?;
     let what = what.ok_or_else(|| RequestError::item_not_found(&item, ""))?;
-    let removed = api
-        .runtime()
-        .remove(&caller.tenant, key_of(&row), what)
-        .await;
-    removed.map_err(|error| not_removed(error, &id, &item))?;
-    Ok(Json(conversation(&row.thread)))
+    let removed = thread.remove(what).await;
+    removed.map_err(|error| not_removed(error, named.id(), &item))?;
+    Ok(Json(conversation(&thread.row().thread)))
 }

@@ -4,16 +4,14 @@ use super::walk::{Thread, Walk};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::ThreadRef;
 use interop::ids::{THREAD, read_response_id};
 use interop::responses::{
     ListOptions, ListedItem, ResponseOf, ResponseStream, input_items, is_alone, is_brought,
     says_before, transcript_until,
 };
 use runtime::objects::NewObject;
-use runtime::{
-    Filter, Landmark, Place, Runtime, RuntimeError, Side, StoreError, Stretch, TenantId, ThreadRow,
-};
+use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Side, StoreError, Stretch, TenantId};
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.
@@ -21,10 +19,9 @@ const PAGE: usize = 512;
 /// What says that a response was deleted whose thread goes on.
 const DELETED: &str = "responses.deleted";
 
-/// A response that is kept.
-pub(super) struct Found {
-    pub(super) row: ThreadRow,
-    pub(super) key: String,
+/// A stored response.
+pub(super) struct StoredResponse {
+    pub(super) thread: ThreadRef,
     /// Its first execution.
     pub(super) execution: ExecutionId,
 }
@@ -38,20 +35,23 @@ pub(super) struct Standing {
 }
 
 /// The response of this id; none where there is none that the caller may see.
-pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<Found>, ApiError> {
+pub(super) async fn find(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+) -> Result<Option<StoredResponse>, ApiError> {
     let Some((thread, execution)) = read_response_id(id) else {
         return Ok(None);
     };
-    let Some(row) = thread_of(api, caller, THREAD, &thread).await? else {
+    let Some(thread) = ThreadRef::find(api, caller, THREAD, &thread).await? else {
         return Ok(None);
     };
     if is_deleted(api.runtime(), &caller.tenant, id).await? {
         return Ok(None);
     }
-    Ok(Some(Found {
-        key: key_of(&row).to_owned(),
+    Ok(Some(StoredResponse {
+        thread,
         execution: execution.as_str().into(),
-        row,
     }))
 }
 
@@ -66,36 +66,31 @@ pub(super) async fn is_deleted(
 }
 
 /// Has a response be there no longer, while its thread goes on.
-pub(super) async fn hide(api: &Api, found: &Found, id: &str) -> Result<(), ApiError> {
+pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<(), ApiError> {
     let object = NewObject {
         kind: DELETED.to_owned(),
         id: id.to_owned(),
         created_at: jiff::Timestamp::now(),
         json: "{}".to_owned(),
         content: None,
-        thread: Some(found.row.thread.id.clone()),
+        thread: Some(found.thread.id().clone()),
     };
     let objects = api.runtime().objects();
-    Ok(objects.put(&found.row.tenant, object).await?)
+    Ok(objects.put(found.thread.tenant(), object).await?)
 }
 
-impl Found {
+impl StoredResponse {
     /// Where it stands; none where its thread has no such execution. Costs what it has written.
-    pub(super) async fn standing(
-        &self,
-        runtime: &Runtime,
-    ) -> Result<Option<Standing>, RuntimeError> {
-        self.standing_with(runtime, ListOptions::default()).await
+    pub(super) async fn standing(&self) -> Result<Option<Standing>, RuntimeError> {
+        self.standing_with(ListOptions::default()).await
     }
 
     /// The state of the response with more shown than its own client wants.
     pub(super) async fn standing_with(
         &self,
-        runtime: &Runtime,
         options: ListOptions,
     ) -> Result<Option<Standing>, RuntimeError> {
-        let tenant = &self.row.tenant;
-        let Some(after) = self.after(runtime).await? else {
+        let Some(after) = self.after().await? else {
             return Ok(None);
         };
         let mut standing = Standing {
@@ -105,7 +100,7 @@ impl Found {
         };
         let mut seen = after;
         loop {
-            let page = runtime.read(tenant, &self.key, seen, PAGE).await?;
+            let page = self.thread.read(seen, PAGE).await?;
             let Some(last) = page.last() else {
                 return Ok(Some(standing));
             };
@@ -125,14 +120,13 @@ impl Found {
 
     /// The conversation up to its end, or to the last event while it is being made; none where its
     /// thread has no such execution. Costs what the conversation has up to there.
-    pub(super) async fn past(&self, runtime: &Runtime) -> Result<Option<Transcript>, RuntimeError> {
-        let (tenant, key) = (&self.row.tenant, &self.key);
-        let Some(standing) = self.standing(runtime).await? else {
+    pub(super) async fn past(&self) -> Result<Option<Transcript>, RuntimeError> {
+        let Some(standing) = self.standing().await? else {
             return Ok(None);
         };
         let landmark = Landmark::Execution(&self.execution);
-        let first = runtime.place_of(tenant, key, landmark).await?;
-        let after = self.after(runtime).await?;
+        let first = self.thread.place_of(landmark).await?;
+        let after = self.after().await?;
         let before = match (first, after, standing.end) {
             // Counted through, as far after its first event as in its own log.
             (Some(Place(first)), Some(after), Some(end)) => {
@@ -141,7 +135,9 @@ impl Found {
             (_, _, Some(_) | None) => Place::END,
         };
         let n = usize::MAX;
-        let read = runtime.stretch(tenant, key, Stretch::Before { before, n }, Filter::All);
+        let read = self
+            .thread
+            .stretch(Stretch::Before { before, n }, Filter::All);
         let transcript = read.await?.transcript;
         Ok(transcript_until(transcript, &self.execution))
     }
@@ -150,12 +146,10 @@ impl Found {
     /// a piece of what came before it.
     pub(super) async fn input(
         &self,
-        runtime: &Runtime,
         options: ListOptions,
     ) -> Result<Option<Vec<ListedItem>>, RuntimeError> {
-        let (tenant, key) = (&self.row.tenant, self.key.as_str());
         let stretch = Stretch::Execution(self.execution.clone());
-        let own = runtime.stretch(tenant, key, stretch, Filter::Facts).await;
+        let own = self.thread.stretch(stretch, Filter::Facts).await;
         let own = match own {
             Err(RuntimeError::UnknownExecution(_)) => return Ok(None),
             own => own?,
@@ -163,12 +157,7 @@ impl Found {
         let Some(items) = input_items(&own.transcript, &self.execution, options) else {
             return Ok(None);
         };
-        let thread = Thread {
-            runtime,
-            tenant,
-            key,
-        };
-        let mut walk = Walk::before(thread, own.first);
+        let mut walk = Walk::before(Thread::of(&self.thread), own.first);
         let mut pieces = vec![items.value];
         while let Some(transcript) = walk.next().await? {
             let (before, goes_on) = says_before(&transcript, options);
@@ -182,9 +171,9 @@ impl Found {
 
     /// Whether its thread was made for it and has nothing else but the past that its request has
     /// brought; none where its thread has no such execution. Costs what it has written.
-    pub(super) async fn is_alone(&self, runtime: &Runtime) -> Result<Option<bool>, RuntimeError> {
-        let (store, thread) = (runtime.store(), &self.row.thread.id);
-        let Some(standing) = self.standing(runtime).await? else {
+    pub(super) async fn is_alone(&self) -> Result<Option<bool>, RuntimeError> {
+        let (store, thread) = (self.thread.runtime().store(), self.thread.id());
+        let Some(standing) = self.standing().await? else {
             return Ok(None);
         };
         if let Some(end) = standing.end
@@ -196,7 +185,7 @@ impl Found {
         {
             return Ok(Some(false));
         }
-        let Some(after) = self.after(runtime).await? else {
+        let Some(after) = self.after().await? else {
             return Ok(None);
         };
         // Where the last one before it was brought, all of them were.
@@ -205,31 +194,28 @@ impl Found {
             .await?
         {
             let former = former.execution_id;
-            let piece = self.piece(runtime, &former).await?;
+            let piece = self.piece(&former).await?;
             if !is_brought(&piece, &former) {
                 return Ok(Some(false));
             }
         }
         Ok(is_alone(
-            &self.piece(runtime, &self.execution).await?,
+            &self.piece(&self.execution).await?,
             &self.execution,
         ))
     }
 
-    async fn piece(
-        &self,
-        runtime: &Runtime,
-        execution: &ExecutionId,
-    ) -> Result<Transcript, RuntimeError> {
+    async fn piece(&self, execution: &ExecutionId) -> Result<Transcript, RuntimeError> {
         let stretch = Stretch::Execution(execution.clone());
-        let read = runtime.stretch(&self.row.tenant, &self.key, stretch, Filter::Facts);
+        let read = self.thread.stretch(stretch, Filter::Facts);
         Ok(read.await?.transcript)
     }
 
     /// The event before its first; none where its thread has no such execution.
-    pub(super) async fn after(&self, runtime: &Runtime) -> Result<Option<Seq>, StoreError> {
+    pub(super) async fn after(&self) -> Result<Option<Seq>, StoreError> {
         let landmark = Landmark::Execution(&self.execution);
-        let place = runtime.store().place_of(&self.row.thread.id, landmark);
+        let store = self.thread.runtime().store();
+        let place = store.place_of(self.thread.id(), landmark);
         let before = |first: Seq| Seq(first.0.saturating_sub(1));
         Ok(place.await?.map(before))
     }

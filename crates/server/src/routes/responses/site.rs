@@ -6,16 +6,14 @@ use super::refused::refused;
 use super::walk::Thread;
 use crate::aitp::Speech;
 use crate::error::ApiError;
-use crate::routes::repeated;
-use crate::threads::key_of;
+use crate::threads::{ThreadKey, answered, key_of};
 use interop::ids::response_id;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
 use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
 use jiff::Timestamp;
 use runtime::{
-    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, Runtime, RuntimeError, Side,
-    StoreError, TenantId,
+    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, RuntimeError, Side, StoreError,
 };
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +21,8 @@ use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
 
 /// A thread on which a response is to be made.
 pub(super) struct Site<'a> {
-    pub(super) runtime: &'a Runtime,
+    pub(super) thread: ThreadKey,
     pub(super) speech: Speech<'a>,
-    pub(super) tenant: &'a TenantId,
-    pub(super) key: &'a str,
     /// What the client calls what it goes on with.
     pub(super) goes_on: &'a str,
     /// Whether the thread is there, and is not made anew if it goes in the meantime.
@@ -40,20 +36,20 @@ impl Site<'_> {
         &self,
         token: Option<&RequestToken>,
     ) -> Result<Option<Begun>, ApiError> {
-        let row = match self.runtime.find(self.tenant, self.key).await {
-            Ok(row) => row,
+        let found = match self.thread.find().await {
+            Ok(found) => found,
             // It is made with what is said first.
             Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let thread = &row.thread.id;
-        let accepted = repeated::accepted(self.runtime, thread, token).await?;
+        let thread = found.id();
+        let accepted = answered(found.runtime(), thread, token).await?;
         let Some(begun) = accepted.map(|accepted| self.begun(accepted)) else {
             return Ok(None);
         };
         if let ResponseOf::Execution(execution) = &begun.of
             && let Some(id) = response_id(thread.as_str(), execution.as_str())
-            && is_deleted(self.runtime, self.tenant, &id).await?
+            && is_deleted(found.runtime(), found.tenant(), &id).await?
         {
             return Err(RequestError::response_not_found(&id).into());
         }
@@ -62,9 +58,7 @@ impl Site<'_> {
 
     /// The whole conversation, with what answers that were cut off had said.
     pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
-        self.runtime
-            .transcript(self.tenant, self.key, Filter::All)
-            .await
+        self.thread.transcript(Filter::All).await
     }
 
     /// A fork of the thread at this event; gives its key, and whether it was made just now.
@@ -72,12 +66,14 @@ impl Site<'_> {
         &self,
         token: Option<String>,
         at: Seq,
-    ) -> Result<(String, bool), ApiError> {
-        let forked = self.runtime.fork(self.tenant, self.key, token, Some(at));
+    ) -> Result<(ThreadKey, bool), ApiError> {
+        let forked = self.thread.fork(token, Some(at));
         match forked.await {
-            Ok(row) => Ok((key_of(&row).to_owned(), true)),
+            Ok(row) => Ok((self.thread.forked(key_of(&row))?, true)),
             // The same request has been here before.
-            Err(RuntimeError::Store(StoreError::KeyTaken(key))) => Ok((key, false)),
+            Err(RuntimeError::Store(StoreError::KeyTaken(key))) => {
+                Ok((self.thread.forked(&key)?, false))
+            }
             Err(error) => Err(refused(error, self.goes_on)),
         }
     }
@@ -118,8 +114,8 @@ impl Site<'_> {
 
     /// Whether something was said or has run in the thread since this event.
     async fn is_followed(&self, last: Seq) -> Result<bool, RuntimeError> {
-        let row = self.runtime.find(self.tenant, self.key).await?;
-        let (store, thread) = (self.runtime.store(), &row.thread.id);
+        let found = self.thread.find().await?;
+        let (store, thread) = (found.runtime().store(), found.id());
         Ok(store
             .nearest_run(thread, Side::After(last))
             .await?
@@ -150,17 +146,13 @@ impl Site<'_> {
             open.extend(calls.map(|call| call.tool_call_id));
         }
         let request = request.without_calls(&open);
-        let mut mint = || self.runtime.mint();
+        let mut mint = || self.thread.runtime().mint();
         Ok(request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
     }
 
     /// Refuses items that are only named and are not there.
     async fn check_named(&self, request: &CreateRequest) -> Result<(), ApiError> {
-        let thread = Thread {
-            runtime: self.runtime,
-            tenant: self.tenant,
-            key: self.key,
-        };
+        let thread = Thread::of(&self.thread);
         let named: Vec<_> = request.references().collect();
         let ids: Vec<&str> = named.iter().map(|(id, _)| *id).collect();
         let there = thread.listed(&ids).await?;
@@ -179,7 +171,8 @@ impl Site<'_> {
         token: Option<RequestToken>,
         last: Option<Seq>,
     ) -> Result<Begun, RuntimeError> {
-        let (tenant, key) = (self.tenant.clone(), self.key.to_owned());
+        let tenant = self.thread.tenant().clone();
+        let key = self.thread.key().to_owned();
         let accepted = match said.last {
             Last::Item(item) => {
                 let mut said_before = said.records.iter().map(|record| record.item_type);
@@ -227,9 +220,7 @@ impl Site<'_> {
         } = accepted;
         let of = execution_id.map(ResponseOf::Execution);
         Begun {
-            runtime: self.runtime.clone(),
-            tenant: self.tenant.clone(),
-            key: self.key.to_owned(),
+            thread: self.thread.clone(),
             of: of.unwrap_or(ResponseOf::Trigger(item_id)),
             after,
             repeated,
@@ -239,7 +230,7 @@ impl Site<'_> {
 
     /// Refuses where another response is being made.
     pub(super) async fn check_rest(&self) -> Result<(), RuntimeError> {
-        let (state, _) = self.runtime.state(self.tenant, self.key).await?;
+        let (state, _) = self.thread.state().await?;
         match state.active() {
             Some(active) => Err(RuntimeError::Busy(active.execution.id.clone())),
             None => Ok(()),
@@ -248,20 +239,17 @@ impl Site<'_> {
 
     /// The calls that wait on the thread; where `last` is given, only those that wait since it.
     async fn open(&self, last: Option<Seq>) -> Result<Option<Open>, RuntimeError> {
-        let thread = match self.runtime.find(self.tenant, self.key).await {
-            Ok(row) => row.thread.id,
+        let found = match self.thread.find().await {
+            Ok(found) => found,
             // It is made with what is said first.
             Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let store = self.runtime.store();
-        let open = store.head(&thread).await?.state.open().cloned();
+        let (store, thread) = (found.runtime().store(), found.id());
+        let open = store.head(thread).await?.state.open().cloned();
         // What was left open since is no concern of whoever goes on from before it.
         if let (Some(_), Some(last)) = (&open, last)
-            && store
-                .nearest_run(&thread, Side::After(last))
-                .await?
-                .is_some()
+            && store.nearest_run(thread, Side::After(last)).await?.is_some()
         {
             return Ok(None);
         }

@@ -1,14 +1,14 @@
 //! Responses that are kept: read, followed again, cancelled, deleted.
 
 use super::begin::Begun;
-use super::past::{Found, Standing, find, hide};
+use super::past::{Standing, StoredResponse, find, hide};
 use super::refused::refused;
 use super::stream::followed;
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::delete_thread;
 use crate::state::Api;
+use crate::threads::{ThreadKey, delete_thread};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -46,13 +46,13 @@ pub(super) fn page(pairs: &Pairs) -> Result<Page, RequestError> {
     )
 }
 
-async fn found(api: &Api, caller: &Caller, id: &str) -> Result<Found, ApiError> {
+async fn found(api: &Api, caller: &Caller, id: &str) -> Result<StoredResponse, ApiError> {
     let found = find(api, caller, id).await?;
     Ok(found.ok_or_else(|| RequestError::response_not_found(id))?)
 }
 
-async fn standing(api: &Api, found: &Found, id: &str) -> Result<Standing, ApiError> {
-    let standing = found.standing(api.runtime()).await?;
+async fn standing(found: &StoredResponse, id: &str) -> Result<Standing, ApiError> {
+    let standing = found.standing().await?;
     Ok(standing.ok_or_else(|| RequestError::response_not_found(id))?)
 }
 
@@ -96,15 +96,13 @@ pub(crate) async fn read(
     let options = list_options(&query)?;
     let found = found(&api, &caller, &id).await?;
     if !stream {
-        let standing = found.standing_with(api.runtime(), options).await?;
+        let standing = found.standing_with(options).await?;
         let standing = standing.ok_or_else(|| RequestError::response_not_found(&id))?;
         return shown(standing, &id);
     }
-    let first = found.after(api.runtime()).await?;
+    let first = found.after().await?;
     let begun = Begun {
-        runtime: api.runtime().clone(),
-        tenant: caller.tenant.clone(),
-        key: found.key,
+        thread: ThreadKey::clone(&found.thread),
         of: ResponseOf::Execution(found.execution),
         after: first.ok_or_else(|| RequestError::response_not_found(&id))?,
         repeated: false,
@@ -118,13 +116,11 @@ pub(crate) async fn read(
 }
 
 /// Stops a response that is being made.
-async fn stop(api: &Api, found: &Found, id: &str) -> Result<(), ApiError> {
-    let before = standing(api, found, id).await?;
+async fn stop(found: &StoredResponse, id: &str) -> Result<(), ApiError> {
+    let before = standing(found, id).await?;
     if let Some(execution) = before.stream.execution().filter(|_| before.end.is_none()) {
-        let (tenant, key) = (&found.row.tenant, found.key.as_str());
         let why = Interruption::USER_CANCELLED;
-        let runtime = api.runtime();
-        match runtime.cancel(tenant, key, Some(execution), why).await {
+        match found.thread.cancel(Some(execution), why).await {
             // It has ended meanwhile.
             Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
             Err(error) => return Err(refused(error, id)),
@@ -144,11 +140,11 @@ pub(crate) async fn delete(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, &id).await?;
-    stop(&api, &found, &id).await?;
-    let alone = found.is_alone(api.runtime()).await?;
+    stop(&found, &id).await?;
+    let alone = found.is_alone().await?;
     let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
     if alone {
-        match delete_thread(&api, &found.row).await {
+        match delete_thread(&api, &found.thread).await {
             Err(RuntimeError::Store(StoreError::HasForks { .. })) => {}
             deleted => {
                 deleted.map_err(|error| refused(error, &id))?;
@@ -171,8 +167,8 @@ pub(crate) async fn cancel(
 ) -> Result<Response, ApiError> {
     let found = found(&api, &caller, &id).await?;
     caller.check_read()?;
-    stop(&api, &found, &id).await?;
-    shown(standing(&api, &found, &id).await?, &id)
+    stop(&found, &id).await?;
+    shown(standing(&found, &id).await?, &id)
 }
 
 /// Lists what a response answers: what was said since the response before it, and the past that its
@@ -188,7 +184,7 @@ pub(crate) async fn input(
 ) -> Result<Response, ApiError> {
     let page = page(&query)?;
     let found = found(&api, &caller, &id).await?;
-    let items = found.input(api.runtime(), list_options(&query)?).await?;
+    let items = found.input(list_options(&query)?).await?;
     let items = items.ok_or_else(|| RequestError::response_not_found(&id))?;
     Ok(super::json(page.list(items)?))
 }

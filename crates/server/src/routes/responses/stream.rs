@@ -1,10 +1,10 @@
 //! A response while it is made: as a stream of events, or waited for.
 
 use super::begin::Begun;
-use super::passing::Passing;
 use crate::error::{ApiError, openai};
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::OpenStream;
+use crate::threads::Ephemeral;
 use axum::response::Response;
 use futures_util::StreamExt;
 use interop::responses::{Framing, ResponseObject, ResponseStream};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 struct Events {
     stream: ResponseStream,
     /// Its thread, if that is not kept: until the stream is over.
-    _passing: Option<Passing>,
+    _passing: Option<Ephemeral>,
 }
 
 impl View<Arc<Logged>> for Events {
@@ -86,9 +86,6 @@ async fn object(
 impl Begun {
     /// The records of the thread, from before the response's first one.
     pub(super) async fn follow(&self) -> Result<runtime::Follow, RuntimeError> {
-        let (tenant, key) = (&self.tenant, &self.key);
-        self.runtime
-            .follow(tenant, key, self.after, Until::Forever)
-            .await
+        self.thread.follow(self.after, Until::Forever).await
     }
 }

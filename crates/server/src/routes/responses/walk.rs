@@ -5,10 +5,9 @@ mod counted;
 #[cfg(test)]
 mod tests;
 
-use crate::threads::key_of;
+use crate::threads::ThreadKey;
 use interop::responses::{ListOptions, Origin, origins, walk_items};
-use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Stretch, StretchOf};
-use runtime::{TenantId, ThreadRow};
+use runtime::{Filter, Landmark, Place, RuntimeError, Stretch, StretchOf};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Entry, ExecutionStatus, Transcript};
 
@@ -17,19 +16,11 @@ const PIECE: usize = 8;
 
 /// A thread whose items are looked through.
 #[derive(Clone, Copy)]
-pub(super) struct Thread<'a> {
-    pub(super) runtime: &'a Runtime,
-    pub(super) tenant: &'a TenantId,
-    pub(super) key: &'a str,
-}
+pub(super) struct Thread<'a>(&'a ThreadKey);
 
 impl<'a> Thread<'a> {
-    pub(super) fn of(runtime: &'a Runtime, row: &'a ThreadRow) -> Self {
-        Self {
-            runtime,
-            tenant: &row.tenant,
-            key: key_of(row),
-        }
+    pub(super) fn of(thread: &'a ThreadKey) -> Self {
+        Self(thread)
     }
 
     /// Where an item stands; none where the conversation has none of this id.
@@ -42,9 +33,7 @@ impl<'a> Thread<'a> {
         let origins: Vec<Vec<Origin>> = items.iter().map(|id| origins(id)).collect();
         let landmarks = origins.iter().map(|of| of.iter().map(landmark).collect());
         let landmarks: Vec<Vec<Landmark<'_>>> = landmarks.collect();
-        self.runtime
-            .places_of(self.tenant, self.key, &landmarks)
-            .await
+        self.0.places_of(&landmarks).await
     }
 
     /// What is found in the piece that has an item.
@@ -111,13 +100,12 @@ impl<'a> Thread<'a> {
 
     /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
     async fn read(&self, stretch: Stretch) -> Result<StretchOf, RuntimeError> {
-        let (runtime, tenant, key) = (self.runtime, self.tenant, self.key);
-        let facts = runtime.stretch(tenant, key, stretch.clone(), Filter::Facts);
+        let facts = self.0.stretch(stretch.clone(), Filter::Facts);
         let facts = facts.await?;
         if !facts.transcript.entries.iter().any(is_cut_off) {
             return Ok(facts);
         }
-        runtime.stretch(tenant, key, stretch, Filter::All).await
+        self.0.stretch(stretch, Filter::All).await
     }
 }
 

@@ -1,12 +1,13 @@
 //! Assistants: those that clients make, and the configured agents.
 
-use super::{Pairs, id_for, not_found, pairs};
+use super::{Pairs, not_found, pairs};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedBody, check_made, note_made};
 use crate::state::Api;
+use crate::threads::id_for;
 use axum::Json;
 use axum::extract::State;
 use interop::options::RunOptions;

@@ -3,13 +3,14 @@
 mod form;
 mod sniff;
 
-use super::{Pairs, id_for, not_found, pairs};
+use super::{Pairs, not_found, pairs};
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::token_of;
 use crate::state::Api;
+use crate::threads::id_for;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -1,13 +1,14 @@
 //! Messages of a thread.
 
-use super::{Found, Pairs, attach, id_for, look, not_found, notes, said_at};
+use super::find;
+use super::{Pairs, attach, look, not_found, notes, said_at};
 use crate::aitp::{Place, Speech};
-use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedBody, check_made, note_made};
 use crate::state::Api;
+use crate::threads::{NamedThread, ThreadRef, id_for};
 use axum::Json;
 use axum::extract::State;
 use interop::threads::{
@@ -27,12 +28,11 @@ const ACTOR: &str = "actor";
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn list(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<MessageObject>>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    look::messages(&api, &found, &query).await.map(Json)
+    let found = find(&api, &named).await?;
+    look::messages(&found, &query).await.map(Json)
 }
 
 /// Says something that nobody answers until a run begins. Refused while a run is active.
@@ -41,25 +41,24 @@ pub(super) async fn list(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn create(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Json<MessageObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
+    let found = find(&api, &named).await?;
     let mut asked = CreateMessage::read(&body)?;
     let token = idempotency.token("threads.messages")?;
-    let id = id_for(&api, &[found.id()], token.as_deref());
+    let id = id_for(&api, &[found.id().as_str()], token.as_deref());
     if let Some(token) = &token
-        && let Some(said) = look::said(&api, &found, &id).await?
+        && let Some(said) = look::said(&found, &id).await?
     {
-        check_made(&api, &found.caller.tenant, &id, token).await?;
+        check_made(&api, found.tenant(), &id, token).await?;
         return Ok(Json(said));
     }
     let messages = std::slice::from_mut(&mut asked);
     let n_bytes = attach::attach(
         &api,
-        &found.caller.tenant,
-        found.caller.is_restricted(),
+        found.tenant(),
+        found.caller().is_restricted(),
         messages,
     )
     .await?;
@@ -87,23 +86,21 @@ struct ToSay {
 
 impl ToSay {
     /// Says it, and counts what it brings; not one without the other, though its client hangs up.
-    async fn said(self, api: &Api, found: &Found) -> Result<MessageObject, ApiError> {
-        let _turn = api.turns().of(&found.row.thread.id).await;
+    async fn said(self, api: &Api, found: &ThreadRef) -> Result<MessageObject, ApiError> {
+        let _turn = api.turns().of(found.id()).await;
         // The first of these may have come meanwhile.
         let id = self.item.id.to_string();
         if let Some(token) = &self.token
-            && let Some(said) = look::said(api, found, &id).await?
+            && let Some(said) = look::said(found, &id).await?
         {
-            check_made(api, &found.caller.tenant, &id, token).await?;
+            check_made(api, found.tenant(), &id, token).await?;
             return Ok(said);
         }
-        look::check_free(api, found, Run::check_message).await?;
-        let (tenant, thread) = (&found.caller.tenant, &found.row.thread.id);
+        look::check_free(found, Run::check_message).await?;
+        let (tenant, thread) = (found.tenant(), found.id());
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
-        let speech = Speech::new(api, &found.caller);
-        let kept = speech.record((thread, found.key()), vec![self.item], |_| {
-            self.place.clone()
-        });
+        let speech = Speech::new(api, found.caller());
+        let kept = speech.record(found, vec![self.item], |_| self.place.clone());
         let kept = kept.await?;
         if let Some(token) = &self.token {
             note_made(api, tenant, &id, token, Some(thread)).await?;
@@ -111,7 +108,7 @@ impl ToSay {
         if let Some(brought) = brought {
             brought.count(api, tenant, kept).await?;
         }
-        look::message_at(api, found, kept).await
+        look::message_at(found, kept).await
     }
 }
 
@@ -121,11 +118,11 @@ impl ToSay {
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, message_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, message_id)): PathOf<(String, String)>,
 ) -> Result<Json<MessageObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    look::message(&api, &found, &message_id).await.map(Json)
+    let found = find(&api, &named).await?;
+    look::message(&found, &message_id).await.map(Json)
 }
 
 /// Changes what is noted on a message. Who has said it (AITP's `actor`) stays as it was.
@@ -134,13 +131,13 @@ pub(super) async fn read(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn modify(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, message_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, message_id)): PathOf<(String, String)>,
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<MessageObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    found.caller.check_read()?;
-    let mut message = look::message(&api, &found, &message_id).await?;
+    let found = find(&api, &named).await?;
+    found.caller().check_read()?;
+    let mut message = look::message(&found, &message_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let Some(mut metadata) = metadata_of(&body, true)? else {
         return Ok(Json(message));
@@ -149,7 +146,7 @@ pub(super) async fn modify(
     members.remove(ACTOR);
     let actor = message.metadata.map().get(ACTOR).cloned();
     members.extend(actor.map(|actor| (ACTOR.to_owned(), actor)));
-    notes::put(&api, &found, &message.id, &metadata).await?;
+    notes::put(&found, &message.id, &metadata).await?;
     message.metadata = metadata;
     Ok(Json(message))
 }
@@ -161,21 +158,17 @@ pub(super) async fn modify(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, message_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, message_id)): PathOf<(String, String)>,
 ) -> Result<Json<Deleted>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    let message = look::message(&api, &found, &message_id).await?;
+    let found = find(&api, &named).await?;
+    let message = look::message(&found, &message_id).await?;
     let own = read_message_id(&message.id);
     let what = match message.run_id {
         Some(_) => Removed::Step(own.as_str().into()),
         None => Removed::Item(own.as_str().into()),
     };
-    let runtime = api.runtime();
-    match runtime
-        .remove(&found.caller.tenant, found.key(), what)
-        .await
-    {
+    match found.remove(what).await {
         Err(RuntimeError::Rejected(Rejected::StillNeeded(_) | Rejected::LeftOpen(_))) => {
             let refused = format!(
                 "Can't delete the message {}: the calls of its run are still needed.",
@@ -184,7 +177,7 @@ pub(super) async fn delete(
             return Err(Worded::invalid(None, None, refused).into());
         }
         Err(RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))) => {
-            if look::place_beside(&api, &found, &own).await?.is_some() {
+            if look::place_beside(&found, &own).await?.is_some() {
                 let refused = format!(
                     "Can't delete the message {}: it came with tool outputs, which are still needed.",
                     message.id

@@ -1,9 +1,8 @@
 //! What clients note on messages and runs after these were made. The log keeps what was said when it
 //! was said; later notes lie beside it and are shown in its place.
 
-use super::Found;
 use crate::error::ApiError;
-use crate::state::Api;
+use crate::threads::ThreadRef;
 use interop::threads::{Metadata, without_attempt};
 use jiff::Timestamp;
 use runtime::RuntimeError;
@@ -16,54 +15,44 @@ fn kind_of(thread: &str) -> String {
 
 /// Keeps what a client notes on the message or run of this id, in place of what was noted. A
 /// thread that is deleted meanwhile gets no notes.
-pub(super) async fn put(
-    api: &Api,
-    found: &Found,
-    id: &str,
-    metadata: &Metadata,
-) -> Result<(), ApiError> {
+pub(super) async fn put(found: &ThreadRef, id: &str, metadata: &Metadata) -> Result<(), ApiError> {
     let object = NewObject {
-        kind: kind_of(found.id()),
+        kind: kind_of(found.id().as_str()),
         id: without_attempt(id).to_owned(),
         created_at: Timestamp::now(),
         json: serde_json::to_string(metadata).map_err(RuntimeError::from)?,
         content: None,
-        thread: Some(found.row.thread.id.clone()),
+        thread: Some(found.id().clone()),
     };
-    let objects = api.runtime().objects();
-    Ok(objects.put(&found.caller.tenant, object).await?)
+    let objects = found.runtime().objects();
+    Ok(objects.put(found.tenant(), object).await?)
 }
 
 /// What was noted on the message or run of this id; none where it is as it was made.
-pub(super) async fn of(api: &Api, found: &Found, id: &str) -> Result<Option<Metadata>, ApiError> {
-    let (kind, objects) = (kind_of(found.id()), api.runtime().objects());
+pub(super) async fn of(found: &ThreadRef, id: &str) -> Result<Option<Metadata>, ApiError> {
+    let (kind, objects) = (kind_of(found.id().as_str()), found.runtime().objects());
     let id = without_attempt(id);
-    let object = objects.get(&found.caller.tenant, &kind, id).await?;
+    let object = objects.get(found.tenant(), &kind, id).await?;
     let read = object.map(|object| serde_json::from_str(&object.json));
     Ok(read.transpose().map_err(RuntimeError::from)?)
 }
 
 /// The notes on many messages or runs, in their order. Costs one read if the thread has no notes.
 pub(super) async fn of_all(
-    api: &Api,
-    found: &Found,
+    found: &ThreadRef,
     ids: Vec<String>,
 ) -> Result<Vec<Option<Metadata>>, ApiError> {
-    let (kind, objects) = (kind_of(found.id()), api.runtime().objects());
+    let (kind, objects) = (kind_of(found.id().as_str()), found.runtime().objects());
     let one = ObjectPage {
         limit: 1,
         ..ObjectPage::default()
     };
-    if objects
-        .list(&found.caller.tenant, &kind, one)
-        .await?
-        .is_empty()
-    {
+    if objects.list(found.tenant(), &kind, one).await?.is_empty() {
         return Ok(vec![None; ids.len()]);
     }
     let mut noted = Vec::with_capacity(ids.len());
     for id in ids {
-        noted.push(of(api, found, &id).await?);
+        noted.push(of(found, &id).await?);
     }
     Ok(noted)
 }

@@ -1,14 +1,14 @@
 //! The outputs of a client's tools, which a run waits for.
 
+use super::find;
+use super::look;
 use super::stream::RunView;
-use super::{Found, look};
 use crate::aitp::{Place, Speech};
-use crate::auth::Caller;
 use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
-use crate::routes::repeated;
 use crate::state::Api;
+use crate::threads::{NamedThread, ThreadRef, answered};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -24,64 +24,59 @@ use serde_json::Value;
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
 pub(super) async fn submit(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
+    let found = find(&api, &named).await?;
     // The run's object has what it was begun with.
-    found.caller.check_read()?;
+    found.caller().check_read()?;
     let asked = SubmitToolOutputs::read(&body)?;
     let token = idempotency.token("threads.outputs")?;
     let open = asked
         .stream
-        .then(|| api.open_stream(&found.caller))
+        .then(|| api.open_stream(found.caller()))
         .transpose()?;
-    let _turn = api.turns().of(&found.row.thread.id).await;
-    let (run, accepted) =
-        match repeated::accepted(api.runtime(), &found.row.thread.id, token.as_ref()).await? {
-            Some(accepted) => {
-                let run = look::run_at(&api, &found, &run_id, accepted.after).await?;
-                (run, accepted)
-            }
-            None => taken(&api, &found, &run_id, asked, token).await?,
-        };
+    let _turn = api.turns().of(found.id()).await;
+    let (run, accepted) = match answered(api.runtime(), found.id(), token.as_ref()).await? {
+        Some(accepted) => {
+            let run = look::run_at(&found, &run_id, accepted.after).await?;
+            (run, accepted)
+        }
+        None => taken(&api, &found, &run_id, asked, token).await?,
+    };
     let Some(open) = open else {
         return Ok(Json(run.as_queued_again()).into_response());
     };
-    let stream = RunStream::going_on(found.id(), run, accepted.item_id);
-    RunView(stream)
-        .response(&api, &found, accepted.after, open)
-        .await
+    let stream = RunStream::going_on(found.id().as_str(), run, accepted.item_id);
+    RunView(stream).response(&found, accepted.after, open).await
 }
 
 /// Takes the outputs; gives the run as it was before.
 async fn taken(
     api: &Api,
-    found: &Found,
+    found: &ThreadRef,
     run_id: &str,
     asked: SubmitToolOutputs,
     token: Option<RequestToken>,
 ) -> Result<(Run, Accepted), ApiError> {
     let runtime = api.runtime();
-    let (run, now) = (look::run(api, found, run_id).await?, Timestamp::now());
+    let (run, now) = (look::run(found, run_id).await?, Timestamp::now());
     let item = asked.item(&runtime.mint(), &run, now)?;
     let request = AnswerRequest {
-        tenant: found.caller.tenant.clone(),
+        tenant: found.tenant().clone(),
         key: found.key().to_owned(),
         item,
-        run: goes_on(api, found, &run, now).await?,
+        run: goes_on(found, &run, now).await?,
         token,
     };
-    let speech = Speech::new(api, &found.caller);
+    let speech = Speech::new(api, found.caller());
     let place = |_| Place::text("/tool_outputs");
     match speech.answer(request, (None, None), place).await {
         Ok(accepted) => Ok((run, accepted)),
         // Somebody else was faster.
         Err(RuntimeError::Rejected(rejected)) => {
-            let status = look::run(api, found, run_id)
-                .await?
-                .status(Timestamp::now());
+            let status = look::run(found, run_id).await?.status(Timestamp::now());
             tracing::debug!(%rejected, "outputs that nobody waits for any more");
             Err(RequestError::NotWaiting { status }.into())
         }
@@ -91,15 +86,11 @@ async fn taken(
 
 /// How the run goes on: as it began, in what is left of its time.
 async fn goes_on(
-    api: &Api,
-    found: &Found,
+    found: &ThreadRef,
     run: &Run,
     now: Timestamp,
 ) -> Result<Option<runtime::Run>, ApiError> {
-    let (open, _) = api
-        .runtime()
-        .open_calls(&found.caller.tenant, found.key())
-        .await?;
+    let (open, _) = found.open_calls().await?;
     let (Some(open), Some(ends)) = (open, run.object(now).expires_at) else {
         return Ok(None);
     };

@@ -2,16 +2,17 @@
 
 mod begun;
 
+use super::find;
 use super::threads::{items, known, parent, shown};
-use super::{Found, Pairs, assistants, attach, id_for, look, notes, said_at};
+use super::{Pairs, assistants, attach, look, notes, said_at};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
-use crate::routes::{check_named_key, repeated};
 use crate::state::{Api, OpenStream};
+use crate::threads::{NamedThread, ThreadRef, answered, check_new_key, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -24,7 +25,6 @@ use interop::threads::{
 use jiff::Timestamp;
 use runtime::{
     Accepted, NewThreadRequest, OptionsRefused, Policy, React, RequestToken, RuntimeError,
-    ThreadRow,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -46,12 +46,11 @@ struct Begin {
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn list(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<RunObject>>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    look::runs(&api, &found, &query).await.map(Json)
+    let found = find(&api, &named).await?;
+    look::runs(&found, &query).await.map(Json)
 }
 
 /// Has an assistant answer a thread. With `"stream": true` the events of the run are streamed until
@@ -61,18 +60,17 @@ pub(super) async fn list(
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
 pub(super) async fn create(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
+    let found = find(&api, &named).await?;
     let asked = CreateRun::read(&body)?;
     let token = idempotency.token("threads.runs")?;
-    let open = opened(&api, &found.caller, &asked)?;
-    if let Some(first) = answered(&api, &found.row, token.as_ref()).await? {
-        return told(&api, &found, None, (first, open)).await;
+    let open = opened(&api, found.caller(), &asked)?;
+    if let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await? {
+        return told(&found, None, (first, open)).await;
     }
-    let begin = Begin::of(&api, &found.caller, asked, token).await?;
+    let begin = Begin::of(&api, found.caller(), asked, token).await?;
     begin.on(&api, found, None, (body, open)).await
 }
 
@@ -86,7 +84,7 @@ pub(super) async fn create_with_thread(
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let CreateThreadAndRun { thread, run } = CreateThreadAndRun::read(&body)?;
-    check_named_key(&caller, None, "")?;
+    check_new_key(&caller, None, "")?;
     let token = idempotency.token("threads.with_run")?;
     let key = token.as_deref();
     let key = key.map(|token| id_for(&api, &[caller.tenant.as_str()], Some(token)));
@@ -96,21 +94,18 @@ pub(super) async fn create_with_thread(
         ..run
     };
     let open = opened(&api, &caller, &asked)?;
-    let known = known(&api, &caller.tenant, key.as_deref()).await?;
-    if let Some(row) = &known
-        && let Some(first) = answered(&api, row, token.as_ref()).await?
+    let known = known(&api, &caller, key.as_deref()).await?;
+    if let Some(found) = &known
+        && let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await?
     {
-        let row = row.clone();
-        let found = Found { caller, row };
-        let object = shown(&api, &found).await?;
-        return told(&api, &found, Some(object), (first, open)).await;
+        let object = shown(&api, found).await?;
+        return told(found, Some(object), (first, open)).await;
     }
     let begin = Begin::of(&api, &caller, asked, token).await?;
-    let row = match known {
-        Some(row) => row,
+    let found = match known {
+        Some(found) => found,
         None => begin.made(&api, &caller, key, &thread, &body).await?,
     };
-    let found = Found { caller, row };
     let object = shown(&api, &found).await?;
     begin.on(&api, found, Some(object), (body, open)).await
 }
@@ -118,16 +113,6 @@ pub(super) async fn create_with_thread(
 /// The stream that the events of a run are sent in, if they are wanted.
 fn opened(api: &Api, caller: &Caller, asked: &CreateRun) -> Result<Option<OpenStream>, ApiError> {
     asked.stream.then(|| api.open_stream(caller)).transpose()
-}
-
-/// What was answered to the request of this token. A repetition needs neither files nor assistant: those of
-/// the first may be gone by now.
-async fn answered(
-    api: &Api,
-    row: &ThreadRow,
-    token: Option<&RequestToken>,
-) -> Result<Option<Accepted>, RuntimeError> {
-    repeated::accepted(api.runtime(), &row.thread.id, token).await
 }
 
 impl Begin {
@@ -172,7 +157,7 @@ impl Begin {
         key: Option<String>,
         thread: &CreateThread,
         body: &Value,
-    ) -> Result<ThreadRow, ApiError> {
+    ) -> Result<ThreadRef, ApiError> {
         let fork = parent(api, caller, thread).await?;
         let (metadata, speech) = (thread.kept(), Speech::new(api, caller));
         let said = items(api, self.asked.additional_messages.clone()).into_iter();
@@ -188,14 +173,16 @@ impl Begin {
             fork,
             ..NewThreadRequest::default()
         };
-        Ok(api.runtime().get_or_create(&caller.tenant, new).await?.0)
+        let runtime = api.runtime();
+        let (row, _) = runtime.get_or_create(&caller.tenant, new).await?;
+        ThreadRef::authorise(runtime, caller, row)
     }
 
     /// Begins it on a thread, and says so; `object` is the thread that was made for it.
     async fn on(
         self,
         api: &Api,
-        found: Found,
+        found: ThreadRef,
         object: Option<ThreadObject>,
         (body, open): (Value, Option<OpenStream>),
     ) -> Result<Response, ApiError> {
@@ -210,7 +197,7 @@ impl Begin {
             Ok::<_, ApiError>((accepted, found))
         });
         let (accepted, found) = accepted.await?;
-        told(api, &found, object, (accepted, open)).await
+        told(&found, object, (accepted, open)).await
     }
 
     /// Begins it, and counts what its messages bring; not one without the other, though its client
@@ -218,7 +205,7 @@ impl Begin {
     async fn accepted(
         self,
         api: &Api,
-        found: &Found,
+        found: &ThreadRef,
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, ApiError> {
         let runtime = api.runtime();
@@ -236,21 +223,21 @@ impl Begin {
             policy: Policy::Reject,
             must_exist: true,
             token: self.token,
-            ..React::new(found.caller.tenant.clone(), found.key(), item)
+            ..React::new(found.tenant().clone(), found.key(), item)
         };
-        let (tenant, thread) = (&found.caller.tenant, &found.row.thread.id);
+        let (tenant, thread) = (found.tenant(), found.id());
         let _turn = api.turns().of(thread).await;
         // The first of these may have come meanwhile; its run may be active.
-        if let Some(first) = answered(api, &found.row, react.token.as_ref()).await? {
+        if let Some(first) = answered(runtime, found.id(), react.token.as_ref()).await? {
             return Ok(first);
         }
-        look::check_free(api, found, Run::check_run).await?;
+        look::check_free(found, Run::check_run).await?;
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
-        let speech = Speech::new(api, &found.caller);
+        let speech = Speech::new(api, found.caller());
         let accepted = match speech.react(react, None, place).await {
             Err(RuntimeError::Busy(execution)) => {
                 return Err(RequestError::ActiveRun {
-                    thread: THREAD.write(found.id()),
+                    thread: THREAD.write(found.id().as_str()),
                     run: RUN.write(execution.as_str()),
                 }
                 .into());
@@ -286,11 +273,11 @@ fn refusal(refused: &OptionsRefused) -> ApiError {
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<RunObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    let run = look::run(&api, &found, &run_id).await?;
+    let found = find(&api, &named).await?;
+    let run = look::run(&found, &run_id).await?;
     Ok(Json(run.object(Timestamp::now())))
 }
 
@@ -300,16 +287,16 @@ pub(super) async fn read(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn modify(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<RunObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    found.caller.check_read()?;
-    let mut run = look::run(&api, &found, &run_id).await?;
+    let found = find(&api, &named).await?;
+    found.caller().check_read()?;
+    let mut run = look::run(&found, &run_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     if let Some(metadata) = metadata_of(&body, false)? {
-        notes::put(&api, &found, run.id(), &metadata).await?;
+        notes::put(&found, run.id(), &metadata).await?;
         run.note(metadata);
     }
     Ok(Json(run.object(Timestamp::now())))
@@ -321,24 +308,21 @@ pub(super) async fn modify(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn cancel(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<RunObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    found.caller.check_read()?;
-    let (runtime, tenant, key) = (api.runtime(), &found.caller.tenant, found.key());
-    let _turn = api.turns().of(&found.row.thread.id).await;
+    let found = find(&api, &named).await?;
+    found.caller().check_read()?;
+    let _turn = api.turns().of(found.id()).await;
     // It may come to wait, or be over, between the look and the deed.
-    let run = look::run(&api, &found, &run_id).await?;
+    let run = look::run(&found, &run_id).await?;
     run.check_cancel(Timestamp::now())?;
     let last = run.executions().last();
-    let stopped = runtime
-        .cancel(tenant, key, last, Interruption::USER_CANCELLED)
-        .await;
+    let stopped = found.cancel(last, Interruption::USER_CANCELLED).await;
     match stopped {
         Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let run = look::run(&api, &found, &run_id).await?;
+    let run = look::run(&found, &run_id).await?;
     Ok(Json(run.object(Timestamp::now())))
 }

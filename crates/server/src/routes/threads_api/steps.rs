@@ -1,10 +1,11 @@
 //! The steps of a run.
 
-use super::{Found, Pairs, look, not_found};
-use crate::auth::Caller;
+use super::find;
+use super::{Pairs, look, not_found};
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
+use crate::threads::NamedThread;
 use axum::Json;
 use axum::extract::State;
 use interop::threads::{List, ObjectKind, RunStepId, StepObject};
@@ -17,12 +18,12 @@ use jiff::Timestamp;
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn list(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id)): PathOf<(String, String)>,
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<StepObject>>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    let run = look::run(&api, &found, &run_id).await?;
+    let found = find(&api, &named).await?;
+    let run = look::run(&found, &run_id).await?;
     look::steps(&run, &query).map(Json)
 }
 
@@ -32,11 +33,11 @@ pub(super) async fn list(
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf((thread_id, run_id, step_id)): PathOf<(String, String, String)>,
+    named: NamedThread,
+    PathOf((_thread, run_id, step_id)): PathOf<(String, String, String)>,
 ) -> Result<Json<StepObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    let run = look::run(&api, &found, &run_id).await?;
+    let found = find(&api, &named).await?;
+    let run = look::run(&found, &run_id).await?;
     let step = run.step(&RunStepId::read(&step_id), Timestamp::now());
     let step = step.ok_or_else(|| not_found(ObjectKind::RunStep, &step_id))?;
     Ok(Json(step))

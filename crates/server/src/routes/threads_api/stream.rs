@@ -1,9 +1,9 @@
 //! A run as the events of this API.
 
-use super::Found;
 use crate::error::ApiError;
 use crate::sse::{self, FrameBuffer, View};
-use crate::state::{Api, OpenStream};
+use crate::state::OpenStream;
+use crate::threads::ThreadRef;
 use axum::response::Response;
 use interop::threads::RunStream;
 use runtime::{Logged, Until};
@@ -18,13 +18,11 @@ impl RunView {
     /// The stream of what comes after an event.
     pub(super) async fn response(
         self,
-        api: &Api,
-        found: &Found,
+        found: &ThreadRef,
         after: Seq,
         open: OpenStream,
     ) -> Result<Response, ApiError> {
-        let runtime = api.runtime();
-        let follow = runtime.follow(&found.caller.tenant, found.key(), after, Until::Forever);
+        let follow = found.follow(after, Until::Forever);
         Ok(sse::response(follow.await?, self, open))
     }
 }

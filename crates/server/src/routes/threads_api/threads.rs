@@ -1,15 +1,17 @@
 //! Threads: made, read, changed, deleted.
 
-use super::{Found, attach, id_for, look, not_found, said_at};
+use super::find;
+use super::{attach, look, not_found, said_at};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{OptionalBody, PathOf};
+use crate::body::OptionalBody;
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{IdempotencyKey, KeyedOptionalBody, check_made, note_made};
-use crate::routes::{check_named_key, delete_in_turn};
 use crate::state::Api;
-use crate::threads::{key_of, thread_of};
+use crate::threads::{
+    NamedThread, ThreadKey, ThreadRef, check_new_key, delete_thread_locked, id_for,
+};
 use axum::Json;
 use axum::extract::State;
 use interop::aitp::{Actor, Change, Roster, ThreadMetadata, Violation, read_actors};
@@ -18,7 +20,7 @@ use interop::threads::{
     CreateThread, Deleted, ModifyThread, ObjectKind, RequestError, Run, ThreadObject, thread_object,
 };
 use jiff::Timestamp;
-use runtime::{Import, RuntimeError, StoreError, TenantId, ThreadRow};
+use runtime::{Import, RuntimeError, StoreError};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{Command, Fork, NewItem, Seq, ThreadUpdate};
@@ -47,7 +49,7 @@ pub(super) async fn create_aitp(
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let (found, is_new) = made(&api, caller, idempotency, body.as_ref()).await?;
-    if !is_new && !found.caller.may_read() {
+    if !is_new && !found.caller().may_read() {
         // Others may have said something since.
         return shown(&api, &found).await.map(Json);
     }
@@ -59,19 +61,19 @@ async fn made(
     caller: Caller,
     idempotency: IdempotencyKey,
     body: Option<&Value>,
-) -> Result<(Found, bool), ApiError> {
+) -> Result<(ThreadRef, bool), ApiError> {
     let mut asked = CreateThread::read(body)?;
-    check_named_key(&caller, None, "")?;
+    check_new_key(&caller, None, "")?;
     let token = idempotency.token("threads")?;
     let (tenant, runtime) = (&caller.tenant, api.runtime());
     let key = token.as_deref();
     let key = key.map(|token| id_for(api, &[tenant.as_str()], Some(token)));
     // A repetition needs no file: those of the first may be gone by now.
-    if let Some(row) = known(api, tenant, key.as_deref()).await? {
+    if let Some(found) = known(api, &caller, key.as_deref()).await? {
         if let Some(token) = &token {
-            check_made(api, tenant, key_of(&row), token).await?;
+            check_made(api, tenant, found.key(), token).await?;
         }
-        return Ok((Found { caller, row }, false));
+        return Ok((found, false));
     }
     let n_bytes = attach::attach(api, tenant, false, &mut asked.messages).await?;
     let (now, metadata) = (Timestamp::now(), asked.kept());
@@ -94,18 +96,11 @@ async fn made(
     };
     let own = api.clone();
     let imported = runtime.owned(async move {
-        let row = imported(&own, &caller.tenant, key, (import, n_bytes)).await?;
+        let made = imported(&own, &caller, key, (import, n_bytes)).await?;
         if let Some(token) = &token {
-            note_made(
-                &own,
-                &caller.tenant,
-                key_of(&row),
-                token,
-                Some(&row.thread.id),
-            )
-            .await?;
+            note_made(&own, &caller.tenant, made.key(), token, Some(made.id())).await?;
         }
-        Ok((Found { caller, row }, true))
+        Ok((made, true))
     });
     imported.await
 }
@@ -114,23 +109,25 @@ async fn made(
 /// its client hangs up.
 async fn imported(
     api: &Api,
-    tenant: &TenantId,
+    caller: &Caller,
     key: Option<String>,
     (import, n_bytes): (Import, u64),
-) -> Result<ThreadRow, ApiError> {
-    let runtime = api.runtime();
+) -> Result<ThreadRef, ApiError> {
+    let (runtime, tenant) = (api.runtime(), &caller.tenant);
     match (runtime.import(tenant, key.clone(), import).await, key) {
         // It was made before.
-        (Err(RuntimeError::NotEmpty), Some(key)) => Ok(runtime.find(tenant, &key).await?),
+        (Err(RuntimeError::NotEmpty), Some(key)) => {
+            Ok(ThreadKey::new(api, caller, &key)?.find().await?)
+        }
         (made, _) => {
-            let row = made?;
-            let _turn = api.turns().of(&row.thread.id).await;
+            let made = ThreadRef::authorise(runtime, caller, made?)?;
+            let _turn = api.turns().of(made.id()).await;
             // Less than a thread may have: it is new.
-            if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
+            if let Some(brought) = attach::check(api, tenant, made.id(), n_bytes).await? {
                 // Wherever it is forked: its messages are there from the beginning.
                 brought.count(api, tenant, Seq::ZERO.next()).await?;
             }
-            Ok(row)
+            Ok(made)
         }
     }
 }
@@ -138,14 +135,14 @@ async fn imported(
 /// The thread that an earlier request with the same token has made.
 pub(super) async fn known(
     api: &Api,
-    tenant: &TenantId,
+    caller: &Caller,
     key: Option<&str>,
-) -> Result<Option<ThreadRow>, ApiError> {
+) -> Result<Option<ThreadRef>, ApiError> {
     let Some(key) = key else {
         return Ok(None);
     };
-    match api.runtime().find(tenant, key).await {
-        Ok(row) => Ok(Some(row)),
+    match ThreadKey::new(api, caller, key)?.find().await {
+        Ok(found) => Ok(Some(found)),
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -161,11 +158,13 @@ pub(super) async fn parent(
     let Some(id) = metadata.map_err(|wrong| unreadable(&wrong))? else {
         return Ok(None);
     };
-    let row = thread_of(api, caller, THREAD, &id).await?;
-    let row = row.ok_or_else(|| not_found(ObjectKind::Thread, &id))?;
+    let found = ThreadRef::find(api, caller, THREAD, &id).await?;
+    let found = found.ok_or_else(|| not_found(ObjectKind::Thread, &id))?;
     // The answer has who takes part in the parent, and may have its messages.
     caller.check_read()?;
-    Ok(Some(api.runtime().fork_point(row, None).await?))
+    Ok(Some(
+        api.runtime().fork_point(found.into_row(), None).await?,
+    ))
 }
 
 /// What of AITP's metadata can't be read.
@@ -175,10 +174,10 @@ fn unreadable(wrong: &Violation) -> ApiError {
 }
 
 /// The thread with those who take part now, and the thread it was forked off.
-pub(super) async fn shown(api: &Api, found: &Found) -> Result<ThreadObject, ApiError> {
-    let speech = Speech::new(api, &found.caller);
-    let held = speech.desk(&found.row).await?;
-    let mut thread = found.row.thread.clone();
+pub(super) async fn shown(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
+    let speech = Speech::new(api, found.caller());
+    let held = speech.desk(found.row()).await?;
+    let mut thread = found.row().thread.clone();
     let roster = held.desk().map(|desk| desk.roster().metadata(&thread));
     let mut metadata = roster.unwrap_or_default();
     if let Some(fork) = &thread.fork {
@@ -199,9 +198,9 @@ pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -
         .collect()
 }
 
-async fn with_messages(api: &Api, found: &Found) -> Result<ThreadObject, ApiError> {
+async fn with_messages(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
     Ok(ThreadObject {
-        messages: Some(look::all_messages(api, found).await?),
+        messages: Some(look::all_messages(found).await?),
         ..shown(api, found).await?
     })
 }
@@ -211,10 +210,9 @@ async fn with_messages(api: &Api, found: &Found) -> Result<ThreadObject, ApiErro
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn read(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
 ) -> Result<Json<ThreadObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
+    let found = find(&api, &named).await?;
     shown(&api, &found).await.map(Json)
 }
 
@@ -224,41 +222,34 @@ pub(super) async fn read(
     request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn modify(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    found.caller.check_read()?;
+    let found = find(&api, &named).await?;
+    found.caller().check_read()?;
     let mut asked = ModifyThread::read(body.as_ref())?;
     if asked.is_empty() {
         return with_messages(&api, &found).await.map(Json);
     }
-    let runtime = api.runtime();
-    let thread = &found.row.thread.id;
-    let _turn = api.turns().of(thread).await;
+    let _turn = api.turns().of(found.id()).await;
     if let Some(actors) = asked.take_actors() {
         let actors = read_actors(&actors, "/actors").map_err(|wrong| unreadable(&wrong))?;
         take_part(&api, &found, actors).await?;
     }
-    let before = runtime.find_by_id(&found.caller.tenant, thread).await?;
+    let before = found.reread().await?;
     let update = ThreadUpdate {
         title: None,
-        metadata: Some(Some(asked.kept(before.thread.metadata.as_ref()))),
+        metadata: Some(Some(asked.kept(before.row().thread.metadata.as_ref()))),
     };
-    let key = found.key();
-    runtime
-        .update_thread(&found.caller.tenant, key, update)
-        .await?;
-    let row = runtime.find_by_id(&found.caller.tenant, thread).await?;
-    shown(&api, &Found { row, ..found }).await.map(Json)
+    found.update_thread(update).await?;
+    shown(&api, &found.reread().await?).await.map(Json)
 }
 
 /// Has those take part that a list names, and nobody else: who is new joins, who is not there any more
 /// leaves, and who says something else of itself declares it.
-async fn take_part(api: &Api, found: &Found, actors: Vec<Actor>) -> Result<(), ApiError> {
-    let speech = Speech::new(api, &found.caller);
-    let held = speech.desk(&found.row).await?;
+async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(), ApiError> {
+    let speech = Speech::new(api, found.caller());
+    let held = speech.desk(found.row()).await?;
     let changes = held.desk().map(|desk| changes(desk.roster(), actors));
     drop(held);
     let changes = changes.unwrap_or_default().into_iter();
@@ -267,9 +258,8 @@ async fn take_part(api: &Api, found: &Found, actors: Vec<Actor>) -> Result<(), A
     if changes.is_empty() {
         return Ok(());
     }
-    let thread = (&found.row.thread.id, found.key());
     let place = |_| Place::text("/metadata/actors").by("/metadata/actors");
-    speech.change(thread, changes, place).await?;
+    speech.change(found, changes, place).await?;
     Ok(())
 }
 
@@ -305,11 +295,10 @@ fn changes(roster: &Roster, actors: Vec<Actor>) -> Vec<Change> {
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
     State(api): State<Api>,
-    caller: Caller,
-    PathOf(thread_id): PathOf<String>,
+    named: NamedThread,
 ) -> Result<Json<Deleted>, ApiError> {
-    let found = Found::of(&api, caller, &thread_id).await?;
-    let (own, id) = (api.clone(), THREAD.write(found.id()));
+    let found = find(&api, &named).await?;
+    let (own, id) = (api.clone(), THREAD.write(found.id().as_str()));
     let deleted = api
         .runtime()
         .owned(async move { deleted(&own, &found).await });
@@ -319,20 +308,23 @@ pub(super) async fn delete(
 
 /// Deletes a thread that no run is active on, and what lies beside it; not one without the other, though
 /// its client hangs up.
-async fn deleted(api: &Api, found: &Found) -> Result<(), ApiError> {
-    let _turn = api.turns().of(&found.row.thread.id).await;
-    look::check_free(api, found, Run::check_delete).await?;
-    match delete_in_turn(api, &found.row).await {
+async fn deleted(api: &Api, found: &ThreadRef) -> Result<(), ApiError> {
+    let _turn = api.turns().of(found.id()).await;
+    look::check_free(found, Run::check_delete).await?;
+    match delete_thread_locked(api, found).await {
         Err(RuntimeError::Busy(execution)) => {
             // It has begun since, by another protocol.
-            let (thread, run) = (THREAD.write(found.id()), RUN.write(execution.as_str()));
+            let (thread, run) = (
+                THREAD.write(found.id().as_str()),
+                RUN.write(execution.as_str()),
+            );
             Err(RequestError::DeletionLocked { thread, run }.into())
         }
         Err(RuntimeError::Store(StoreError::HasForks { .. })) => {
             // No conflict: OpenAI's packages would repeat it.
             let refused = format!(
                 "Can't delete {}: other threads are forked from it. Delete them first.",
-                THREAD.write(found.id())
+                THREAD.write(found.id().as_str())
             );
             Err(Worded::invalid(None, None, refused).into())
         }

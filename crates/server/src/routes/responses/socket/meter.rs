@@ -161,7 +161,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::BodyBudgets;
+    use crate::body::budget::BodyBudgets;
     use runtime::TenantId;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::time::sleep;

@@ -2,9 +2,11 @@
 
 use super::Thread;
 use super::counted::Counted;
+use crate::auth::Caller;
+use crate::threads::ThreadKey;
 use interop::parts::StepResponse;
 use interop::responses::{ListOptions, conversation_item};
-use runtime::{MemoryStore, Reactor, Reactors, Runtime, RuntimeOptions, Store, TenantId};
+use runtime::{MemoryStore, Reactor, Reactors, Runtime, RuntimeOptions, Store};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,12 +95,9 @@ async fn thread(n_runs: usize, n_chunks: usize) -> (Runtime, Arc<Counted>) {
 /// How many records it costs to find which of these items a thread has, and how many it has.
 async fn cost(n_runs: usize, n_chunks: usize, items: &[&str]) -> (usize, usize) {
     let (runtime, counted) = thread(n_runs, n_chunks).await;
-    let tenant = TenantId::from("acme");
-    let thread = Thread {
-        runtime: &runtime,
-        tenant: &tenant,
-        key: "t",
-    };
+    let caller = Caller::local("acme");
+    let key = ThreadKey::authorise(&runtime, &caller, "t").unwrap();
+    let thread = Thread::of(&key);
     let listed = thread.listed(items).await.unwrap();
     (counted.records_read(), listed.len())
 }
@@ -130,12 +129,9 @@ async fn an_item_that_is_not_there_costs_no_record() {
 #[tokio::test]
 async fn what_was_streamed_is_read_only_where_it_was_cut_off() {
     let (runtime, counted) = thread(8, 50).await;
-    let tenant = TenantId::from("acme");
-    let thread = Thread {
-        runtime: &runtime,
-        tenant: &tenant,
-        key: "t",
-    };
+    let caller = Caller::local("acme");
+    let key = ThreadKey::authorise(&runtime, &caller, "t").unwrap();
+    let thread = Thread::of(&key);
     assert_eq!(thread.listed(&SAID).await.unwrap().len(), 3);
     assert_eq!(counted.pieces_read(), 0);
     let id = "msg_cut-step_0";

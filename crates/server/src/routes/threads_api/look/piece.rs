@@ -1,8 +1,7 @@
 //! A piece of a thread, as runs and messages.
 
 use crate::error::ApiError;
-use crate::routes::threads_api::Found;
-use crate::state::Api;
+use crate::threads::ThreadRef;
 use interop::threads::{MessageObject, Order, Run, RunStatus, ThreadView};
 use jiff::Timestamp;
 use runtime::{Filter, Place, Stretch, StretchOf};
@@ -20,10 +19,9 @@ pub(super) struct Piece {
 
 impl Piece {
     /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
-    pub(super) async fn of(api: &Api, found: &Found, stretch: Stretch) -> Result<Self, ApiError> {
-        let (runtime, now) = (api.runtime(), Timestamp::now());
-        let (tenant, key) = (&found.caller.tenant, found.key());
-        let read = |filter| runtime.stretch_marked(tenant, key, stretch.clone(), filter);
+    pub(super) async fn of(found: &ThreadRef, stretch: Stretch) -> Result<Self, ApiError> {
+        let now = Timestamp::now();
+        let read = |filter| found.stretch_marked(stretch.clone(), filter);
         let mut read_of = read(Filter::Facts).await?;
         let mut view = ThreadView::of(&read_of.transcript);
         if view.runs().iter().any(|run| is_cut_off(run.status(now))) {
@@ -49,7 +47,7 @@ impl Piece {
             more,
         };
         if !is_tail && piece.waits(now) {
-            piece.look_beyond(api, found, now).await?;
+            piece.look_beyond(found, now).await?;
         }
         Ok(piece)
     }
@@ -62,18 +60,12 @@ impl Piece {
     }
 
     /// What was said after a run that waits has left it behind.
-    async fn look_beyond(
-        &mut self,
-        api: &Api,
-        found: &Found,
-        now: Timestamp,
-    ) -> Result<(), ApiError> {
+    async fn look_beyond(&mut self, found: &ThreadRef, now: Timestamp) -> Result<(), ApiError> {
         let beyond = Stretch::After {
             after: self.last,
             n: 1,
         };
-        let runtime = api.runtime();
-        let beyond = runtime.stretch(&found.caller.tenant, found.key(), beyond, Filter::Facts);
+        let beyond = found.stretch(beyond, Filter::Facts);
         for entry in &beyond.await?.transcript.entries {
             self.view.push(entry);
             if !self.waits(now) {
@@ -149,11 +141,7 @@ impl Pieces {
     }
 
     /// The next piece; none at the end.
-    pub(super) async fn next(
-        &mut self,
-        api: &Api,
-        found: &Found,
-    ) -> Result<Option<Piece>, ApiError> {
+    pub(super) async fn next(&mut self, found: &ThreadRef) -> Result<Option<Piece>, ApiError> {
         let Some(place) = self.next.take() else {
             return Ok(None);
         };
@@ -162,7 +150,7 @@ impl Pieces {
             Order::Ascending => Stretch::After { after: place, n },
             Order::Descending => Stretch::Before { before: place, n },
         };
-        let piece = Piece::of(api, found, piece).await?;
+        let piece = Piece::of(found, piece).await?;
         self.next = piece.more.then_some(match self.direction {
             Order::Ascending => piece.last,
             Order::Descending => piece.first,

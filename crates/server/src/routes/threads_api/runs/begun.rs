@@ -1,9 +1,9 @@
 //! A run that has begun, as whoever asked for it is told.
 
 use crate::error::ApiError;
-use crate::routes::threads_api::Found;
 use crate::routes::threads_api::stream::RunView;
-use crate::state::{Api, OpenStream};
+use crate::state::OpenStream;
+use crate::threads::ThreadRef;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use interop::threads::{RunObject, RunStream, ThreadObject};
@@ -14,35 +14,31 @@ const PAGE: usize = 256;
 
 /// Says that a run has begun; `object` is the thread that was made for it.
 pub(super) async fn told(
-    api: &Api,
-    found: &Found,
+    found: &ThreadRef,
     object: Option<ThreadObject>,
     (accepted, open): (Accepted, Option<OpenStream>),
 ) -> Result<Response, ApiError> {
-    let mut stream = RunStream::answering(found.id(), accepted.item_id.clone());
+    let mut stream = RunStream::answering(found.id().as_str(), accepted.item_id.clone());
     if let Some(open) = open {
         if let Some(object) = object {
             stream = stream.with_thread(object);
         }
         let view = RunView(stream);
-        return view.response(api, found, accepted.after, open).await;
+        return view.response(found, accepted.after, open).await;
     }
-    let run = begun(api, found, &accepted, stream).await?;
+    let run = begun(found, &accepted, stream).await?;
     Ok(Json(run).into_response())
 }
 
 /// The run that has just begun, as it was made.
 async fn begun(
-    api: &Api,
-    found: &Found,
+    found: &ThreadRef,
     accepted: &Accepted,
     mut stream: RunStream,
 ) -> Result<RunObject, ApiError> {
-    let (runtime, mut after, mut unread) = (api.runtime(), accepted.after, String::new());
+    let (mut after, mut unread) = (accepted.after, String::new());
     loop {
-        let page = runtime
-            .read(&found.caller.tenant, found.key(), after, PAGE)
-            .await?;
+        let page = found.read(after, PAGE).await?;
         let Some(last) = page.last() else {
             return Err(RuntimeError::Store(StoreError::NotFound).into());
         };

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 /// What it may not see is neither in the page nor in the cursor, and costs no page.
 ///
 /// A key for some threads has each of its patterns looked up; a pattern costs what a page does.
-pub(super) async fn visible(
+pub(crate) async fn visible(
     api: &Api,
     caller: &Caller,
     page: Page,
@@ -59,6 +59,10 @@ async fn of_patterns(
     Ok(rows)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the key is one of the caller's patterns"
+)]
 async fn of_key(
     api: &Api,
     caller: &Caller,
@@ -78,7 +82,7 @@ fn cursor(row: &ThreadRow) -> String {
 }
 
 /// Reads the `next` of a page.
-pub(super) fn read_cursor(text: &str) -> Result<u64, ApiError> {
+pub(crate) fn read_cursor(text: &str) -> Result<u64, ApiError> {
     text.parse().map_err(|_| ApiError::InvalidQuery {
         what: "cursor is not the \"next\" of a page".into(),
     })

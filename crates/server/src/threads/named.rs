@@ -1,0 +1,205 @@
+//! Threads that a request names, whether they are there or not.
+
+use super::{ThreadRef, check_key};
+use crate::auth::Caller;
+use crate::body::PathOf;
+use crate::error::ApiError;
+use crate::protocol::{Policy, ThreadAt};
+use crate::state::Api;
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use interop::ids::IdForm;
+use runtime::tree::Branch;
+use runtime::{
+    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, GoesOn, Landmark, Logged, Pending,
+    Place, Runtime, RuntimeError, Stretch, StretchOf, TenantId, ThreadRow, Tree, Until, Watch,
+};
+use std::sync::Arc;
+use timeline::{ExecutionId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
+
+/// The key of a thread that the caller may touch. The thread need not be there: then what is asked of it fails with
+/// `NotFound`, and what is said makes it.
+#[derive(Clone)]
+pub(crate) struct ThreadKey {
+    runtime: Runtime,
+    caller: Caller,
+    key: String,
+}
+
+impl ThreadKey {
+    /// A stored thread's key.
+    pub(crate) fn new(api: &Api, caller: &Caller, key: &str) -> Result<Self, ApiError> {
+        Self::authorise(api.runtime(), caller, key)
+    }
+
+    /// The key that a body names at `pointer` for a thread that may be made.
+    pub(crate) fn named(
+        api: &Api,
+        caller: &Caller,
+        key: &str,
+        pointer: &str,
+    ) -> Result<Self, ApiError> {
+        check_key(key, pointer)?;
+        Self::new(api, caller, key)
+    }
+
+    /// The key of a thread of this runtime, if the caller may touch it.
+    pub(crate) fn authorise(
+        runtime: &Runtime,
+        caller: &Caller,
+        key: &str,
+    ) -> Result<Self, ApiError> {
+        caller.check(key)?;
+        Ok(Self {
+            runtime: runtime.clone(),
+            caller: caller.clone(),
+            key: key.to_owned(),
+        })
+    }
+
+    /// The key of an ephemeral thread that the caller makes. The thread is its caller's alone, whatever its key.
+    pub(crate) fn ephemeral(api: &Api, caller: &Caller, key: &str) -> Self {
+        Self {
+            runtime: api.app().passing().clone(),
+            caller: caller.clone(),
+            key: key.to_owned(),
+        }
+    }
+
+    /// A fork of this thread, by the key that it was given.
+    pub(crate) fn forked(&self, key: &str) -> Result<Self, ApiError> {
+        Self::authorise(&self.runtime, &self.caller, key)
+    }
+
+    /// The thread of a sub-agent beneath this one: who may touch this one may touch it as well.
+    pub(crate) fn beneath(&self, key: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The thread as it is now.
+    pub(crate) async fn find(&self) -> Result<ThreadRef, RuntimeError> {
+        ThreadRef::at(self.clone()).await
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    pub(crate) fn tenant(&self) -> &TenantId {
+        &self.caller.tenant
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+/// Gives [`ThreadKey`] operations of the runtime, on its thread.
+macro_rules! operations {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $value:ty;)*) => {
+        #[expect(clippy::disallowed_methods, reason = "the caller's rights were checked")]
+        impl ThreadKey {$(
+            pub(crate) async fn $name(&self, $($argument: $kind),*) -> Result<$value, RuntimeError> {
+                let (tenant, key) = (&self.caller.tenant, self.key.as_str());
+                self.runtime.$name(tenant, key, $($argument),*).await
+            }
+        )*}
+    };
+}
+
+operations! {
+    state() -> (State, Seq);
+    transcript(filter: Filter) -> Transcript;
+    stretch(stretch: Stretch, filter: Filter) -> StretchOf;
+    stretch_marked(stretch: Stretch, filter: Filter) -> StretchOf;
+    run_until(execution: ExecutionId, last: Seq) -> Transcript;
+    place_of(landmark: Landmark<'_>) -> Option<Place>;
+    places_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Place>>;
+    records(after: Place, limit: usize) -> (Vec<Logged>, Place);
+    read(after: Seq, limit: usize) -> Vec<Logged>;
+    follow(after: Seq, until: Until) -> Follow;
+    tree(after: Cursor, until: Until) -> Tree;
+    watch(after: Seq, until: Until) -> Watch;
+    pending() -> (Vec<Pending>, Seq);
+    unanswered() -> Vec<Pending>;
+    open_calls() -> (Option<Open>, Seq);
+    addressed(call: &str, named: Option<&str>, token: Option<&str>) -> Addressed;
+    goes_on(target: &str, answer: &Accepted) -> GoesOn;
+    cancel(execution: Option<&ExecutionId>, reason: &str) -> Cancelled;
+    close() -> Seq;
+    reopen() -> Seq;
+    fork(new: Option<String>, at: Option<Seq>) -> ThreadRow;
+    update_thread(update: ThreadUpdate) -> Seq;
+    remove(what: Removed) -> Seq;
+    branches() -> Vec<Branch>;
+    delete() -> ();
+    delete_stopping() -> ();
+}
+
+/// The segment of the path with a name.
+async fn segment(parts: &mut Parts, name: &str) -> Result<Option<String>, ApiError> {
+    let PathOf(segments) = PathOf::<Vec<(String, String)>>::from_request_parts(parts, &()).await?;
+    let mut named = segments.into_iter().filter(|(own, _)| own == name);
+    Ok(named.next().map(|(_, value)| value))
+}
+
+fn declared(parts: &Parts) -> Option<ThreadAt> {
+    let policy = parts.extensions.get::<Arc<Policy>>();
+    policy.map(|policy| policy.thread)
+}
+
+impl FromRequestParts<Api> for ThreadKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        let Some(ThreadAt::PathKey(name)) = declared(parts) else {
+            return Err(ApiError::ForbiddenThread);
+        };
+        let key = segment(parts, name).await?;
+        Self::new(api, &caller, &key.ok_or(ApiError::ForbiddenThread)?)
+    }
+}
+
+/// The thread that a path names by an id in a protocol's form, before it is found.
+pub(crate) struct NamedThread {
+    caller: Caller,
+    form: IdForm,
+    id: String,
+}
+
+impl NamedThread {
+    /// The id, as the path has it.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The stored thread; none where there is none that the caller may touch.
+    pub(crate) async fn find(&self, api: &Api) -> Result<Option<ThreadRef>, ApiError> {
+        ThreadRef::find(api, &self.caller, self.form, &self.id).await
+    }
+}
+
+impl FromRequestParts<Api> for NamedThread {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        let Some(ThreadAt::PathId(name, form)) = declared(parts) else {
+            return Err(ApiError::ForbiddenThread);
+        };
+        let id = segment(parts, name).await?;
+        Ok(Self {
+            caller,
+            form,
+            id: id.ok_or(ApiError::ForbiddenThread)?,
+        })
+    }
+}

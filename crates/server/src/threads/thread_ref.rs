@@ -1,0 +1,137 @@
+//! Threads that are there.
+
+use super::{ThreadKey, key_of};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::state::Api;
+use interop::ids::IdForm;
+use runtime::{Runtime, RuntimeError, StoreError, ThreadRow};
+use std::ops::Deref;
+use timeline::{Seq, ThreadId};
+
+/// A thread that the caller may touch, as it was found. It is made only by a lookup that checks the caller's rights.
+#[derive(Clone)]
+pub(crate) struct ThreadRef {
+    at: ThreadKey,
+    row: ThreadRow,
+}
+
+impl Deref for ThreadRef {
+    type Target = ThreadKey;
+
+    fn deref(&self) -> &ThreadKey {
+        &self.at
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the lookup that checks")]
+impl ThreadRef {
+    /// The stored thread of an id in a protocol's form, or of a key; none where there is none that the caller may
+    /// touch.
+    pub(crate) async fn find(
+        api: &Api,
+        caller: &Caller,
+        form: IdForm,
+        id: &str,
+    ) -> Result<Option<Self>, ApiError> {
+        Self::find_in(api.runtime(), caller, form, id).await
+    }
+
+    /// The thread of an id or a key, stored or ephemeral.
+    pub(crate) async fn find_any(
+        api: &Api,
+        caller: &Caller,
+        form: IdForm,
+        id: &str,
+    ) -> Result<Option<Self>, ApiError> {
+        match Self::find(api, caller, form, id).await? {
+            Some(found) => Ok(Some(found)),
+            None => Self::find_in(api.app().passing(), caller, form, id).await,
+        }
+    }
+
+    async fn find_in(
+        runtime: &Runtime,
+        caller: &Caller,
+        form: IdForm,
+        id: &str,
+    ) -> Result<Option<Self>, ApiError> {
+        let own = ThreadId::from(form.read(id).as_ref());
+        let mut found = runtime.find_by_id(&caller.tenant, &own).await;
+        // A key that is a UUID has the form of an id, too.
+        let spelled = Some(own.as_str()).filter(|own| *own != id);
+        for key in [Some(id), spelled].into_iter().flatten() {
+            if let Err(RuntimeError::Store(StoreError::NotFound)) = found {
+                found = runtime.find(&caller.tenant, key).await;
+            }
+        }
+        Self::visible(runtime, caller, found)
+    }
+
+    /// The stored thread of our own id; none where there is none that the caller may touch.
+    pub(crate) async fn find_by_id(
+        api: &Api,
+        caller: &Caller,
+        id: &ThreadId,
+    ) -> Result<Option<Self>, ApiError> {
+        let runtime = api.runtime();
+        let found = runtime.find_by_id(&caller.tenant, id).await;
+        Self::visible(runtime, caller, found)
+    }
+
+    fn visible(
+        runtime: &Runtime,
+        caller: &Caller,
+        found: Result<ThreadRow, RuntimeError>,
+    ) -> Result<Option<Self>, ApiError> {
+        match found {
+            Ok(row) => Ok(Self::authorise(runtime, caller, row).ok()),
+            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The thread of a row that was listed or made just now, if the caller may touch it.
+    pub(crate) fn authorise(
+        runtime: &Runtime,
+        caller: &Caller,
+        row: ThreadRow,
+    ) -> Result<Self, ApiError> {
+        let at = ThreadKey::authorise(runtime, caller, key_of(&row))?;
+        Ok(Self { at, row })
+    }
+
+    /// The thread of a key, as it is now.
+    pub(super) async fn at(at: ThreadKey) -> Result<Self, RuntimeError> {
+        let row = at.runtime().find(at.tenant(), at.key()).await?;
+        Ok(Self { at, row })
+    }
+
+    /// The thread as it is now; an error if it was deleted.
+    pub(crate) async fn reread(&self) -> Result<Self, RuntimeError> {
+        let at = self.at.clone();
+        let row = at.runtime().find_by_id(at.tenant(), self.id()).await?;
+        Ok(Self { at, row })
+    }
+
+    /// The thread as it was up to an event that was written since it was found.
+    pub(crate) fn at_tail(mut self, tail: Seq) -> Self {
+        self.row.tail = tail;
+        self
+    }
+
+    /// The thread's row, as it was found.
+    pub(crate) fn row(&self) -> &ThreadRow {
+        &self.row
+    }
+
+    /// The row alone.
+    pub(crate) fn into_row(self) -> ThreadRow {
+        self.row
+    }
+
+    /// The thread's id.
+    pub(crate) fn id(&self) -> &ThreadId {
+        &self.row.thread.id
+    }
+}
