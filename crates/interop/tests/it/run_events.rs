@@ -80,7 +80,9 @@ fn live(log: &Log, trigger: &ItemId) -> Told {
     let mut fold = RunFold::new(RunSelector::answering(trigger.clone()));
     let mut told = Told::default();
     for record in &log.records {
-        fold.events(record).into_iter().for_each(|event| told.push(event));
+        fold.events(record)
+            .into_iter()
+            .for_each(|event| told.push(event));
     }
     told
 }
@@ -141,7 +143,9 @@ fn texts(log: &Log, trigger: &ItemId) -> Vec<(Texts, Texts)> {
                     kind, block, text, ..
                 }) => {
                     let known = open.get_mut(&(kind, block.id.into_owned()));
-                    known.expect("a block begins before it grows").push_str(&text);
+                    known
+                        .expect("a block begins before it grows")
+                        .push_str(&text);
                 }
                 RunEvent::Chunk(Chunk::BlockEnd { kind, block, .. }) => {
                     let text = open.remove(&(kind, block.id.into_owned()));

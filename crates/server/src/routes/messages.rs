@@ -1,6 +1,5 @@
 //! Messages: what is said to an agent, and the conversation.
 
-use interop::run::RunSelector;
 use super::piece::{Piece, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
@@ -19,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::ag_ui::was_cut_off;
 use interop::model::{unreadable_part, unsaid_part};
+use interop::run::RunSelector;
 use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The runs of a thread that go on when calls, or those of sub-agents beneath it, were answered.
 
-use interop::run::RunSelector;
 use crate::error::ApiError;
 use crate::threads::ThreadKey;
+use interop::run::RunSelector;
 use runtime::{Accepted, GoesOn, Landmark, RuntimeError};
 use timeline::{ItemId, Seq};
 

@@ -1,12 +1,12 @@
 //! Answers on their way to the thread that has the calls.
 
-use interop::run::RunSelector;
 use super::{above, item};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadKey;
+use interop::run::RunSelector;
 use runtime::{Accepted, Addressed, AnswerRequest, RequestToken};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, Payload, Seq};

@@ -1,9 +1,9 @@
 //! Runs whose readers asked that they stop when these go away.
 
-use interop::run::RunSelector;
 use crate::state::Api;
 use crate::threads::{ThreadKey, ThreadRef};
 use futures_util::StreamExt as _;
+use interop::run::RunSelector;
 use runtime::{RuntimeError, Until};
 use timeline::{ExecutionId, Interruption, Seq};
 

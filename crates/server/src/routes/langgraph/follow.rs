@@ -219,7 +219,11 @@ fn told(
 }
 
 /// What is said beside what the log says: the values when the run begins, and what stands at its end.
-async fn more(found: &ThreadRef, view: &mut RunStream, seen: Selected) -> Result<Vec<Frame>, ApiError> {
+async fn more(
+    found: &ThreadRef,
+    view: &mut RunStream,
+    seen: Selected,
+) -> Result<Vec<Frame>, ApiError> {
     let mut frames = Vec::new();
     if view.wants_values()
         && let Some(execution) = view.execution().cloned()

@@ -11,7 +11,9 @@ use interop::responses::{
     says_before, transcript_until,
 };
 use runtime::objects::NewObject;
-use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Side, StoreError, Stretch, TenantId};
+use runtime::{
+    Filter, Landmark, Place, Runtime, RuntimeError, Side, StoreError, Stretch, TenantId,
+};
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.

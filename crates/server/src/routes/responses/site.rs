@@ -13,7 +13,8 @@ use interop::parts::ToolPart;
 use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
 use jiff::Timestamp;
 use runtime::{
-    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, RuntimeError, Side, StoreError,
+    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, RuntimeError, Side,
+    StoreError,
 };
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +250,10 @@ impl Site<'_> {
         let open = store.head(thread).await?.state.open().cloned();
         // What was left open since is no concern of whoever goes on from before it.
         if let (Some(_), Some(last)) = (&open, last)
-            && store.nearest_run(thread, Side::After(last)).await?.is_some()
+            && store
+                .nearest_run(thread, Side::After(last))
+                .await?
+                .is_some()
         {
             return Ok(None);
         }
