@@ -3,7 +3,7 @@
 use super::golden::{Golden, Marked, lines};
 use super::log::{Began, RunLog};
 use loomline_interop::ai_sdk::{
-    MessageSoFar, StreamView, chunks, goes_on, message_so_far, to_ui_messages,
+    ChunkJson, MessageSoFar, StreamView, chunks, goes_on, message_so_far, to_ui_messages,
 };
 use timeline::Record;
 
@@ -11,10 +11,7 @@ fn streamed(mut view: StreamView, records: &[Record]) -> String {
     let mut marked = Marked::default();
     for record in records {
         let chunks = chunks(record, &mut view);
-        marked.push(
-            record.seq,
-            &lines(chunks.iter().map(|chunk| chunk.to_text())),
-        );
+        marked.push(record.seq, &lines(chunks.iter().map(ChunkJson::to_text)));
     }
     marked.finish()
 }
