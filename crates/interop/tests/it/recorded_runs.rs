@@ -53,7 +53,7 @@ fn compare(protocol: &str) {
         .iter()
         .find(|(name, _)| *name == protocol)
         .unwrap();
-    let (folder, update) = (folder(protocol), std::env::var_os("UPDATE_RUNS").is_some());
+    let (folder, update) = (folder(protocol), golden::is_updated());
     for log in RunLog::all() {
         let file = folder.join(format!("{}.txt", log.name));
         let now = views(&log);

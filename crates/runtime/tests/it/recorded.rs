@@ -11,7 +11,7 @@ mod rig;
 use rig::{Rig, logs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 type Recorded = Pin<Box<dyn Future<Output = Rig>>>;
@@ -44,15 +44,13 @@ fn scenes_of_all() -> impl Iterator<Item = &'static Scene> {
     all.into_iter().flatten()
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/runs/logs"
-    ))
+fn folder(name: &str) -> PathBuf {
+    let runs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/runs");
+    Path::new(runs).join(name)
 }
 
-/// Plays a scene; gives the logs of its threads by their names.
-fn played(scene: &Scene) -> BTreeMap<String, String> {
+/// Plays a scene; gives the logs of its threads by their names, and what watchers were told.
+fn played(scene: &Scene) -> (BTreeMap<String, String>, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -60,34 +58,60 @@ fn played(scene: &Scene) -> BTreeMap<String, String> {
         .unwrap();
     runtime.block_on(async {
         let rig = (scene.play)().await;
-        logs(scene.name, &rig).await
+        (logs(scene.name, &rig).await, rig.watched().await)
     })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
+fn is_updated() -> bool {
+    std::env::var_os("UPDATE_RUNS").is_some()
+}
+
+/// Compares a text with its file; writes the file anew where that is wanted.
+fn compare(file: &Path, text: &str) {
+    if is_updated() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let recorded = std::fs::read_to_string(file).unwrap_or_default();
+    let name = file.display();
+    for (line, (now, then)) in text.lines().zip(recorded.lines()).enumerate() {
+        assert_eq!(now, then, "{name}:{}", line + 1);
+    }
+    assert!(text == recorded, "{name} has another length");
 }
 
 /// Run with `UPDATE_RUNS=1` to write the logs anew.
 #[test]
 fn the_runtime_writes_the_recorded_logs() {
-    let (folder, update) = (folder(), std::env::var_os("UPDATE_RUNS").is_some());
     let mut names = BTreeSet::new();
     for scene in scenes_of_all() {
-        for (name, log) in played(scene) {
-            let file = folder.join(format!("{name}.log"));
-            if update {
-                std::fs::create_dir_all(&folder).unwrap();
-                std::fs::write(&file, &log).unwrap();
-            }
-            let recorded = std::fs::read_to_string(&file).unwrap_or_default();
-            for (line, (now, then)) in log.lines().zip(recorded.lines()).enumerate() {
-                assert_eq!(now, then, "{name}, line {}", line + 1);
-            }
-            assert!(log == recorded, "{name} has another length");
+        let (logs, _) = played(scene);
+        for (name, log) in logs {
+            compare(&folder("logs").join(format!("{name}.log")), &log);
             assert!(names.insert(format!("{name}.log")), "{name} is there twice");
         }
     }
-    let files = std::fs::read_dir(&folder).unwrap();
+    let files = std::fs::read_dir(folder("logs")).unwrap();
     let files: BTreeSet<String> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(files, names);
     assert!(names.len() >= 30);
+}
+
+/// Run with `UPDATE_RUNS=1` to write the files anew.
+#[test]
+fn watchers_of_a_parent_see_its_sub_agents_as_recorded() {
+    let scenes = scenes_of_all().filter(|scene| scene.name.starts_with("subagent"));
+    let mut n_scenes = 0;
+    for scene in scenes {
+        let (_, watched) = played(scene);
+        compare(
+            &folder("watched").join(format!("{}.txt", scene.name)),
+            &watched,
+        );
+        n_scenes += 1;
+    }
+    assert!(n_scenes >= 8);
 }

@@ -36,6 +36,8 @@ mod openapi;
 mod operation;
 mod privilege;
 mod readiness;
+#[cfg(test)]
+mod recorded;
 #[path = "../../../../tests/reference.rs"]
 mod reference;
 mod remote;

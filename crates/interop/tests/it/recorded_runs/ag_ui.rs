@@ -1,7 +1,7 @@
 //! What the views of AG-UI say of a log.
 
 use super::golden::{Golden, Marked, lines};
-use super::log::RunLog;
+use super::log::{Began, RunLog};
 use loomline_interop::ag_ui::{RunView, to_messages, was_cut_off};
 use timeline::ItemId;
 
@@ -44,7 +44,7 @@ pub(super) fn views(log: &RunLog) -> String {
         let running = RunView::running("thread", "run");
         golden.section(&name("running"), streamed(running, log, began.place));
         let later = executions[n + 1..].iter().filter(|it| it.answers());
-        let answers: Vec<ItemId> = later.map(|it| it.trigger_id()).collect();
+        let answers: Vec<ItemId> = later.map(Began::trigger_id).collect();
         if !answers.is_empty() {
             golden.section(
                 &name("then"),

@@ -2,7 +2,9 @@
 
 use super::golden::{Golden, Marked, lines};
 use super::log::{Began, RunLog};
-use loomline_interop::ai_sdk::{MessageSoFar, StreamView, goes_on, message_so_far, to_ui_messages};
+use loomline_interop::ai_sdk::{
+    ChunkJson, MessageSoFar, StreamView, goes_on, message_so_far, to_ui_messages,
+};
 use loomline_interop::run::RunSelector;
 use timeline::{ItemId, Record};
 
@@ -14,10 +16,7 @@ fn streamed(mut view: StreamView, records: &[Record]) -> String {
     let mut marked = Marked::default();
     for record in records {
         let chunks = view.chunks(record);
-        marked.push(
-            record.seq,
-            &lines(chunks.iter().map(|chunk| chunk.to_text())),
-        );
+        marked.push(record.seq, &lines(chunks.iter().map(ChunkJson::to_text)));
     }
     marked.finish()
 }

@@ -1,6 +1,6 @@
 //! Texts in which a piece that was there before is only pointed at, so that the files stay small.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// How many characters a piece has at the least.
 const MIN: usize = 24;
@@ -11,7 +11,7 @@ const CLOSES: char = '›';
 pub(super) fn compact(text: &str) -> String {
     assert!(!text.contains([OPENS, CLOSES]));
     let chars: Vec<char> = text.chars().collect();
-    let mut known: HashMap<&[char], usize> = HashMap::new();
+    let mut known: BTreeMap<&[char], usize> = BTreeMap::new();
     let (mut out, mut at) = (String::new(), 0);
     while at < chars.len() {
         let piece = chars.get(at..at + MIN);

@@ -71,9 +71,12 @@ const IDS: [(&str, &str); 2] = [
 
 /// A recorded text with its whole ids.
 pub(super) fn with_ids(text: &str) -> String {
-    IDS.iter().fold(text.to_owned(), |text, (prefix, short)| {
-        text.replace(short, prefix)
-    })
+    let mut text = text.to_owned();
+    for (prefix, short) in IDS {
+        text = text.replace(&short.repeat(2), &prefix.replace('-', ""));
+        text = text.replace(short, prefix);
+    }
+    text
 }
 
 /// After how many lines of a text another one is what is left of it, but for the mark that says of
@@ -89,6 +92,12 @@ fn rest_of(text: &str, rest: &str) -> Option<usize> {
     let before = text.strip_suffix(rest)?;
     let is_whole = before.ends_with('\n') && !rest.is_empty();
     is_whole.then(|| before.lines().count())
+}
+
+/// Whether the files are to be written anew.
+#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
+pub(super) fn is_updated() -> bool {
+    std::env::var_os("UPDATE_RUNS").is_some()
 }
 
 /// What is said of each record, after a line `@SEQ` with its place.

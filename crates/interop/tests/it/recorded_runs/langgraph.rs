@@ -95,7 +95,9 @@ fn written(frames: &[(u64, Frame)]) -> String {
     let mut marked = Marked::default();
     for frames in frames.chunk_by(|one, other| one.0 == other.0) {
         let mut out = String::new();
-        frames.iter().for_each(|(_, frame)| frame.write(&mut out));
+        for (_, frame) in frames {
+            frame.write(&mut out);
+        }
         marked.push(frames[0].0, &out);
     }
     marked.finish()

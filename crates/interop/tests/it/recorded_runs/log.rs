@@ -1,6 +1,6 @@
 //! Recorded logs, and what of them the views are made with.
 
-use super::{folder, golden, names};
+use super::{compact, folder, golden, names};
 use std::collections::BTreeSet;
 use timeline::{
     Entry, Event, Execution, ExecutionId, Item, ItemId, ItemType, OpenCall, OpenKind, Reaction,
@@ -53,7 +53,7 @@ impl RunLog {
 
     fn read(name: String) -> Self {
         let records = records(&name);
-        let beneath = (1..)
+        let beneath = (1..=9)
             .map(|n| format!("{name}.child{n}"))
             .take_while(|child| folder("logs").join(format!("{child}.log")).exists())
             .flat_map(|child| {
@@ -90,10 +90,13 @@ impl RunLog {
     }
 
     fn item(&self, id: &ItemId) -> Option<&Item> {
-        self.records.iter().find_map(|record| match &record.event {
-            Event::ItemCreated { item } if item.id == *id => Some(item),
-            _ => None,
-        })
+        let mut items = self.records.iter().filter_map(|record| {
+            let Event::ItemCreated { item } = &record.event else {
+                return None;
+            };
+            Some(item)
+        });
+        items.find(|item| item.id == *id)
     }
 
     /// The place after the last record of an execution, or of those that it has handed over to.
@@ -155,21 +158,21 @@ impl RunLog {
 
 /// The calls that the first step has left open which leaves any.
 fn left_open(records: &[Record]) -> Vec<OpenCall> {
-    let left = records.iter().find_map(|record| match &record.event {
-        Event::StepStatusChanged {
-            to: StepStatus::Completed,
-            outcome,
-            ..
-        } => Some(OpenCall::list(outcome.open_calls.as_ref())).filter(|calls| !calls.is_empty()),
-        _ => None,
+    let mut left = records.iter().filter_map(|record| {
+        let Event::StepStatusChanged { to, outcome, .. } = &record.event else {
+            return None;
+        };
+        let is_over = *to == StepStatus::Completed;
+        is_over.then(|| OpenCall::list(outcome.open_calls.as_ref()))
     });
-    left.unwrap_or_default()
+    left.find(|calls| !calls.is_empty()).unwrap_or_default()
 }
 
 /// Reads a log: one record a line, its place, its time and its event.
 fn records(name: &str) -> Vec<Record> {
     let file = folder("logs").join(format!("{name}.log"));
-    let text = golden::with_ids(&std::fs::read_to_string(file).unwrap());
+    let text = compact::whole(&std::fs::read_to_string(file).unwrap());
+    let text = golden::with_ids(&text);
     let record = |line: &str| {
         let mut fields = line.splitn(3, ' ');
         let mut next = || fields.next().unwrap();

@@ -52,7 +52,9 @@ fn written(events: &[ProtocolEvent]) -> String {
     let mut marked = Marked::default();
     for events in events.chunk_by(|one, other| one.place.seq() == other.place.seq()) {
         let mut out = String::new();
-        events.iter().for_each(|event| event.write(&mut out));
+        for event in events {
+            event.write(&mut out);
+        }
         marked.push(events[0].place.seq(), &out);
     }
     marked.finish()

@@ -12,6 +12,7 @@ use upp::{Effect, ScriptTurn, Tool};
 
 scenes![
     model_fails_at_once,
+    model_fails_for_its_limit,
     model_fails_in_its_text,
     model_fails_after_a_tool,
     model_fails_in_a_call,
@@ -49,6 +50,11 @@ async fn model_fails_at_once() -> Rig {
     let rig = fails(vec![turn(json!({ "error": error }))]).await;
     rig.say("Go on").await;
     rig
+}
+
+async fn model_fails_for_its_limit() -> Rig {
+    let error = json!({"code": "RATE_LIMITED", "message": "Too many.", "retry_after_ms": 500});
+    fails(vec![turn(json!({ "error": error }))]).await
 }
 
 async fn model_fails_in_its_text() -> Rig {

@@ -23,6 +23,7 @@ scenes![
     prompts_between_answers,
     step_fails_beside_its_text,
     interleaved_blocks,
+    cited_in_metadata,
 ];
 
 /// One thing that is done in a step.
@@ -189,7 +190,7 @@ async fn parts_of_every_kind() -> Rig {
     spoken(vec![vec![Does::Text("t0-1", "A picture:"), answer]]).await
 }
 
-fn tool(call: &str, state: &str, more: Value) -> Value {
+fn tool(call: &str, state: &str, more: &Value) -> Value {
     let mut part = json!(ToolPart::call("look", call, "{\"a\":1}"));
     part["state"] = state.into();
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -205,8 +206,8 @@ async fn parts_without_chunks() -> Rig {
             vec![],
             vec![
                 text("I look."),
-                tool("c1", "input-available", json!({})),
-                tool("c2", "output-available", json!({"output": {"a": [1.0]}})),
+                tool("c1", "input-available", &json!({})),
+                tool("c2", "output-available", &json!({"output": {"a": [1.0]}})),
             ],
             response("tool_use"),
         ),
@@ -215,10 +216,10 @@ async fn parts_without_chunks() -> Rig {
             tool(
                 "c1",
                 "output-error",
-                json!({"errorText": "off", "outcome": "interrupted"}),
+                &json!({"errorText": "off", "outcome": "interrupted"}),
             ),
         ),
-        Adds(tool("c3", "output-error", json!({"output": "odd"}))),
+        Adds(tool("c3", "output-error", &json!({"output": "odd"}))),
     ];
     let second = vec![Does::Adds(text("Nobody answered, and yet this is said."))];
     spoken(vec![first, second]).await
@@ -326,14 +327,28 @@ async fn interleaved_blocks() -> Rig {
             vec![
                 text("One two"),
                 json!({"type": "reasoning", "text": "Hmm."}),
-                tool("c1", "input-available", json!({})),
-                tool("c2", "input-available", json!({})),
+                tool("c1", "input-available", &json!({})),
+                tool("c2", "input-available", &json!({})),
                 text("Three"),
             ],
             response("tool_use"),
         ),
-        Does::Puts(3, tool("c2", "output-available", json!({"output": "b"}))),
-        Does::Puts(2, tool("c1", "output-available", json!({"output": "a"}))),
+        Does::Puts(3, tool("c2", "output-available", &json!({"output": "b"}))),
+        Does::Puts(2, tool("c1", "output-available", &json!({"output": "a"}))),
+    ];
+    spoken(vec![steps]).await
+}
+
+async fn cited_in_metadata() -> Rig {
+    let cited = json!({"type": "url_citation", "url": "https://example.com", "title": "T", "start_index": 0, "end_index": 2});
+    let content = json!([{"type": "output_text", "text": "It is so.", "annotations": [cited]}]);
+    let items = json!([{"content": 0, "with": {"item": {"content": content}}}]);
+    let mut said = response("end_turn");
+    said["metadata"] = json!({"openai": { "items": items }});
+    let part = json!({"type": "output_text", "text": "It is so.", "phase": "final_answer"});
+    let steps = vec![
+        Does::Text("t0-0", "It is so."),
+        Does::Answers(vec![], vec![part], said),
     ];
     spoken(vec![steps]).await
 }

@@ -14,6 +14,7 @@ scenes![
     handoff,
     handoff_then_tool,
     handoff_twice,
+    handoff_too_often,
     handoff_after_an_approval,
     handoff_then_approval,
     subagent,
@@ -83,6 +84,14 @@ async fn handoff_twice() -> Rig {
         vec![transfer("billing")],
     );
     let rig = Rig::new(vec![desk, clerk, billing()]);
+    rig.say("Pay").await;
+    rig
+}
+
+async fn handoff_too_often() -> Rig {
+    let desk = agent("desk", vec![transfers("clerk")], vec![transfer("clerk")]);
+    let clerk = agent("clerk", vec![transfers("desk")], vec![transfer("desk")]);
+    let rig = Rig::new(vec![desk, clerk]);
     rig.say("Pay").await;
     rig
 }
@@ -181,11 +190,11 @@ async fn subagent_fails() -> Rig {
 }
 
 async fn subagent_of_a_subagent() -> Rig {
-    let leaf = agent("leaf", vec![slowly(text("Leaf."))], vec![]);
+    let inner = agent("leaf", vec![slowly(text("Leaf."))], vec![]);
     let turns = vec![slowly(call("leaf")), slowly(text("Middle."))];
-    let middle = agent("middle", turns, vec![sub(leaf.clone())]);
+    let middle = agent("middle", turns, vec![sub(inner.clone())]);
     let lead = lead(vec![sub(middle.clone())], call("middle"));
-    let rig = Rig::new(vec![lead, middle, leaf]);
+    let rig = Rig::new(vec![lead, middle, inner]);
     rig.say("Find it").await;
     rig
 }

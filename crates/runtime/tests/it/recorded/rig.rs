@@ -5,18 +5,21 @@ use crate::durable::rig::answer_item;
 use crate::mortal::Mortal;
 use agents::Agent;
 use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
 use loomline_runtime as runtime;
 use runtime::{
     Accepted, AgentReactors, AnswerRequest, Clock, Ids, MemoryStore, React, Reactors, Run, Runtime,
-    RuntimeOptions, Sources, Store, Until,
+    RuntimeOptions, Sources, Store, SubagentEvent, Until, Watched,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timeline::{Event, Interruption, NewItem, OpenCall, Record, Seq};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// The time of tokio, from a fixed instant on.
@@ -53,6 +56,9 @@ pub(super) struct Rig {
     sources: Sources,
     options: RuntimeOptions,
     pub(super) runtime: Runtime,
+    /// What a watcher was told of sub-agents as it happened.
+    live: Arc<Mutex<Option<Vec<SubagentEvent>>>>,
+    watcher: Mutex<JoinSet<()>>,
 }
 
 impl Rig {
@@ -74,6 +80,7 @@ impl Rig {
         };
         let options = RuntimeOptions {
             max_starts: 2,
+            max_handoffs: 2,
             restart_pause: Duration::ZERO,
             ..RuntimeOptions::default()
         };
@@ -85,6 +92,8 @@ impl Rig {
             sources,
             options,
             runtime,
+            live: Arc::default(),
+            watcher: Mutex::default(),
         }
     }
 
@@ -121,7 +130,53 @@ impl Rig {
     }
 
     pub(super) async fn react(&self, request: React) -> Accepted {
-        self.runtime.react(request).await.unwrap()
+        let accepted = self.runtime.react(request).await.unwrap();
+        let is_watched = self.live.lock().unwrap().is_some();
+        if !is_watched {
+            *self.live.lock().unwrap() = Some(Vec::new());
+            let watch = self.watch(Until::Forever).await;
+            let live = Arc::clone(&self.live);
+            self.watcher
+                .lock()
+                .unwrap()
+                .spawn(watch.for_each(move |event| {
+                    live.lock().unwrap().get_or_insert_default().push(event);
+                    std::future::ready(())
+                }));
+        }
+        accepted
+    }
+
+    /// What watchers of the thread are told of its sub-agents.
+    async fn watch(&self, until: Until) -> BoxStream<'static, SubagentEvent> {
+        let tenant = tenant();
+        let watch = self.runtime.watch(&tenant, KEY, Seq::ZERO, until);
+        let events = watch
+            .await
+            .unwrap()
+            .filter_map(async |watched| match watched {
+                Ok(Watched::Subagent(event)) => Some(*event),
+                Ok(Watched::Record(_)) | Err(_) => None,
+            });
+        events.boxed()
+    }
+
+    /// What a watcher is told of sub-agents: one as it happened, and one that comes when all is over.
+    pub(super) async fn watched(&self) -> String {
+        let live = self.live.lock().unwrap().take().unwrap_or_default();
+        let late: Vec<SubagentEvent> = self.watch(Until::Rest).await.collect().await;
+        let mut plain = Plain::default();
+        let mut text = String::new();
+        for (name, events) in [("live", live), ("late", late)] {
+            writeln!(text, "== {name}").unwrap();
+            for event in events {
+                let event = event.into_event(0, "agent".into());
+                let event = serde_json::to_string(&event).unwrap();
+                text.push_str(&plain.line(&event));
+                text.push('\n');
+            }
+        }
+        text
     }
 
     /// Says something and does not wait.
@@ -168,7 +223,7 @@ impl Rig {
         let mut follow = follow.await.unwrap();
         let mut n_seen = 0;
         while n_seen < n {
-            let next = tokio::time::timeout(Duration::from_secs(60), follow.next());
+            let next = tokio::time::timeout(Duration::from_mins(1), follow.next());
             let logged = next.await.expect("it comes").unwrap().unwrap();
             n_seen += usize::from(wanted(&logged.record.event));
         }
@@ -257,7 +312,7 @@ impl Plain {
         let mut text = String::new();
         for record in records {
             let event = self.line(&record.event.encode().unwrap());
-            text.push_str(&format!("{} {} {event}\n", record.seq, record.at));
+            writeln!(text, "{} {} {event}", record.seq, record.at).unwrap();
         }
         text
     }
@@ -311,7 +366,7 @@ fn without_durations(event: &str) -> String {
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit());
-        text.push_str(&format!("{name}7{rest}"));
+        write!(text, "{name}7{rest}").unwrap();
     }
     text
 }
