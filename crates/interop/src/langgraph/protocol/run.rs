@@ -121,7 +121,7 @@ impl ProtocolRun {
         self.at_ms = record.at.as_millisecond();
         self.moment = Moment::Itself;
         self.n_told.clear();
-        let frames = self.run.frames(record);
+        let frames = self.run.select(record).1;
         if !self.has_begun && self.run.execution().is_some() {
             self.has_begun = true;
             let data = json!({"event": "started", "graph_name": self.run.agent()});
