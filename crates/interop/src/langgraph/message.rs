@@ -153,12 +153,7 @@ fn spoken(part: &Payload) -> Option<Value> {
 }
 
 /// The arguments of a call as an object; none where the model has sent something else.
-pub(super) fn arguments(tool: &ToolPart) -> Option<Map<String, Value>> {
-    parse_arguments(tool.arguments())
-}
-
-/// The text of arguments as an object; none where it is something else.
-pub(super) fn parse_arguments(text: &str) -> Option<Map<String, Value>> {
+pub(super) fn arguments(text: &str) -> Option<Map<String, Value>> {
     if text.trim().is_empty() {
         return Some(Map::new());
     }
@@ -169,7 +164,7 @@ fn put_calls(message: &mut Value, calls: &[ToolPart]) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for tool in calls {
         let (name, id) = (tool.tool_name(), tool.tool_call_id.as_str());
-        match arguments(tool) {
+        match arguments(tool.arguments()) {
             Some(args) => {
                 good.push(json!({"name": name, "args": args, "id": id, "type": "tool_call"}));
             }

@@ -65,11 +65,6 @@ impl RunStream {
         }
     }
 
-    /// The agent that runs, or ran last.
-    pub(super) fn agent(&self) -> Option<&str> {
-        self.run.agent.as_deref()
-    }
-
     /// The execution that runs, or ran last.
     pub fn execution(&self) -> Option<&ExecutionId> {
         self.run.fold.selector().execution()
