@@ -50,6 +50,8 @@ mod removed;
 #[cfg(test)]
 mod responses;
 #[cfg(test)]
+mod run;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod threads;
