@@ -27,6 +27,7 @@ mod state;
 mod store;
 mod stream;
 mod thread;
+mod updates;
 
 pub use agent::{Agent, AgentSearch};
 pub use error::{ErrorKind, RequestError};

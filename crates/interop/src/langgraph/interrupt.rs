@@ -59,7 +59,8 @@ impl Asked {
     /// The interrupt: an approval in the words of `LangChain`'s middleware for people in the loop.
     fn json(&self) -> Value {
         let name = self.tool_name();
-        let args = self.tool.as_ref().and_then(arguments).unwrap_or_default();
+        let args = self.tool.as_ref().map(ToolPart::arguments);
+        let args = args.and_then(arguments).unwrap_or_default();
         if self.is_external {
             let call =
                 json!({"name": name, "args": args, "id": self.tool_call_id, "type": "tool_call"});

@@ -59,18 +59,11 @@ fn said(item: &Item) -> Option<Value> {
     let blocks = match parts {
         Some(Value::Array(parts)) => parts.iter().filter_map(block).collect(),
         Some(Value::String(text)) => vec![text_block(&text)],
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
-            Vec::new()
-        }
+        Some(_) | None => Vec::new(),
     };
     let mut message = base(kind, item.id.as_str(), content(blocks));
     let noted = item.metadata.as_ref().map(Payload::value);
-    let noted = noted.and_then(|mut it| match it.get_mut(MESSAGE_METADATA)?.take() {
-        Value::Object(noted) => Some(noted),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            None
-        }
-    });
+    let noted = noted.and_then(|noted| noted.get(MESSAGE_METADATA)?.as_object().cloned());
     if let Value::Object(message) = &mut message {
         message.extend(noted.unwrap_or_default());
         if kind == "ai" {
@@ -93,21 +86,23 @@ pub(super) fn base(kind: &str, id: &str, content: Value) -> Value {
     message
 }
 
-/// What one step has come to: the message of its model, and the results of its calls.
+/// The messages of a step: its model's, and those of the results of its calls.
 pub fn messages_of_step(record: &StepRecord, agent: Option<&str>) -> Vec<Value> {
     let response = record.response.as_ref();
     let response: Option<StepResponse> = response.and_then(|(said, _)| said.read().ok());
     let parts = record.parts.iter().map(|part| &part.part);
-    step_messages(record.step.id.as_str(), agent, response.as_ref(), parts)
+    let step = record.step.id.as_str();
+    let (message, results) = step_messages(step, agent, response.as_ref(), parts);
+    message.into_iter().chain(results).collect()
 }
 
-/// The messages of a step from its parts, in order.
+/// The message of a step's model, and those of the results of its calls, from the step's parts in order.
 pub(super) fn step_messages<'a>(
     id: &str,
     agent: Option<&str>,
     response: Option<&StepResponse>,
     parts: impl Iterator<Item = &'a Payload>,
-) -> Vec<Value> {
+) -> (Option<Value>, Vec<Value>) {
     // The calls of such a step are those of an earlier one.
     let answers = response.is_some_and(|said| said.answers);
     let (mut blocks, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
@@ -119,20 +114,18 @@ pub(super) fn step_messages<'a>(
             blocks.extend(spoken(part));
         }
     }
-    let mut messages = Vec::with_capacity(results.len() + 1);
-    let says = response.is_some() || !blocks.is_empty() || !calls.is_empty();
-    if says && !answers {
-        let mut message = base("ai", id, content(blocks));
-        message["name"] = agent.into();
-        put_calls(&mut message, &calls);
-        message["usage_metadata"] = Value::Null;
-        if let Some(response) = response {
-            put_response(&mut message, response);
-        }
-        messages.push(message);
+    let is_empty = response.is_none() && blocks.is_empty() && calls.is_empty();
+    if is_empty || answers {
+        return (None, results);
     }
-    messages.append(&mut results);
-    messages
+    let mut message = base("ai", id, content(blocks));
+    message["name"] = agent.into();
+    put_calls(&mut message, &calls);
+    message["usage_metadata"] = Value::Null;
+    if let Some(response) = response {
+        put_response(&mut message, response);
+    }
+    (Some(message), results)
 }
 
 /// What a part of an answer says, if a person is shown it.
@@ -160,18 +153,18 @@ fn spoken(part: &Payload) -> Option<Value> {
 }
 
 /// The arguments of a call as an object; none where the model has sent something else.
-pub(super) fn arguments(tool: &ToolPart) -> Option<Map<String, Value>> {
-    match tool.arguments() {
-        blank if blank.trim().is_empty() => Some(Map::new()),
-        text => serde_json::from_str(text).ok(),
+pub(super) fn arguments(text: &str) -> Option<Map<String, Value>> {
+    if text.trim().is_empty() {
+        return Some(Map::new());
     }
+    serde_json::from_str(text).ok()
 }
 
 fn put_calls(message: &mut Value, calls: &[ToolPart]) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for tool in calls {
         let (name, id) = (tool.tool_name(), tool.tool_call_id.as_str());
-        match arguments(tool) {
+        match arguments(tool.arguments()) {
             Some(args) => {
                 good.push(json!({"name": name, "args": args, "id": id, "type": "tool_call"}));
             }
@@ -187,31 +180,32 @@ fn put_calls(message: &mut Value, calls: &[ToolPart]) {
 
 /// What a model says of its answer.
 pub(super) fn put_response(message: &mut Value, response: &StepResponse) {
-    let mut told = Map::new();
-    let mut tell = |key: &str, text: &Option<String>| {
-        if let Some(text) = text {
-            told.insert(key.to_owned(), text.as_str().into());
-        }
-    };
-    tell("model_name", &response.model);
-    tell("model_provider", &response.provider);
-    tell("finish_reason", &response.stop_reason);
-    message["response_metadata"] = told.into();
-    let tokens = response
-        .usage
-        .as_ref()
-        .and_then(|usage| usage.read::<Tokens>().ok());
-    if let Some(tokens) = tokens {
-        message["usage_metadata"] = json!({
-            "input_tokens": tokens.input_tokens,
-            "output_tokens": tokens.output_tokens,
-            "total_tokens": tokens.input_tokens.saturating_add(tokens.output_tokens),
-            "input_token_details": {
-                "cache_read": tokens.cache_read_tokens, "cache_creation": tokens.cache_write_tokens,
-            },
-            "output_token_details": {"reasoning": tokens.reasoning_tokens},
-        });
+    let metadata = [
+        ("model_name", &response.model),
+        ("model_provider", &response.provider),
+        ("finish_reason", &response.stop_reason),
+    ];
+    let metadata = metadata.into_iter();
+    let metadata =
+        metadata.filter_map(|(key, text)| Some((key.to_owned(), text.as_deref()?.into())));
+    message["response_metadata"] = metadata.collect::<Map<String, Value>>().into();
+    if let Some(usage) = usage(response) {
+        message["usage_metadata"] = usage;
     }
+}
+
+/// The tokens that an answer used.
+pub(super) fn usage(response: &StepResponse) -> Option<Value> {
+    let tokens: Tokens = response.usage.as_ref()?.read().ok()?;
+    Some(json!({
+        "input_tokens": tokens.input_tokens,
+        "output_tokens": tokens.output_tokens,
+        "total_tokens": tokens.input_tokens.saturating_add(tokens.output_tokens),
+        "input_token_details": {
+            "cache_read": tokens.cache_read_tokens, "cache_creation": tokens.cache_write_tokens,
+        },
+        "output_token_details": {"reasoning": tokens.reasoning_tokens},
+    }))
 }
 
 /// The result of a call, if it has one, under the id of its part: calls of several steps may have the same id.

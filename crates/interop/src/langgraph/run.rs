@@ -4,13 +4,14 @@ use super::message::agent_of;
 use super::request::{MODES, Speaks, StreamMode};
 use super::thread::instant;
 use crate::options::RunOptions;
+use crate::run::continues;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, Payload, Reaction,
-    Transcript,
+    Entry, Execution, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, Payload,
+    Reaction, Transcript,
 };
 
 /// Under which name a run's parameters keep what is said again of it.
@@ -68,16 +69,15 @@ impl RunStatus {
     }
 }
 
-/// How an execution was begun, as far as runs need it.
+/// The parameters of an execution, as far as runs need them.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Begun {
-    handoffs: u32,
+struct RunParams {
     execution_id: Option<String>,
     params: Option<Payload>,
 }
 
-impl Begun {
+impl RunParams {
     fn of(run: Option<&Payload>) -> Self {
         run.and_then(|run| run.read().ok()).unwrap_or_default()
     }
@@ -85,17 +85,9 @@ impl Begun {
     /// What is said again of the run.
     fn echo(&self) -> Map<String, Value> {
         let options: Option<RunOptions> = self.params.as_ref().and_then(|it| it.read().ok());
-        let echo = options.and_then(|mut options| options.echo.remove(ECHO));
-        match echo {
+        match options.and_then(|mut options| options.echo.remove(ECHO)) {
             Some(Value::Object(echo)) => echo,
-            Some(
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_),
-            )
-            | None => Map::new(),
+            Some(_) | None => Map::new(),
         }
     }
 }
@@ -105,7 +97,7 @@ pub type Waiting<'a> = (&'a Item, &'a Payload);
 
 /// Whether a trigger that waits is the one whose run has this id.
 pub fn is_pending(run: &Payload, id: &str) -> bool {
-    Begun::of(Some(run)).execution_id.as_deref() == Some(id)
+    RunParams::of(Some(run)).execution_id.as_deref() == Some(id)
 }
 
 /// A run.
@@ -145,10 +137,11 @@ impl RunRecord {
                     if trigger.is_some_and(is_stop) {
                         continue;
                     }
-                    let begun = Begun::of(reaction.execution.run.as_ref());
                     match runs.last_mut() {
-                        Some(run) if goes_on(&begun, trigger) => run.take(reaction),
-                        Some(_) | None => runs.push(Self::begin(reaction, &begun, trigger)),
+                        Some(run) if is_handed_over(&reaction.execution, trigger) => {
+                            run.take(reaction)
+                        }
+                        Some(_) | None => runs.push(Self::begin(reaction, trigger)),
                     }
                 }
             }
@@ -158,9 +151,9 @@ impl RunRecord {
 
     /// The run that a trigger waits for, if whoever asked for it has named it.
     pub fn waiting((item, run): Waiting<'_>) -> Option<Self> {
-        let begun = Begun::of(Some(run));
+        let params = RunParams::of(Some(run));
         Some(Self {
-            id: begun.execution_id.as_deref()?.into(),
+            id: params.execution_id.as_deref()?.into(),
             last: None,
             trigger: item.id.clone(),
             is_resumed: item.item_type == ItemType::ActionResult,
@@ -169,12 +162,13 @@ impl RunRecord {
             agent: agent_of(Some(run)).unwrap_or_default(),
             created_at: item.created_at,
             updated_at: item.created_at,
-            echo: begun.echo(),
+            echo: params.echo(),
         })
     }
 
-    fn begin(reaction: &Reaction, begun: &Begun, trigger: Option<&Item>) -> Self {
+    fn begin(reaction: &Reaction, trigger: Option<&Item>) -> Self {
         let execution = &reaction.execution;
+        let params = RunParams::of(execution.run.as_ref());
         let mut run = Self {
             id: execution.id.clone(),
             last: None,
@@ -185,7 +179,7 @@ impl RunRecord {
             agent: agent_of(execution.run.as_ref()).unwrap_or_default(),
             created_at: execution.created_at,
             updated_at: execution.created_at,
-            echo: begun.echo(),
+            echo: params.echo(),
         };
         run.take(reaction);
         run
@@ -257,9 +251,11 @@ impl RunRecord {
     }
 }
 
-/// Whether an execution is the same run as the one before it: that has handed over to it.
-fn goes_on(begun: &Begun, trigger: Option<&Item>) -> bool {
-    begun.handoffs > 0 && trigger.is_some_and(|it| it.item_type == ItemType::ItemReference)
+/// Whether an agent handed over to the one of this execution, which then continues the run before it.
+/// Answers to calls begin another run here.
+fn is_handed_over(execution: &Execution, trigger: Option<&Item>) -> bool {
+    trigger.is_some_and(|it| it.item_type == ItemType::ItemReference)
+        && continues(execution, trigger)
 }
 
 /// Whether an item takes back a question that waits.

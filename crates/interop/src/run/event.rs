@@ -32,7 +32,8 @@ pub enum RunEvent<'r> {
         /// The step.
         step: &'r Step,
     },
-    /// A chunk is streamed. Markers and unknown chunks are not among these.
+    /// A chunk is streamed. Unknown chunks are not among these, and of the markers only that a tool
+    /// starts.
     ///
     /// A fold with blocks ([`RunFold::with_blocks`](super::RunFold::with_blocks)) gives deltas only
     /// of blocks that have begun, ends only blocks that are open, and gives the text of a stored part

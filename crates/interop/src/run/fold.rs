@@ -269,16 +269,16 @@ impl StepFold {
                 out.push(RunEvent::StepReset { open });
                 self.reset_blocks();
             }
-            Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
+            Chunk::StepNoted(_)
             | Chunk::ExecutionResumed
             | Chunk::ExecutionParked
             | Chunk::ThreadUpdated(_)
             | Chunk::ItemRemoved(_)
             | Chunk::Other { .. } => {}
-            Chunk::Source { .. } | Chunk::Runtime { .. } | Chunk::Data { .. } => {
-                out.push(RunEvent::Chunk(chunk));
-            }
+            Chunk::ToolStarted(_)
+            | Chunk::Source { .. }
+            | Chunk::Runtime { .. }
+            | Chunk::Data { .. } => out.push(RunEvent::Chunk(chunk)),
             Chunk::BlockStart { .. }
             | Chunk::BlockDelta { .. }
             | Chunk::BlockEnd { .. }

@@ -22,7 +22,7 @@ const ALL: [StreamMode; 5] = [
 ];
 
 /// The executions of a log, each with what it answers.
-fn executions(log: &Log) -> Vec<(ExecutionId, ItemId)> {
+pub(crate) fn executions(log: &Log) -> Vec<(ExecutionId, ItemId)> {
     let begun = log.records.iter().filter_map(|record| {
         let Event::ExecutionCreated { execution } = &record.event else {
             return None;
@@ -97,7 +97,7 @@ fn frames(log: &Log, trigger: &ItemId, modes: &[StreamMode], last: Option<FrameI
     let mut view = view.after(last);
     let mut frames = Vec::new();
     for record in &log.records {
-        frames.extend(view.frames(record));
+        frames.extend(view.select(record).1);
         if view.wants_values() {
             frames.extend(view.begin(json!({"messages": []})));
         }

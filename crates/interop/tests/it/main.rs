@@ -53,6 +53,8 @@ mod removed;
 mod responses;
 mod run_events;
 #[cfg(test)]
+mod run;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod threads;

@@ -1,9 +1,8 @@
-//! What somebody wants to hear of a thread.
+//! Subscriptions to the events of a thread.
 
 use crate::langgraph::error::RequestError;
-use crate::langgraph::fields::Fields;
+use crate::langgraph::fields::{Fields, expected};
 use crate::langgraph::stream::FrameId;
-use crate::langgraph::{StreamMode, fields::expected};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -11,29 +10,29 @@ use std::collections::BTreeSet;
 const MAX_ENTRIES: usize = 64;
 /// The most segments of a namespace.
 const MAX_SEGMENTS: usize = 64;
-/// What a client calls one kind of what agents and tools send beside messages.
+/// The prefix of a channel that has the custom data of one name.
 const CUSTOM: &str = "custom:";
 
-/// What is told together.
+/// A channel of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Channel {
     /// The thread's values, when a run begins and when it is over.
     Values,
-    /// What each step has added.
+    /// The messages that each step added.
     Updates,
     /// Messages, block by block.
     Messages,
     /// Calls of tools, and their results.
     Tools,
-    /// That a run begins and ends.
+    /// The start and the end of a run.
     Lifecycle,
-    /// What is asked of a person or a client.
+    /// Interrupts: requests to a person or a client.
     Input,
-    /// The states that a thread comes to.
+    /// The states of the thread after its runs.
     Checkpoints,
-    /// What agents and tools send beside messages.
+    /// Custom data of agents and tools.
     Custom,
-    /// Nothing: agents have no nodes here.
+    /// Always empty: agents have no nodes here.
     Tasks,
 }
 
@@ -51,20 +50,20 @@ impl Channel {
     ];
 }
 
-/// What somebody wants to hear of a thread, and from where on.
+/// A subscription to events of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
     channels: BTreeSet<Channel>,
-    /// Of what is custom, these alone.
+    /// The names of wanted custom data, where the channel itself is not wanted.
     named: BTreeSet<String>,
-    /// Whether the root namespace is among those that were asked for.
+    /// Whether the root namespace is wanted.
     is_root: bool,
-    /// The place of the last event that was heard.
+    /// The id of the last event that the reader has.
     pub since: Option<FrameId>,
 }
 
 impl EventRequest {
-    /// What a body may say.
+    /// The members of a body.
     pub const KNOWN: &'static [&'static str] = &["channels", "namespaces", "depth", "since"];
 
     /// Reads a body.
@@ -98,26 +97,14 @@ impl EventRequest {
         })
     }
 
-    /// Whether what is said in this channel is heard.
-    pub(super) fn hears(&self, channel: Channel) -> bool {
+    /// Whether the events of this channel are wanted.
+    pub(super) fn wants(&self, channel: Channel) -> bool {
         self.is_root && self.channels.contains(&channel)
     }
 
-    /// Whether what goes by this name beside messages is heard.
-    pub(super) fn hears_custom(&self, name: &str) -> bool {
-        self.hears(Channel::Custom) || self.is_root && self.named.contains(name)
-    }
-
-    /// What must be known of a run to tell it.
-    pub(super) fn modes(&self) -> Vec<StreamMode> {
-        let mut modes = Vec::new();
-        let mut want = |mode, is_wanted| modes.extend(Some(mode).filter(|_| is_wanted));
-        want(StreamMode::Values, self.hears(Channel::Values));
-        want(StreamMode::Updates, self.hears(Channel::Updates));
-        want(StreamMode::MessagesTuple, self.hears(Channel::Messages));
-        let hears_custom = self.hears(Channel::Custom) || self.is_root && !self.named.is_empty();
-        want(StreamMode::Custom, hears_custom);
-        modes
+    /// Whether custom data of this name are wanted.
+    pub(super) fn wants_custom(&self, name: &str) -> bool {
+        self.wants(Channel::Custom) || self.is_root && self.named.contains(name)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Events of a stream, and their places.
+//! Events of a stream, and their ids.
 
 use crate::sse;
 use serde_json::{Value, json};
 
-/// The place of a frame: the record of the log that it comes from, and which of the record's frames it is. A reader
-/// that asks for the same modes again meets the same frames under the same ids.
+/// The id of a frame: the record of the log that it comes from, and its position among the record's
+/// frames. A reader that asks for the same modes again gets equal frames under equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId {
     pub(in crate::langgraph) seq: u64,
@@ -17,18 +17,18 @@ impl std::fmt::Display for FrameId {
     }
 }
 
-/// How many bits of a number say which of a record's frames it is.
+/// How many bits of a number are the position among a record's frames.
 const NTH_BITS: u32 = 16;
 
 impl FrameId {
-    /// A place as one number, in the same order. A log has fewer records than would make numbers that JavaScript
-    /// can't hold.
+    /// The id as one number, in the order of ids. A log has fewer records than would make numbers that
+    /// JavaScript can't hold.
     pub fn number(self) -> u64 {
         let nth = u64::from(self.nth).min((1 << NTH_BITS) - 1);
         (self.seq << NTH_BITS) | nth
     }
 
-    /// The place of such a number.
+    /// The id of such a number.
     pub fn of_number(number: u64) -> Self {
         let nth = number & ((1 << NTH_BITS) - 1);
         Self {
@@ -37,12 +37,12 @@ impl FrameId {
         }
     }
 
-    /// After a record, all of it.
+    /// The last id of a record.
     pub fn after(seq: u64) -> Self {
         Self::of_number((seq << NTH_BITS) | ((1 << NTH_BITS) - 1))
     }
 
-    /// The record that it is of.
+    /// The number of the record.
     pub fn seq(self) -> u64 {
         self.seq
     }
@@ -60,16 +60,16 @@ impl FrameId {
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Its place; none of what is said again whenever it is asked for.
+    /// Its id; none of a frame that is sent again whenever the stream is opened.
     pub id: Option<FrameId>,
     /// Its name.
     pub event: &'static str,
-    /// What it says.
+    /// Its content.
     pub data: Value,
 }
 
 impl Frame {
-    /// That the stream can't go on, or that the run has failed.
+    /// The stream or the run failed.
     pub fn error(error: &str, message: &str) -> Self {
         Self {
             id: None,
@@ -78,7 +78,7 @@ impl Frame {
         }
     }
 
-    /// Writes it.
+    /// Writes the frame.
     pub fn write(&self, out: &mut String) {
         if let Some(id) = self.id {
             sse::write_id(id, out);

@@ -37,7 +37,7 @@ fn until_end<'a>(log: &'a Log, trigger: &ItemId) -> &'a [Record] {
     let mut run = ProtocolRun::new("t", "r", trigger.clone(), request(&["tasks"], None));
     let mut n_records = log.records.len();
     for (place, record) in log.records.iter().enumerate() {
-        run.events(record);
+        run.select(record);
         if let Event::ThreadFinished { execution_id, .. } = &record.event
             && run.execution() == Some(execution_id)
         {
@@ -74,7 +74,7 @@ fn events(log: &Log, trigger: &ItemId, request: &EventRequest) -> Vec<ProtocolEv
     }
     let mut events = Vec::new();
     for record in until_end(log, trigger) {
-        events.extend(run.events(record));
+        events.extend(run.select(record).1);
         if run.wants_values() {
             events.extend(run.begin(json!({"messages": []})));
         }
@@ -175,13 +175,13 @@ proptest! {
         let log = conversation(&bytes);
         for (_, trigger) in executions(&log) {
             let whole = events(&log, &trigger, &request(&channels, None));
-            let places: Vec<FrameId> = whole.iter().map(|event| event.place).collect();
-            let numbers: Vec<u64> = places.iter().map(|place| place.number()).collect();
+            let ids: Vec<FrameId> = whole.iter().map(|event| event.id).collect();
+            let numbers: Vec<u64> = ids.iter().map(|id| id.number()).collect();
             prop_assert!(numbers.is_sorted_by(|one, other| one < other), "{:?}", numbers);
-            let broken_off = [0, places.len() / 2, places.len().saturating_sub(1)];
-            for (n, place) in broken_off.into_iter().filter_map(|it| Some((it, places.get(it)?))) {
-                prop_assert_eq!(FrameId::of_number(place.number()), *place);
-                let rest = events(&log, &trigger, &request(&channels, Some(*place)));
+            let broken_off = [0, ids.len() / 2, ids.len().saturating_sub(1)];
+            for (n, id) in broken_off.into_iter().filter_map(|it| Some((it, ids.get(it)?))) {
+                prop_assert_eq!(FrameId::of_number(id.number()), *id);
+                let rest = events(&log, &trigger, &request(&channels, Some(*id)));
                 prop_assert_eq!(rest.as_slice(), &whole[n + 1..]);
             }
             // What is wanted beside it changes nothing of what is said, nor its place.

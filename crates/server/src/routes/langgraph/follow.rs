@@ -199,11 +199,8 @@ fn told(
         // The block would capture only the fields that it uses, and `passing` would delete the thread now.
         let run = run;
         yield Told { said: vec![view.metadata()], is_last: false };
-        let mut events = RunSelector::answering(run.trigger.clone());
         while let Some(logged) = follow.next().await {
-            let logged = logged?;
-            let seen = events.select(&logged.record.event);
-            let mut said = view.frames(&logged.record);
+            let (seen, mut said) = view.select(&logged?.record);
             said.extend(more(&run.found, &mut view, seen).await?);
             let is_last = seen.flow().is_break();
             if let Some(disconnect) = disconnect.as_mut().filter(|_| is_last) {

@@ -20,7 +20,7 @@ use interop::langgraph::{
     Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
     ProtocolEvent, ProtocolRun, RequestError, shown_id,
 };
-use interop::run::{RunSelector, Selected};
+use interop::run::Selected;
 use runtime::{Follow, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -143,7 +143,7 @@ fn told(
 async fn tell(
     found: &ThreadRef,
     request: &EventRequest,
-    current: &mut Option<(RunSelector, ProtocolRun)>,
+    current: &mut Option<ProtocolRun>,
     record: &Record,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {
     if current.is_none()
@@ -151,13 +151,12 @@ async fn tell(
     {
         *current = begun(found, execution, request).await?;
     }
-    let Some((run, view)) = current else {
+    let Some(view) = current else {
         return Ok(Vec::new());
     };
-    let seen = run.select(&record.event);
-    let mut events = view.events(record);
-    events.extend(more(found, view, seen).await?);
-    if seen.flow().is_break() {
+    let (selected, mut events) = view.select(record);
+    events.extend(more(found, view, selected).await?);
+    if selected.flow().is_break() {
         *current = None;
     }
     Ok(events)
@@ -168,24 +167,22 @@ async fn begun(
     found: &ThreadRef,
     execution: &Execution,
     request: &EventRequest,
-) -> Result<Option<(RunSelector, ProtocolRun)>, ApiError> {
+) -> Result<Option<ProtocolRun>, ApiError> {
     let run = match Run::find(found, execution.id.as_str()).await {
         Ok(run) => run.record,
         Err(ApiError::LangGraph(error)) if error.kind == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let events = RunSelector::answering(run.trigger.clone());
     let (thread, id) = (shown_id(&found.row().thread), run.id.as_str());
     let view = ProtocolRun::new(thread, id, run.trigger, request.clone());
-    let view = if run.is_resumed { view.resumed() } else { view };
-    Ok(Some((events, view)))
+    Ok(Some(if run.is_resumed { view.resumed() } else { view }))
 }
 
 /// What is said beside what the log says: the values when a run begins, and what stands at its end.
 async fn more(
     found: &ThreadRef,
     view: &mut ProtocolRun,
-    seen: Selected,
+    selected: Selected,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {
     let mut events = Vec::new();
     if view.wants_values()
@@ -194,7 +191,7 @@ async fn more(
     {
         events.extend(view.begin(values));
     }
-    if seen == Selected::Last
+    if selected == Selected::Last
         && view.wants_end()
         && let Some(execution) = view.execution().cloned()
     {
