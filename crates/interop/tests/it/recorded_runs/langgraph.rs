@@ -67,7 +67,7 @@ fn frames(run: &Followed<'_>, modes: &[StreamMode], last: Option<FrameId>) -> Ve
     };
     let mut all = vec![(0, view.metadata())];
     for (place, record) in log.records.iter().enumerate() {
-        let mut frames = view.frames(record);
+        let (_, mut frames) = view.select(record);
         if view.wants_values() {
             frames.extend(view.begin(run.values(Moment::Begin)));
         }

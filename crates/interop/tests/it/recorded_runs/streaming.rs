@@ -35,7 +35,7 @@ fn events(run: &Followed<'_>, request: EventRequest) -> Vec<ProtocolEvent> {
     };
     let mut events = Vec::new();
     for record in run.records {
-        events.extend(view.events(record));
+        events.extend(view.select(record).1);
         if view.wants_values() {
             events.extend(view.begin(run.values(Moment::Begin)));
         }
@@ -50,12 +50,12 @@ fn events(run: &Followed<'_>, request: EventRequest) -> Vec<ProtocolEvent> {
 
 fn written(events: &[ProtocolEvent]) -> String {
     let mut marked = Marked::default();
-    for events in events.chunk_by(|one, other| one.place.seq() == other.place.seq()) {
+    for events in events.chunk_by(|one, other| one.id.seq() == other.id.seq()) {
         let mut out = String::new();
         for event in events {
             event.write(&mut out);
         }
-        marked.push(events[0].place.seq(), &out);
+        marked.push(events[0].id.seq(), &out);
     }
     marked.finish()
 }
@@ -81,7 +81,7 @@ pub(super) fn views(log: &RunLog) -> String {
         }
         let named = events(&run, request(&["custom:data-weather"], None));
         golden.section(&format!("{n} of one name"), written(&named));
-        for place in all.iter().map(|event| event.place).step_by(3) {
+        for place in all.iter().map(|event| event.id).step_by(3) {
             let resumed = events(&run, request(&ALL, Some(place)));
             golden.section(&format!("{n} since {place}"), written(&resumed));
         }
