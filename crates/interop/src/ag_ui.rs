@@ -9,8 +9,7 @@ mod messages;
 mod request;
 mod stream;
 
-pub(crate) use messages::cut_off;
-pub use messages::{is_said, is_said_beside, to_messages, was_cut_off};
+pub use messages::{is_known_message, is_sent_with_answers, to_messages, was_cut_off};
 pub(crate) use request::MESSAGE_ID;
-pub use request::{Resume, RunInput, RunInputError, Said, ToolAnswer, from_run_input};
+pub use request::{NewMessage, Resume, RunInput, RunInputError, ToolAnswer, from_run_input};
 pub use stream::{RunView, interrupt_id};

@@ -1,7 +1,8 @@
 //! The parts that reactions write (EK §4.4), as types: views of a [`Payload`], never storage.
 
-use crate::ag_ui::cut_off;
+use crate::run::streamed_texts;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use timeline::{Entry, Item, ItemType, NewItem, Payload, StepRecord, Transcript};
 
 /// How a tool call stands; the names are those of the AI SDK's tool parts.
@@ -72,8 +73,8 @@ impl ToolPart {
     /// A call without a result. Keeps the arguments' text byte for byte.
     pub fn call(tool_name: &str, tool_call_id: &str, arguments: &str) -> Self {
         // What reads as no value (too deep, a number beyond all doubles) is text to everyone.
-        let readable = serde_json::from_str::<serde_json::Value>(arguments)
-            .is_ok_and(|value| value.is_object());
+        let readable =
+            serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
         let input = Payload::from_text(arguments.to_owned())
             .ok()
             .filter(|_| readable);
@@ -122,6 +123,19 @@ impl ToolPart {
             .as_deref()
             .or(self.input.as_ref().map(Payload::text))
             .unwrap_or_default()
+    }
+
+    /// The arguments as an object, empty where there are none. None where they are no object.
+    pub fn input_object(&self) -> Option<Map<String, Value>> {
+        match self.arguments() {
+            blank if blank.trim().is_empty() => Some(Map::new()),
+            arguments => serde_json::from_str(arguments).ok(),
+        }
+    }
+
+    /// Whether somebody denied it.
+    pub fn is_denied(&self) -> bool {
+        self.outcome.as_deref() == Some("denied")
     }
 
     /// Whether it has a result, good or bad.
@@ -215,15 +229,15 @@ pub struct ReasoningPart {
     pub extra: Option<Payload>,
 }
 
-/// What a step said before it was cut off, as parts: its thoughts, then its texts. It needs the chunks
+/// The answer of a step that was cut off, as parts: its reasonings, then its texts. It needs the chunks
 /// of the log, and is empty where the answer is whole or left parts.
 pub fn cut_off_parts(step: &StepRecord) -> Vec<Payload> {
     let left_parts = step.parts.iter().any(|part| !is_prompt(&part.part));
     if step.response.is_some() || left_parts {
         return Vec::new();
     }
-    let (texts, thoughts) = cut_off(step);
-    let thoughts = thoughts.into_iter().map(|text| {
+    let (texts, reasonings) = streamed_texts(step);
+    let reasonings = reasonings.into_iter().map(|text| {
         Payload::write(&ReasoningPart {
             part_type: "reasoning".to_owned(),
             text,
@@ -240,7 +254,7 @@ pub fn cut_off_parts(step: &StepRecord) -> Vec<Payload> {
         })
     });
     // Strings are always JSON.
-    thoughts.chain(texts).flatten().collect()
+    reasonings.chain(texts).flatten().collect()
 }
 
 /// What a model says of its answer; kept with the step (`data-step-response`).

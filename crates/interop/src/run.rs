@@ -10,11 +10,15 @@ mod blocks;
 mod continuation;
 mod event;
 mod fold;
+mod metadata;
 mod replay;
 mod select;
+mod streamed;
 
 pub use continuation::{answers, continues, hands_over, is_handoff};
 pub use event::{RunEvent, RunPart};
 pub use fold::RunFold;
+pub(crate) use metadata::RunMetadata;
 pub use replay::replay;
 pub use select::{RunSelector, Selected};
+pub(crate) use streamed::streamed_texts;

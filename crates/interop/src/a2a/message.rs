@@ -7,7 +7,7 @@ use super::reply::ANSWER_TEXT;
 use crate::ag_ui::MESSAGE_ID;
 use crate::parts::is_prompt;
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Item, ItemType, Payload, Role, StepRecord, said_beside};
+use timeline::{ANSWER, BlockKind, Chunk, Item, ItemType, Payload, Role, StepRecord, said_beside};
 
 /// Under which name an item's metadata has what the client said of its message beside its parts.
 pub const MESSAGE_METADATA: &str = "a2a";
@@ -112,8 +112,8 @@ impl Incoming {
     }
 }
 
-/// What users said, as a message of the task; none of what is no message, such as a sub-agent's wake-up.
-pub(super) fn said(item: &Item, task: &str, context: &str) -> Option<Value> {
+/// A user's item as a message of the task. None of another item, such as a sub-agent's wake-up.
+pub(super) fn item_message(item: &Item, task: &str, context: &str) -> Option<Value> {
     let parts: Vec<Value> = match item.item_type {
         ItemType::Message if matches!(item.role, Some(Role::User) | None) => shown_content(item),
         ItemType::ActionResult => answered(item),
@@ -176,27 +176,30 @@ fn answered(item: &Item) -> Vec<Value> {
         .collect()
 }
 
-/// What an agent said in a step.
-pub(super) fn spoken(step: &StepRecord) -> Vec<Value> {
-    let said: Vec<Value> = step
+/// The parts of an agent's answer in a step.
+pub(super) fn answer_parts(step: &StepRecord) -> Vec<Value> {
+    let shown: Vec<Value> = step
         .parts
         .iter()
         .filter(|part| !is_prompt(&part.part))
         .filter_map(|part| part::show(&part.part.value()))
         .filter(|part| part["text"] != "")
         .collect();
-    if !said.is_empty() || !step.parts.is_empty() {
-        return said;
+    if !shown.is_empty() || !step.parts.is_empty() {
+        return shown;
     }
     // An answer that was cut off is only in its chunks.
-    let text: String = step
-        .chunks
-        .iter()
-        .filter(|(kind, _)| kind == "text-delta")
-        .filter_map(|(_, data)| data.as_ref()?.str_field("delta"))
-        .collect();
-    let said = (!text.is_empty()).then(|| json!({ "text": text }));
-    said.into_iter().collect()
+    let chunks = step.chunks.iter();
+    let deltas = chunks.filter_map(|(chunk_type, data)| {
+        let chunk = Chunk::decode(chunk_type, data.as_ref());
+        let Chunk::BlockDelta { kind, text, .. } = chunk else {
+            return None;
+        };
+        (kind == BlockKind::Text).then_some(text)
+    });
+    let text: String = deltas.collect();
+    let parts = (!text.is_empty()).then(|| json!({ "text": text }));
+    parts.into_iter().collect()
 }
 
 /// An agent's message.

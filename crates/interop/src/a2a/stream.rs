@@ -1,137 +1,120 @@
 //! From the log to the stream of a task.
 
 mod artifact;
-mod asking;
+mod requests;
 
-use super::message::{of_agent, said};
+use super::message::{item_message, of_agent};
+use super::part::shown_file;
 use super::reply::{Asked, asked_parts};
 use super::requests::{goes_on_with, may_ask};
 use super::state::{TaskState, status};
-use super::task::{begins, broken_off, status_id, told_why};
-use crate::ai_sdk::{ChunkJson, StreamView};
-use crate::parts::EventPart;
-use crate::run::RunSelector;
-use asking::Asking;
+use super::task::{begins, broken_off, reason, status_id};
+use crate::run::{RunEvent, RunFold, RunPart, RunSelector};
 use jiff::Timestamp;
+use requests::OpenRequests;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use timeline::{
-    Event, Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, OpenCall, OpenKind,
-    Record, StepId, StepStatus, ThreadStatus,
+    BlockKind, Chunk, Event, Execution, ExecutionId, ExecutionStatus, Interruption, Item, ItemId,
+    OpenCall, OpenKind, Record, StepId, StepOutcome, StepStatus, ThreadStatus,
 };
-
-/// The major version of `ai` whose chunks are read: the one that takes back a dead attempt.
-const MAJOR: u8 = 7;
 
 /// Where a task is in its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Its message waits, or was not seen yet.
-    Waits,
-    /// An execution runs.
-    Runs(ExecutionId),
-    /// An execution has handed over, and the next one goes on.
-    HandedOver,
+    /// Its run has not begun, or an execution is at work or hands over.
+    Runs,
     /// Calls wait for answers.
     Asks,
-    /// An execution has left calls whose sub-agents wait, and what those ask is not in this log.
+    /// An execution left calls open whose sub-agents wait. Their questions are not in this log.
     Left(ExecutionId, Timestamp),
-    /// An execution has come to its end, and may have asked something by AITP.
+    /// An execution ended, and may have made requests of AITP.
     Ended(ExecutionId, Timestamp),
-    /// What was asked by AITP waits for answers. Others may talk meanwhile.
+    /// Requests of AITP wait for answers. Other runs may come meanwhile.
     Rests,
     /// Nothing more comes.
     Over,
 }
 
-/// What one reader of a task's stream has seen.
+/// The stream of one task, for one reader.
 ///
-/// What an agent says is shown as it is said, as the artifact. Where it then goes on, that is said again as a
-/// message, and what comes takes its place in the artifact: in the end the client has what it would be given
-/// if it asked for the task. Each record costs what it says.
+/// An agent's answer is sent as the artifact while it is streamed. If the agent continues, the answer
+/// is sent again as a message, and the next answer replaces it in the artifact. At the end the client
+/// has the task that a request for it gives. Each record costs what it carries.
 #[derive(Clone, Debug)]
 pub struct TaskView {
     id: String,
     context_id: String,
     trigger: ItemId,
-    /// At most so many messages of its history are wanted; all of them when absent.
+    /// The most messages of its history; all of them when absent.
     history_length: Option<usize>,
     phase: Phase,
-    /// Items that go on with the task once they are answered: answers, and pointers to what was said.
-    goes_on: BTreeSet<ItemId>,
-    asking: Asking,
-    chunks: StreamView,
+    /// Items that continue the task once they are answered: answers, and pointers to messages.
+    continuations: BTreeSet<ItemId>,
+    requests: OpenRequests,
+    /// The run at work.
+    fold: RunFold,
     step: Option<StepId>,
-    hands_over: bool,
-    /// What the step has said.
-    said: Vec<Value>,
+    /// The parts of the step's answer.
+    parts: Vec<Value>,
     /// Parts of the artifact that are not sent yet, for they may be the last.
-    held: Option<Vec<Value>>,
-    /// Whether the client has a part of what the step says.
+    unsent: Option<Vec<Value>>,
+    /// Whether the client has a part of the step's answer.
     has_begun: bool,
-    /// What was said before this step, by the last one that said something.
+    /// The last answer before this step.
     former: Vec<Value>,
-    /// Whether the client has what a dead attempt said, and nothing in its place.
+    /// Whether the client has the answer of a dead attempt, and nothing in its place.
     is_stale: bool,
     open: Vec<OpenCall>,
     error: Option<String>,
-    ended: Option<(ExecutionStatus, Option<Interruption>)>,
     out: Vec<Value>,
 }
 
 impl TaskView {
-    /// A view of the task that this item sets off, from before that is in the log.
+    /// A view of the task that this item begins, from before the item is in the log.
     pub fn new(id: &str, context_id: &str, trigger: ItemId) -> Self {
         Self {
             id: id.to_owned(),
             context_id: context_id.to_owned(),
-            chunks: StreamView::new(MAJOR, RunSelector::running(None)),
+            fold: RunFold::new(RunSelector::answering(trigger.clone())).with_blocks(),
             trigger,
             history_length: None,
-            phase: Phase::Waits,
-            goes_on: BTreeSet::new(),
-            asking: Asking::default(),
+            phase: Phase::Runs,
+            continuations: BTreeSet::new(),
+            requests: OpenRequests::default(),
             step: None,
-            hands_over: false,
-            said: Vec::new(),
-            held: None,
+            parts: Vec::new(),
+            unsent: None,
             has_begun: false,
             former: Vec::new(),
             is_stale: false,
             open: Vec::new(),
             error: None,
-            ended: None,
             out: Vec::new(),
         }
     }
 
-    /// A view that shows at most so many messages of its history; all of them when absent.
+    /// A view that shows at most this many messages of the history; all of them when absent.
     #[must_use]
-    pub fn with_history(self, history_length: Option<usize>) -> Self {
-        Self {
-            history_length,
-            ..self
-        }
+    pub fn with_history(mut self, history_length: Option<usize>) -> Self {
+        self.history_length = history_length;
+        self
     }
 
     /// A view of a task whose calls wait, from where they do.
     #[must_use]
     pub fn asking(mut self) -> Self {
-        self.asking.may_ask = true;
-        Self {
-            phase: Phase::Asks,
-            ..self
-        }
+        self.requests.may_exist = true;
+        self.phase = Phase::Asks;
+        self
     }
 
     /// A view of a task that runs, from before its running execution began.
     #[must_use]
     pub fn running(mut self) -> Self {
-        self.asking.may_ask = true;
-        Self {
-            phase: Phase::HandedOver,
-            ..self
-        }
+        self.requests.may_exist = true;
+        self.run();
+        self
     }
 
     /// Whether nothing more comes: the task is over, or waits for answers.
@@ -139,78 +122,18 @@ impl TaskView {
         self.phase == Phase::Over
     }
 
-    /// What one record is to the reader: `StreamResponse` objects.
+    /// The `StreamResponse` objects of one record.
     pub fn responses(&mut self, record: &Record) -> Vec<Value> {
-        self.see(record);
-        std::mem::take(&mut self.out)
-    }
-
-    fn see(&mut self, record: &Record) {
+        let at = record.at;
         match &record.event {
-            Event::ItemCreated { item } if item.id == self.trigger => {
-                let mut task = json!({
-                    "id": self.id, "contextId": self.context_id,
-                    "status": status(TaskState::Submitted, record.at, None),
-                });
-                if let Some(message) = said(item, &self.id, &self.context_id)
-                    && self.history_length != Some(0)
-                {
-                    task["history"] = json!([message]);
-                }
-                self.out.push(json!({ "task": task }));
-            }
-            Event::ItemCreated { item } => match goes_on_with(item) {
-                Some(task) if task == self.trigger => {
-                    self.asking.n_went_on += 1;
-                    self.goes_on.insert(item.id.clone());
-                }
-                Some(_) => self.asking.is_stirred = true,
-                None if begins(item) || self.phase == Phase::Rests => self.asking.is_stirred = true,
-                None => {
-                    self.goes_on.insert(item.id.clone());
-                }
-            },
+            Event::ItemCreated { item } => self.item(item, at),
             Event::ThreadStatusChanged {
                 to: ThreadStatus::Closed,
                 ..
-            } if self.phase == Phase::Rests => self.end(TaskState::Completed, record.at, None),
-            Event::ThreadStatusChanged {
-                to: ThreadStatus::Closed,
-                ..
-            } if matches!(self.phase, Phase::Waits | Phase::Asks) => {
-                self.end(TaskState::Canceled, record.at, None);
-            }
-            Event::ExecutionCreated { execution } => self.begun(execution, record.at),
-            Event::StepStatusChanged {
-                step_id,
-                to,
-                outcome,
-                ..
-            } if self.step.as_ref() == Some(step_id) => {
-                self.error.clone_from(&outcome.error_text);
-                let open = outcome.open_calls.as_ref();
-                let open = open.filter(|_| *to == StepStatus::Completed);
-                self.open = OpenCall::list(open);
-            }
-            // A request may be taken back in a step.
-            Event::StepStatusChanged { .. } => self.asking.is_stirred = true,
-            Event::StepCreated { step } if self.runs(&step.execution_id) => {
-                self.on_its_way(record.at);
-                self.step = Some(step.id.clone());
-            }
-            Event::PartCreated { step_id, part, .. } if self.step.as_ref() == Some(step_id) => {
-                self.asking.may_ask |= may_ask(part);
-                let event = EventPart::read(part);
-                self.hands_over |= event.is_some_and(|it| it.part_type == EventPart::AGENT_HANDOFF);
-            }
-            Event::ExecutionStatusChanged {
-                execution_id,
-                to,
-                interruption,
-                ..
-            } if self.runs(execution_id) => {
-                self.ended = Some((*to, interruption.clone()));
-            }
+            } => self.closed(at),
+            Event::ExecutionCreated { execution } => self.execution(execution, at),
+            // A request may be withdrawn in a step of any run.
+            Event::StepStatusChanged { .. } => self.requests.may_have_changed = true,
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
             | Event::ContextStatusChanged { .. }
@@ -225,89 +148,155 @@ impl TaskView {
             | Event::ChunkEmitted { .. }
             | Event::ThreadFinished { .. } => {}
         }
-        if !matches!(self.phase, Phase::Runs(_)) {
-            return;
-        }
-        for chunk in self.chunks.chunks(record) {
-            if let ChunkJson::Chunk(chunk) = chunk {
-                self.heard(&chunk);
+        if self.phase == Phase::Runs {
+            for event in self.fold.events(record) {
+                self.event(event, at);
             }
         }
-        if let Event::ThreadFinished { execution_id, .. } = &record.event
-            && self.runs(execution_id)
-        {
-            self.finished(execution_id, record.at);
-        }
+        std::mem::take(&mut self.out)
     }
 
-    fn runs(&self, execution: &ExecutionId) -> bool {
-        matches!(&self.phase, Phase::Runs(own) if own == execution)
-    }
-
-    fn begun(&mut self, execution: &Execution, at: Timestamp) {
-        let is_own = match &self.phase {
-            Phase::Waits => execution.trigger_item_id == self.trigger,
-            Phase::HandedOver => true,
-            Phase::Asks if self.goes_on.contains(&execution.trigger_item_id) => true,
-            // A newer message has left the calls behind.
-            Phase::Asks => {
-                self.end(TaskState::Canceled, at, None);
-                false
-            }
-            Phase::Rests => self.goes_on.contains(&execution.trigger_item_id),
-            Phase::Runs(_) | Phase::Left(..) | Phase::Ended(..) | Phase::Over => false,
-        };
-        if !is_own {
-            return;
-        }
-        self.phase = Phase::Runs(execution.id.clone());
-        self.goes_on.clear();
-        self.chunks = StreamView::new(MAJOR, RunSelector::running(None));
-        (self.step, self.error, self.ended) = (None, None, None);
-        self.open.clear();
-        self.update(TaskState::Working, at, None);
-    }
-
-    fn finished(&mut self, execution: &ExecutionId, at: Timestamp) {
-        if std::mem::take(&mut self.hands_over) {
-            self.on_its_way(at);
-            self.phase = Phase::HandedOver;
-            return;
-        }
-        self.settle(true);
-        let (state, parts) = match self.ended.take() {
-            Some((ExecutionStatus::Completed, _))
-                if self.open.is_empty() && self.asking.may_ask =>
+    fn item(&mut self, item: &Item, at: Timestamp) {
+        if item.id == self.trigger {
+            let mut task = json!({
+                "id": self.id, "contextId": self.context_id,
+                "status": status(TaskState::Submitted, at, None),
+            });
+            if let Some(message) = item_message(item, &self.id, &self.context_id)
+                && self.history_length != Some(0)
             {
-                self.phase = Phase::Ended(execution.clone(), at);
-                return;
+                task["history"] = json!([message]);
             }
-            Some((ExecutionStatus::Completed, _)) if self.open.is_empty() => {
-                (TaskState::Completed, None)
+            self.out.push(json!({ "task": task }));
+            return;
+        }
+        match goes_on_with(item) {
+            Some(task) if task == self.trigger => {
+                self.requests.n_answers += 1;
+                self.continuations.insert(item.id.clone());
             }
-            Some((ExecutionStatus::Completed, _)) if self.open.iter().any(waits_beneath) => {
-                self.phase = Phase::Left(execution.clone(), at);
-                return;
+            Some(_) => self.requests.may_have_changed = true,
+            None if begins(item) || self.phase == Phase::Rests => {
+                self.requests.may_have_changed = true;
             }
-            Some((ExecutionStatus::Completed, _)) => {
-                let asked = self.open.iter();
-                let asked: Vec<Asked> = asked
-                    .filter_map(|call| Asked::of(&self.context_id, call))
-                    .collect();
-                (TaskState::InputRequired, Some(asked_parts(&asked)))
+            None => {
+                self.continuations.insert(item.id.clone());
             }
-            Some((ExecutionStatus::Failed | ExecutionStatus::Executing, why)) => {
-                let state = broken_off(why.as_ref());
-                let words = told_why(why.as_ref(), self.error.take());
-                let failed = state == TaskState::Failed;
-                (state, failed.then(|| vec![json!({ "text": words })]))
-            }
-            None => (TaskState::Failed, None),
-        };
-        self.ended_with((state, parts), execution, at);
+        }
     }
 
-    fn ended_with(
+    fn closed(&mut self, at: Timestamp) {
+        match self.phase {
+            Phase::Rests => self.end(TaskState::Completed, at, None),
+            Phase::Asks => self.end(TaskState::Canceled, at, None),
+            Phase::Runs | Phase::Left(..) | Phase::Ended(..) | Phase::Over => {}
+        }
+    }
+
+    /// An execution begins while the task waits.
+    fn execution(&mut self, execution: &Execution, at: Timestamp) {
+        let continues = self.continuations.contains(&execution.trigger_item_id);
+        match self.phase {
+            Phase::Asks | Phase::Rests if continues => self.run(),
+            // A newer message leaves the calls behind.
+            Phase::Asks => self.end(TaskState::Canceled, at, None),
+            Phase::Runs | Phase::Rests | Phase::Left(..) | Phase::Ended(..) | Phase::Over => {}
+        }
+    }
+
+    /// The task is the next run that begins.
+    fn run(&mut self) {
+        self.phase = Phase::Runs;
+        self.fold = RunFold::new(RunSelector::running(None)).with_blocks();
+    }
+
+    fn event(&mut self, event: RunEvent<'_>, at: Timestamp) {
+        match event {
+            RunEvent::Started { .. } | RunEvent::Continued { .. } => {
+                self.continuations.clear();
+                (self.step, self.error) = (None, None);
+                self.open.clear();
+                self.update(TaskState::Working, at, None);
+            }
+            RunEvent::StepStarted { step } => {
+                self.complete_answer(at);
+                self.step = Some(step.id.clone());
+            }
+            RunEvent::Chunk(Chunk::BlockDelta {
+                kind: BlockKind::Text,
+                text,
+                ..
+            }) if !text.is_empty() => self.add(json!({ "text": text })),
+            RunEvent::StepReset { .. } => self.reset(),
+            RunEvent::Part {
+                part,
+                payload,
+                is_new: true,
+                ..
+            } => {
+                self.requests.may_exist |= may_ask(payload);
+                if let RunPart::File { url, media_type } = part {
+                    self.add(shown_file(&url, Some(&media_type)));
+                }
+            }
+            RunEvent::StepEnded {
+                status, outcome, ..
+            } => self.step_ended(status, outcome),
+            RunEvent::ExecutionEnded { is_last: false, .. } => self.complete_answer(at),
+            RunEvent::ExecutionEnded {
+                execution_id,
+                status,
+                interruption,
+                is_last: true,
+            } => self.finish(execution_id, (status, interruption), at),
+            RunEvent::Abandoned => self.end(TaskState::Canceled, at, None),
+            RunEvent::Chunk(_)
+            | RunEvent::Responded { .. }
+            | RunEvent::Part { .. }
+            | RunEvent::Ended
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
+        }
+    }
+
+    fn step_ended(&mut self, status: StepStatus, outcome: &StepOutcome) {
+        self.error.clone_from(&outcome.error_text);
+        let open = outcome.open_calls.as_ref();
+        self.open = OpenCall::list(open.filter(|_| status == StepStatus::Completed));
+    }
+
+    /// The run ends with this execution.
+    fn finish(
+        &mut self,
+        execution: &ExecutionId,
+        (status, why): (ExecutionStatus, Option<&Interruption>),
+        at: Timestamp,
+    ) {
+        self.send_rest(true);
+        let (state, parts) = if status != ExecutionStatus::Completed {
+            let state = broken_off(why);
+            let text = reason(why, self.error.take());
+            let failed = state == TaskState::Failed;
+            (state, failed.then(|| vec![json!({ "text": text })]))
+        } else if self.open.is_empty() && self.requests.may_exist {
+            self.phase = Phase::Ended(execution.clone(), at);
+            return;
+        } else if self.open.is_empty() {
+            (TaskState::Completed, None)
+        } else if self.open.iter().any(|call| call.kind == OpenKind::Child) {
+            self.phase = Phase::Left(execution.clone(), at);
+            return;
+        } else {
+            let calls = self.open.iter();
+            let asked: Vec<Asked> = calls
+                .filter_map(|call| Asked::of(&self.context_id, call))
+                .collect();
+            (TaskState::InputRequired, Some(asked_parts(&asked)))
+        };
+        self.end_with((state, parts), execution, at);
+    }
+
+    fn end_with(
         &mut self,
         (state, parts): (TaskState, Option<Vec<Value>>),
         execution: &ExecutionId,
@@ -329,9 +318,4 @@ impl TaskView {
         });
         self.out.push(json!({ "statusUpdate": update }));
     }
-}
-
-/// Whether it is a sub-agent of the call that waits.
-fn waits_beneath(call: &OpenCall) -> bool {
-    call.kind == OpenKind::Child
 }

@@ -1,6 +1,6 @@
 //! Tasks: what the messages of a thread have set off.
 
-use super::message::{of_agent, said, spoken};
+use super::message::{answer_parts, item_message, of_agent};
 use super::reply::{Asked, asked_parts};
 use super::requests::{self, AskedRequest, goes_on_id, goes_on_with, may_ask};
 use super::state::{TaskState, status};
@@ -269,7 +269,7 @@ impl<'a> TaskRun<'a> {
         let mut task = json!({
             "id": id, "contextId": context_id, "status": status(state, self.since(), message),
         });
-        let (mut history, artifact) = self.told(id, context_id);
+        let (mut history, artifact) = self.messages(id, context_id);
         let wanted = shown.history_length.unwrap_or(usize::MAX);
         history.drain(..history.len().saturating_sub(wanted));
         if !history.is_empty() {
@@ -299,17 +299,17 @@ impl<'a> TaskRun<'a> {
         run.and_then(|run| run.str_field("agent"))
     }
 
-    /// The messages, and the parts of what was said last.
-    fn told(&self, id: &str, context_id: &str) -> (Vec<Value>, Option<Vec<Value>>) {
+    /// The messages, and the parts of the last answer.
+    fn messages(&self, id: &str, context_id: &str) -> (Vec<Value>, Option<Vec<Value>>) {
         let first = self.pointed.unwrap_or(self.trigger);
-        let mut history: Vec<Value> = said(first, id, context_id).into_iter().collect();
+        let mut history: Vec<Value> = item_message(first, id, context_id).into_iter().collect();
         let mut last = None;
         for (trigger, reaction) in &self.reactions {
             if trigger.id != self.trigger.id {
-                history.extend(said(trigger, id, context_id));
+                history.extend(item_message(trigger, id, context_id));
             }
             for step in &reaction.steps {
-                let parts = spoken(step);
+                let parts = answer_parts(step);
                 if parts.is_empty() {
                     continue;
                 }
@@ -317,7 +317,10 @@ impl<'a> TaskRun<'a> {
                 history.push(of_agent(step.step.id.as_str(), id, context_id, &parts));
             }
         }
-        history.extend(self.queued.and_then(|item| said(item, id, context_id)));
+        history.extend(
+            self.queued
+                .and_then(|item| item_message(item, id, context_id)),
+        );
         // What an agent says on its way is a message; what it says last is the artifact.
         let artifact = last.map(|(place, parts)| {
             history.remove(place);
@@ -349,10 +352,11 @@ pub(super) fn broken_off(why: Option<&Interruption>) -> TaskState {
 fn why(reaction: &Reaction) -> String {
     let step = reaction.steps.last();
     let error = step.and_then(|step| step.step.outcome.error_text.clone());
-    told_why(reaction.execution.interruption.as_ref(), error)
+    reason(reaction.execution.interruption.as_ref(), error)
 }
 
-pub(super) fn told_why(why: Option<&Interruption>, error: Option<String>) -> String {
+/// The reason of an execution that broke off, for people.
+pub(super) fn reason(why: Option<&Interruption>, error: Option<String>) -> String {
     let detail = why.and_then(|why| why.detail.clone()).or(error);
     detail.unwrap_or_else(|| why.map_or("error", |why| &why.reason).to_owned())
 }

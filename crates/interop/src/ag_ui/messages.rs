@@ -1,41 +1,42 @@
 //! A thread as the messages of an AG-UI client.
 
-use super::request::{MESSAGE_ID, Said};
+use super::request::{MESSAGE_ID, NewMessage};
 use crate::document::data_url;
 use crate::parts::{PROMPT, ReasoningPart, StepResponse, ToolPart};
+use crate::run::streamed_texts;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use timeline::{
     Answer, Entry, ExecutionStatus, Item, ItemType, PartKind, Role, StepRecord, StepStatus,
     Transcript, part_kind, said_beside,
 };
 
-/// The messages of a thread, under the ids that its runs have streamed them with. What waits for its turn, and
-/// what is being written, are not among them. The text of an answer that was cut off is there if the transcript
-/// was read with its chunks.
+/// The messages of a thread, under the ids that its runs have streamed them with. Messages that wait for
+/// a run, and the answer being written, are left out. The text of an answer that was cut off is there if
+/// the transcript was read with its chunks.
 pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
     let mut answers = None;
-    for (place, entry) in transcript.entries.iter().enumerate() {
-        let at = format!("/entries/{place}");
+    for (index, entry) in transcript.entries.iter().enumerate() {
+        let at = format!("/entries/{index}");
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
             Entry::Item(item) => {
                 answers = Some(item);
-                messages.extend(said(item, &at, &mut losses));
+                messages.extend(item_message(item, &at, &mut losses));
                 for item in said_beside(item) {
-                    messages.extend(said(&item, &at, &mut losses));
+                    messages.extend(item_message(&item, &at, &mut losses));
                 }
             }
             Entry::Reaction(reaction) => {
                 let is_over = reaction.execution.status != ExecutionStatus::Executing;
-                let is_told = |it: &&StepRecord| is_over || it.step.status == StepStatus::Completed;
+                let is_shown =
+                    |it: &&StepRecord| is_over || it.step.status == StepStatus::Completed;
                 let is_own = |item: &&Item| item.id == reaction.execution.trigger_item_id;
-                let given = answers.filter(is_own).map(given_results);
+                let given = answers.filter(is_own).map(client_results);
                 let given = given.unwrap_or_default();
-                for step in reaction.steps.iter().filter(is_told) {
+                for step in reaction.steps.iter().filter(is_shown) {
                     push_step(&mut messages, (step, &given), &at, &mut losses);
                 }
             }
@@ -44,8 +45,8 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     losses.with(messages)
 }
 
-/// The results that a client has given in these answers: each call, and the client's own id of its message.
-pub(super) fn given_results(item: &Item) -> Vec<(String, String)> {
+/// The results that a client sent in these answers: each call, and the client's own id of its message.
+pub(super) fn client_results(item: &Item) -> Vec<(String, String)> {
     let content = item.content.as_ref();
     let content = content.filter(|_| item.item_type == ItemType::ActionResult);
     let parts: Vec<Value> = content.and_then(|it| it.read().ok()).unwrap_or_default();
@@ -56,7 +57,7 @@ pub(super) fn given_results(item: &Item) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether an answer was cut off, of which the chunks have more to tell.
+/// Whether an answer was cut off, so that its text is only in the chunks.
 pub fn was_cut_off(transcript: &Transcript) -> bool {
     let mut reactions = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),
@@ -69,9 +70,9 @@ pub fn was_cut_off(transcript: &Transcript) -> bool {
     })
 }
 
-/// Whether an item of this piece of a thread says what a client sends, as clients are shown it; none where none
-/// has the id.
-pub fn is_said(transcript: &Transcript, said: &Said) -> Option<bool> {
+/// Whether this part of a thread has the message with the content that the client sent. None where no
+/// message has its id.
+pub fn is_known_message(transcript: &Transcript, message: &NewMessage) -> Option<bool> {
     let items = transcript
         .entries
         .iter()
@@ -84,12 +85,12 @@ pub fn is_said(transcript: &Transcript, said: &Said) -> Option<bool> {
         let beside = said_beside(item);
         beside.into_iter().chain([item.clone()])
     });
-    let known = known.find(|item| item.id.as_str() == said.id)?;
-    Some(is_as(&known, said))
+    let known = known.find(|item| item.id.as_str() == message.id)?;
+    Some(is_same(&known, message))
 }
 
-/// Whether this was said beside answers to one of these calls, in this piece of a thread.
-pub fn is_said_beside(transcript: &Transcript, calls: &[&str], said: &Said) -> bool {
+/// Whether this part of a thread has the message with answers to one of these calls.
+pub fn is_sent_with_answers(transcript: &Transcript, calls: &[&str], message: &NewMessage) -> bool {
     let mut items = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Item(item) if item.item_type == ItemType::ActionResult => Some(item),
         Entry::Item(_) | Entry::Reaction(_) => None,
@@ -100,29 +101,30 @@ pub fn is_said_beside(transcript: &Transcript, calls: &[&str], said: &Said) -> b
             .iter()
             .any(|it| calls.contains(&it.tool_call_id.as_str()));
         let mut beside = said_beside(item).into_iter();
-        answers_one && beside.any(|it| is_as(&it, said))
+        answers_one && beside.any(|it| is_same(&it, message))
     })
 }
 
-fn is_as(known: &Item, said: &Said) -> bool {
+/// Whether an item has the content of a message as clients get it.
+fn is_same(known: &Item, message: &NewMessage) -> bool {
     let sent = Item {
-        content: Some(said.content.clone()),
+        content: Some(message.content.clone()),
         ..known.clone()
     };
-    let content = |item: &Item| self::said(item, "", &mut Losses::default());
+    let content = |item: &Item| item_message(item, "", &mut Losses::default());
     known.role.is_none_or(|role| role == Role::User) && content(known) == content(&sent)
 }
 
-/// The first text that an item says to the agents, and its id.
-pub(super) fn first_said(item: &Item) -> Option<(String, String)> {
+/// The first message of an item to the agents, if it is text: its id and the text.
+pub(super) fn first_text(item: &Item) -> Option<(String, String)> {
     let beside = said_beside(item);
     let item = beside.first().unwrap_or(item);
-    let message = said(item, "", &mut Losses::default())?;
+    let message = item_message(item, "", &mut Losses::default())?;
     let text = message.get("content").and_then(Value::as_str)?;
     Some((item.id.to_string(), text.to_owned()))
 }
 
-fn said(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
+fn item_message(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
     let role = match (item.item_type, item.role) {
         (ItemType::Message, Some(Role::User) | None) => "user",
         (ItemType::Message, Some(Role::Assistant)) => "assistant",
@@ -162,7 +164,7 @@ fn said(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
     Some(json!({"id": item.id.as_str(), "role": role, "content": content}))
 }
 
-/// A part of what a user said.
+/// A part of a user's message.
 fn content_part(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let media = |kind: &str, url: &str| {
@@ -170,7 +172,7 @@ fn content_part(part: &Value) -> Option<Value> {
             Some((mime, data)) => json!({"type": "data", "value": data, "mimeType": mime}),
             None => json!({"type": "url", "value": url}),
         };
-        // A range of types is what stands where the client has named none.
+        // A range of types stands for no type.
         let named = text("media_type").filter(|mime| !mime.ends_with("/*"));
         if let (Value::Object(source), Some(mime)) = (&mut source, named) {
             source.entry("mimeType").or_insert_with(|| mime.into());
@@ -210,20 +212,20 @@ fn push_step(
 ) {
     let id = record.step.id.as_str();
     let response = record.response.as_ref();
-    let said: Option<StepResponse> = response.and_then(|(said, _)| said.read().ok());
+    let read: Option<StepResponse> = response.and_then(|(response, _)| response.read().ok());
     // The calls of such a step are those of an earlier one.
-    let answers = said.is_some_and(|said| said.answers);
+    let answers = read.is_some_and(|response| response.answers);
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let mut n_reasonings = 0;
-    let mut thought = |said: String| {
+    let mut reasoning = |text: String| {
         let id = reasoning_id(id, n_reasonings);
         n_reasonings += 1;
-        json!({"id": id, "role": "reasoning", "content": said})
+        json!({"id": id, "role": "reasoning", "content": text})
     };
     if response.is_none() {
-        let (said, thoughts) = cut_off(record);
-        texts.extend(said);
-        messages.extend(thoughts.into_iter().map(&mut thought));
+        let (streamed, reasonings) = streamed_texts(record);
+        texts.extend(streamed);
+        messages.extend(reasonings.into_iter().map(&mut reasoning));
     }
     for part in &record.parts {
         if let Some(tool) = ToolPart::read(&part.part) {
@@ -247,12 +249,12 @@ fn push_step(
             }
             Some(PartKind::Refusal) => texts.push(text("refusal").unwrap_or_default().to_owned()),
             Some(PartKind::Reasoning) => {
-                let said: Option<ReasoningPart> = part.part.read().ok();
-                // What its provider needs to take it back stays here, with the history.
-                let Some(said) = said.filter(|said| !said.text.is_empty()) else {
+                let read: Option<ReasoningPart> = part.part.read().ok();
+                // The signature for its provider stays here, with the history.
+                let Some(read) = read.filter(|read| !read.text.is_empty()) else {
                     continue;
                 };
-                messages.push(thought(said.text));
+                messages.push(reasoning(read.text));
             }
             Some(PartKind::Extension(PROMPT)) => {}
             Some(
@@ -270,14 +272,14 @@ fn push_step(
     if texts.is_empty() && !calls.is_empty() {
         texts.push(String::new());
     }
-    for (place, text) in texts.into_iter().enumerate() {
+    for (n, text) in texts.into_iter().enumerate() {
         let mut message = Map::new();
-        message.insert("id".to_owned(), text_id(id, place, 0).into());
+        message.insert("id".to_owned(), text_id(id, n, 0).into());
         message.insert("role".to_owned(), "assistant".into());
         if !text.is_empty() {
             message.insert("content".to_owned(), text.into());
         }
-        if place == 0 && !calls.is_empty() {
+        if n == 0 && !calls.is_empty() {
             message.insert(
                 "toolCalls".to_owned(),
                 Value::Array(std::mem::take(&mut calls)),
@@ -288,17 +290,17 @@ fn push_step(
     // The results that a client has given stand in its order, before those of tools that ran afterwards.
     results.sort_by_key(|(order, _)| order.unwrap_or(usize::MAX));
     for (_, result) in results {
-        let place = if answers {
-            place_of(messages, &result["toolCallId"])
+        let position = if answers {
+            result_position(messages, &result["toolCallId"])
         } else {
             messages.len()
         };
-        messages.insert(place, result);
+        messages.insert(position, result);
     }
 }
 
-/// Where a client puts the result of an earlier step's call: behind the other results of its message.
-fn place_of(messages: &[Value], call: &Value) -> usize {
+/// The position of the result of an earlier step's call: after the other results of its message.
+fn result_position(messages: &[Value], call: &Value) -> usize {
     let calls = |message: &Value| {
         let calls = message["toolCalls"].as_array();
         calls.is_some_and(|calls| calls.iter().any(|it| it["id"] == *call))
@@ -311,37 +313,8 @@ fn place_of(messages: &[Value], call: &Value) -> usize {
     made + 1 + results.count()
 }
 
-/// The texts that a step has streamed which was cut off, and what it thought, as they began.
-pub(crate) fn cut_off(record: &StepRecord) -> (Vec<String>, Vec<String>) {
-    let (mut texts, mut thoughts) = (Vec::new(), Vec::new());
-    let mut open: BTreeMap<(bool, String), usize> = BTreeMap::new();
-    for (kind, data) in &record.chunks {
-        let field = |key: &str| data.as_ref().and_then(|data| data.str_field(key));
-        let id = field("id").unwrap_or_default();
-        let is_text = kind.starts_with("text-");
-        match kind.as_str() {
-            "text-delta" | "reasoning-delta" => {
-                let delta = field("delta").unwrap_or_default();
-                let said: &mut Vec<String> = if is_text { &mut texts } else { &mut thoughts };
-                // It begins with its first piece, as in the stream.
-                if delta.is_empty() {
-                    continue;
-                }
-                let at = *open.entry((is_text, id)).or_insert(said.len());
-                match said.get_mut(at) {
-                    Some(known) => known.push_str(&delta),
-                    None => said.push(delta),
-                }
-            }
-            "text-end" | "reasoning-end" => drop(open.remove(&(is_text, id))),
-            _ => {}
-        }
-    }
-    (texts, thoughts)
-}
-
-/// The arguments of a call, as the stream and the messages say them: clients read them as JSON, so a
-/// call without any has an empty object.
+/// The arguments of a call in the stream and the messages. Clients read them as JSON, so a call without
+/// any has an empty object.
 pub(super) fn arguments(tool: &ToolPart) -> &str {
     match tool.arguments() {
         blank if blank.trim().is_empty() => "{}",
@@ -349,7 +322,7 @@ pub(super) fn arguments(tool: &ToolPart) -> &str {
     }
 }
 
-/// The result of a call, under the id that its client has given it if there is one.
+/// The result of a call, under its client's id if there is one.
 fn result(tool: &ToolPart, id: Option<&str>) -> Option<Value> {
     let content = tool.result_text()?;
     let call = tool.tool_call_id.as_str();
@@ -361,8 +334,8 @@ fn result(tool: &ToolPart, id: Option<&str>) -> Option<Value> {
     Some(message)
 }
 
-/// The id of a step's nth text. The first one is the step's message, to which its calls belong; those of a second
-/// attempt are messages of their own.
+/// The id of a step's nth text. The first one is the step's message, to which its calls belong. A second
+/// attempt has messages of its own.
 pub(super) fn text_id(step: &str, n: usize, attempt: u32) -> String {
     match (n, attempt) {
         (0, 0) => step.to_owned(),

@@ -33,9 +33,9 @@ pub struct RunInput {
     pub thread_id: String,
     /// The client's name of the run.
     pub run_id: String,
-    /// What the user says at the end of the list: what is new, and before it what no agent has answered.
-    pub said: Vec<Said>,
-    /// The tool messages at the end of the list, among what the user says.
+    /// The user's messages at the end of the list: the new ones, and earlier ones without an answer.
+    pub messages: Vec<NewMessage>,
+    /// The tool messages at the end of the list, among the user's.
     pub results: Vec<ToolAnswer>,
     /// Answers to interrupts.
     pub resume: Vec<Resume>,
@@ -56,9 +56,9 @@ impl RunInput {
     }
 }
 
-/// What a user said.
+/// A user's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct NewMessage {
     /// Which one of the request's messages it is, from 0.
     pub place: usize,
     /// The client's id of it.
@@ -208,12 +208,12 @@ pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
         .count();
     check_count("/messages", n_end, MAX_ENTRIES)?;
     let first = messages.len() - n_end;
-    let (mut said, mut results) = (Vec::new(), Vec::new());
+    let (mut new, mut results) = (Vec::new(), Vec::new());
     for (place, message) in messages.iter().enumerate().skip(first) {
         if role(message) == Some("tool") {
             results.push(result(message, place)?);
         } else {
-            said.push(says(message, place)?);
+            new.push(new_message(message, place)?);
         }
     }
     let resume = body.placed("resume", MAX_ENTRIES)?.unwrap_or_default();
@@ -221,7 +221,7 @@ pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
     Ok(RunInput {
         thread_id: body.id("threadId", MAX_ID_BYTES)?,
         run_id: body.id("runId", MAX_ID_BYTES)?,
-        said,
+        messages: new,
         results,
         resume: resume.collect::<Result<_, _>>()?,
         options: options(&body)?,
@@ -232,9 +232,9 @@ fn role(message: &Value) -> Option<&str> {
     message.get("role").and_then(Value::as_str)
 }
 
-fn says(message: &Value, place: usize) -> Result<Said, RunInputError> {
+fn new_message(message: &Value, place: usize) -> Result<NewMessage, RunInputError> {
     let message = Fields::of(message, format!("/messages/{place}"))?;
-    Ok(Said {
+    Ok(NewMessage {
         place,
         id: message.id("id", MAX_ID_BYTES)?,
         content: content(&message)?.into(),

@@ -1,83 +1,70 @@
-//! From the log of one execution to the events of a run.
+//! From the events of a run to those of the protocol.
 
+mod blocks;
 mod interrupts;
 mod results;
 
-use super::messages::{arguments, first_said, reasoning_id, result_id, text_id};
-use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView};
+use super::messages::first_text;
 #[cfg(feature = "aitp")]
 use crate::aitp::Question;
-use crate::parts::ToolPart;
-use crate::run::RunSelector;
+use crate::run::{RunEvent, RunFold, RunMetadata, RunPart, RunSelector, Selected};
+use blocks::Blocks;
 pub use interrupts::interrupt_id;
 #[cfg(feature = "aitp")]
 use interrupts::request;
-use interrupts::{interrupt, interrupt_beneath};
+use interrupts::{child_interrupt, interrupt};
+use jiff::Timestamp;
 use results::Results;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Event, ItemId, ItemType, OpenCall, OpenKind, Record, StepId, StepStatus};
+use std::collections::BTreeSet;
+use timeline::{
+    Chunk, Event, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall,
+    OpenKind, Payload, Record, StepId, StepStatus,
+};
 
-/// The major version of `ai` whose chunks are translated: the one that can say most.
-const MAJOR: u8 = 7;
-
-/// What one reader of a run has seen.
-///
-/// It is made of the AI SDK's view, which knows what of a log is shown, in which order, and what becomes of
-/// a dead attempt; this one says the same in AG-UI's words. Each event costs what it says.
+/// The events of one run, for one reader. Each record costs what it carries.
 #[derive(Clone, Debug)]
 pub struct RunView {
-    chunks: StreamView,
+    fold: RunFold,
     trigger: Option<ItemId>,
     thread_id: String,
     run_id: String,
-    step: Option<StepId>,
-    /// How often the step has begun anew.
-    attempt: u32,
-    /// How many texts the step has begun.
-    n_texts: usize,
-    n_reasonings: usize,
     /// Whether the step is open to the client.
     step_open: bool,
-    /// The messages that are open, by their blocks.
-    texts: BTreeMap<String, String>,
-    reasonings: BTreeMap<String, String>,
-    /// The calls that have begun, and the arguments so far of those that have not ended.
-    calls: BTreeSet<String>,
-    open_calls: BTreeMap<String, String>,
-    /// What the last step that is over leaves open.
-    open: Vec<OpenCall>,
-    /// The call that the record is about.
-    part: Option<ToolPart>,
+    blocks: Blocks,
     results: Results,
-    heard: Heard,
+    metadata: RunMetadata,
+    /// The calls that the last completed step leaves open.
+    open: Vec<OpenCall>,
+    user_message: UserMessage,
     wants_messages: bool,
     is_over: bool,
     ending: Option<Ending>,
     out: Vec<Value>,
 }
 
-/// The first message that a run hears.
+/// The first message that a run answers.
 #[derive(Clone, Debug, Default)]
-enum Heard {
+enum UserMessage {
     /// The client knows it.
     #[default]
     Known,
-    /// It is to be told.
+    /// The next one in the log is shown.
     Awaited,
-    /// It is this, and is told when the run has begun.
-    Said { id: String, text: String },
+    /// It is shown when the run has begun.
+    Found { id: String, text: String },
 }
 
 /// How a run ends.
 #[derive(Clone, Debug)]
 enum Ending {
-    /// It is through. What it asks, and the calls whose results the client has.
+    /// It completed.
     Finished {
         interrupts: Vec<Value>,
+        /// The calls whose results the client gives.
         pending: Vec<String>,
         /// The calls whose sub-agents wait.
-        beneath: BTreeSet<String>,
+        children: BTreeSet<String>,
     },
     Cancelled,
     /// With this event.
@@ -85,39 +72,35 @@ enum Ending {
 }
 
 impl RunView {
-    /// A view of the execution that answers this item, under the names the client has for thread and run. Where
-    /// the item answers calls, the client knows these.
+    /// A view of the run that answers this item, under the client's ids of thread and run. If the item
+    /// answers calls, the client knows these.
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId) -> Self {
-        let view = Self::running(thread_id, run_id);
+        let run = RunSelector::answering(trigger.clone());
         Self {
-            chunks: StreamView::new(MAJOR, RunSelector::answering(trigger.clone())),
             trigger: Some(trigger),
             wants_messages: false,
-            ..view
+            ..Self::of(thread_id, run_id, run)
         }
     }
 
-    /// A view of the first execution that it meets. The client may have seen its beginning, so it gets all
-    /// messages at the end.
-    pub fn running(thread_id: &str, run_id: &str) -> Self {
+    /// A view of the run of this execution, or of the next one that begins. The client may have its
+    /// beginning, so it gets all messages at the end.
+    pub fn running(thread_id: &str, run_id: &str, execution: Option<ExecutionId>) -> Self {
+        Self::of(thread_id, run_id, RunSelector::running(execution))
+    }
+
+    fn of(thread_id: &str, run_id: &str, run: RunSelector) -> Self {
         Self {
-            chunks: StreamView::new(MAJOR, RunSelector::running(None)),
+            fold: RunFold::new(run).with_blocks(),
             trigger: None,
             thread_id: thread_id.to_owned(),
             run_id: run_id.to_owned(),
-            step: None,
-            attempt: 0,
-            n_texts: 0,
-            n_reasonings: 0,
             step_open: false,
-            texts: BTreeMap::new(),
-            reasonings: BTreeMap::new(),
-            calls: BTreeSet::new(),
-            open_calls: BTreeMap::new(),
-            open: Vec::new(),
-            part: None,
+            blocks: Blocks::default(),
             results: Results::default(),
-            heard: Heard::Known,
+            metadata: RunMetadata::default(),
+            open: Vec::new(),
+            user_message: UserMessage::Known,
             wants_messages: true,
             is_over: false,
             ending: None,
@@ -125,100 +108,102 @@ impl RunView {
         }
     }
 
-    /// A view that does not end before the executions have which answer these items, in order.
+    /// A view of a run that the executions continue which answer these items, in order.
     #[must_use]
-    pub fn then_answering(self, items: Vec<ItemId>) -> Self {
-        Self {
-            chunks: self.chunks.then_answering(items),
-            ..self
-        }
+    pub fn then_answering(mut self, items: Vec<ItemId>) -> Self {
+        self.fold = self.fold.then_answering(items);
+        self
     }
 
-    /// A view that begins with the first message that the run hears, which its client does not know.
+    /// A view that begins with the first message that the run answers, which its client does not know.
     #[must_use]
-    pub fn telling(self) -> Self {
-        Self {
-            heard: Heard::Awaited,
-            ..self
-        }
+    pub fn with_user_message(mut self) -> Self {
+        self.user_message = UserMessage::Awaited;
+        self
     }
 
-    /// The events of one record, each a JSON object.
+    /// What a record is to the run, and its events, each a JSON object.
     ///
-    /// The last event is held back where the protocol wants the client to have all messages before it, as
-    /// [`RunView::wants_messages`] says; [`RunView::end`] gives it.
-    pub fn events(&mut self, record: &Record) -> Vec<Value> {
-        self.note(&record.event);
-        for chunk in self.chunks.chunks(record) {
-            if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
-                self.translate(&chunk);
-            }
+    /// [`RunView::end`] gives the last event. The client may need all messages before it
+    /// ([`RunView::wants_messages`]).
+    pub fn select(&mut self, record: &Record) -> (Selected, Vec<Value>) {
+        if let Event::ItemCreated { item } = &record.event {
+            self.item(item);
         }
-        std::mem::take(&mut self.out)
+        let (selected, events) = self.fold.select(record);
+        for event in events {
+            self.event(event, record.at);
+        }
+        (selected, std::mem::take(&mut self.out))
     }
 
-    /// Whether the run is over, but for what [`RunView::end`] gives.
+    /// Whether an execution of the run is at work.
+    pub fn is_running(&self) -> bool {
+        self.fold.selector().is_running()
+    }
+
+    /// Whether the run ended and [`RunView::end`] gives its last event.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether the client needs all messages ([`to_messages`](super::to_messages)) before the end: a person
-    /// is asked something, or what a dead attempt said was shown and can't be taken back otherwise.
+    /// Whether the client needs all messages ([`to_messages`](super::to_messages)) before the end: the
+    /// run is interrupted, or the client has text of a dead attempt.
     pub fn wants_messages(&self) -> bool {
-        self.is_over && (self.wants_messages || self.asks())
+        self.is_over && (self.wants_messages || self.has_interrupts())
     }
 
-    /// Whether the run is through, so that it may have asked something that is no call's.
+    /// Whether the run completed, so that it may have made requests of AITP.
     pub fn is_finished(&self) -> bool {
         matches!(self.ending, Some(Ending::Finished { .. }))
     }
 
-    /// Has the run ask this as well: what it has asked by AITP, and what is open still.
+    /// Adds interrupts for requests of AITP that the run made and that are open.
     #[cfg(feature = "aitp")]
-    pub fn ask(&mut self, questions: &[Question]) {
+    pub fn add_requests(&mut self, questions: &[Question]) {
         if let Some(Ending::Finished { interrupts, .. }) = &mut self.ending {
             interrupts.extend(questions.iter().map(request));
         }
     }
 
     /// Whether the run leaves calls open whose sub-agents wait.
-    pub fn waits_beneath(&self) -> bool {
-        matches!(&self.ending, Some(Ending::Finished { beneath, .. }) if !beneath.is_empty())
+    pub fn has_waiting_children(&self) -> bool {
+        matches!(&self.ending, Some(Ending::Finished { children, .. }) if !children.is_empty())
     }
 
-    /// Has the run ask what the sub-agents of its calls ask: of each call the key of its thread, the run's own
-    /// call that led to it, and the call. What no run of this protocol can be told is left out.
-    pub fn ask_beneath<'a>(
+    /// Adds interrupts for open calls of sub-agents. Each comes with the key of its thread and the run's
+    /// own call that led to it. Calls that the protocol has no interrupt for are left out.
+    pub fn add_child_calls<'a>(
         &mut self,
-        asked: impl IntoIterator<Item = (&'a str, &'a str, &'a OpenCall)>,
+        calls: impl IntoIterator<Item = (&'a str, &'a str, &'a OpenCall)>,
     ) {
         if let Some(Ending::Finished {
             interrupts,
-            beneath,
+            children,
             ..
         }) = &mut self.ending
         {
-            let asked = asked.into_iter();
-            let own = asked.filter(|(_, own, _)| beneath.contains(*own));
-            interrupts.extend(own.filter_map(|(key, own, call)| interrupt_beneath(key, own, call)));
+            let calls = calls.into_iter();
+            let own = calls.filter(|(_, own, _)| children.contains(*own));
+            interrupts.extend(own.filter_map(|(key, own, call)| child_interrupt(key, own, call)));
         }
     }
 
-    fn asks(&self) -> bool {
+    fn has_interrupts(&self) -> bool {
         match &self.ending {
             Some(Ending::Finished { interrupts, .. }) => !interrupts.is_empty(),
             Some(Ending::Cancelled | Ending::Failed(_)) | None => false,
         }
     }
 
-    /// What stands at the end; `messages` where they are wanted.
+    /// The last events; `messages` where they are wanted.
     pub fn end(&mut self, messages: Option<Vec<Value>>) -> Vec<Value> {
         let snapshot = messages.map(|all| json!({"type": "MESSAGES_SNAPSHOT", "messages": all}));
-        let ending = self.ending.take().map(|ending| self.ended(ending));
-        snapshot.into_iter().chain(ending).collect()
+        let last = self.ending.take().map(|ending| self.last_event(ending));
+        snapshot.into_iter().chain(last).collect()
     }
 
-    /// What the stream says when it can't go on.
+    /// The event of a stream that failed.
     pub fn failed(message: &str, code: &str) -> Value {
         json!({"type": "RUN_ERROR", "message": message, "code": code})
     }
@@ -227,121 +212,92 @@ impl RunView {
         self.out.push(event);
     }
 
-    fn note(&mut self, event: &Event) {
-        if let Event::StepCreated { step } = event {
-            self.step = Some(step.id.clone());
-            self.attempt = 0;
-            self.n_texts = 0;
-            self.n_reasonings = 0;
-            // Some models give the calls of every step the same ids.
-            self.calls.clear();
-            self.results.begin();
-        }
-        if let Event::ItemCreated { item } = event
-            && self.trigger.as_ref() == Some(&item.id)
-            && item.item_type == ItemType::ActionResult
-        {
-            // No event of this protocol names the message that goes on.
-            let message = MessageSoFar::of(self.run_id.clone());
-            self.chunks = self.chunks.clone().continuing(Some(message));
+    /// An item is in the log, the trigger of the run among others.
+    fn item(&mut self, item: &Item) {
+        if self.trigger.as_ref() == Some(&item.id) && item.item_type == ItemType::ActionResult {
+            self.fold.set_first_answers();
             self.results.answered_by(item);
         }
-        if let (Event::ItemCreated { item }, Heard::Awaited) = (event, &self.heard)
-            && let Some((id, text)) = first_said(item)
+        if let UserMessage::Awaited = self.user_message
+            && let Some((id, text)) = first_text(item)
         {
-            self.heard = Heard::Said { id, text };
+            self.user_message = UserMessage::Found { id, text };
         }
-        if let Event::StepStatusChanged {
-            step_id,
-            to: StepStatus::Completed,
-            outcome,
-            ..
-        } = event
-            && self.step.as_ref() == Some(step_id)
-        {
-            self.open = OpenCall::list(outcome.open_calls.as_ref());
-            self.results.step_over();
-        }
-        self.part = match event {
-            Event::PartCreated { idx, part, .. } | Event::PartUpdated { idx, part, .. } => {
-                let tool = ToolPart::read(part);
-                if let Some(tool) = &tool {
-                    self.results.see(*idx, tool.is_answered());
-                }
-                tool
-            }
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ThreadFinished { .. }
-            | Event::ItemCreated { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::StepCreated { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::ChunkEmitted { .. } => None,
-        };
     }
 
-    fn translate(&mut self, chunk: &Map<String, Value>) {
-        let text = |key: &str| chunk.get(key).and_then(Value::as_str).unwrap_or_default();
-        match text("type") {
-            "start" => {
+    fn event(&mut self, event: RunEvent<'_>, at: Timestamp) {
+        match event {
+            RunEvent::Started { execution } => {
+                self.metadata.execution(execution);
                 let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
                 let started = json!({"type": "RUN_STARTED", "threadId": thread, "runId": run});
                 self.push(started);
-                self.tell();
+                self.show_user_message();
             }
-            "start-step" => {
+            RunEvent::Continued { execution, .. } => self.metadata.execution(execution),
+            RunEvent::StepStarted { step } => {
                 self.step_open = true;
-                let name = self.step_name();
-                self.push(json!({"type": "STEP_STARTED", "stepName": name}));
+                self.blocks.start_step(&step.id);
+                self.results.begin();
+                self.push(json!({"type": "STEP_STARTED", "stepName": step.id}));
             }
-            "finish-step" => self.finish_step(),
-            "reset-step" => self.reset(),
-            "text-delta" => self.spoke(text("id"), text("delta")),
-            "text-end" => {
-                if let Some(id) = self.texts.remove(text("id")) {
-                    self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
+            RunEvent::Chunk(chunk) => self.chunk(chunk),
+            RunEvent::StepReset { .. } => {
+                // The messages replace those of the dead attempt.
+                self.wants_messages = true;
+                self.blocks.reset(&mut self.out);
+                self.results.begin();
+            }
+            RunEvent::Responded {
+                response: Some(response),
+            } => self.metadata.response(&response),
+            RunEvent::Part {
+                idx,
+                part,
+                is_new,
+                is_known,
+                ..
+            } => self.part(idx, part, (is_new, is_known)),
+            RunEvent::StepEnded {
+                status: StepStatus::Completed,
+                outcome,
+                ..
+            } => {
+                self.open = OpenCall::list(outcome.open_calls.as_ref());
+                self.results.step_over();
+                self.finish_step();
+            }
+            RunEvent::ExecutionEnded {
+                status,
+                interruption,
+                is_last,
+                ..
+            } => {
+                let is_completed = status == ExecutionStatus::Completed;
+                if is_completed {
+                    self.finish_step();
+                }
+                if is_last && is_completed {
+                    self.finish();
+                } else if is_last {
+                    self.break_off(interruption, at);
                 }
             }
-            "reasoning-delta" => self.thought(text("id"), text("delta")),
-            "reasoning-end" => {
-                if let Some(id) = self.reasonings.remove(text("id")) {
-                    self.reasoning_ended(&id);
-                }
+            RunEvent::Abandoned => {
+                let why = "the thread was closed before the run began";
+                self.push(Self::failed(why, "closed"));
             }
-            "tool-input-start" => self.called(text("toolCallId"), text("toolName")),
-            "tool-input-delta" => self.arguments(text("toolCallId"), text("inputTextDelta")),
-            "tool-input-available" | "tool-input-error" => self.call_ended(),
-            "tool-output-available" | "tool-output-error" | "tool-output-denied" => self.returned(),
-            // After an error the run is over already.
-            "finish" => self.finished(),
-            "error" => self.hold(Ending::Failed(Self::failed(text("errorText"), "error"))),
-            "abort" => self.hold(Ending::Cancelled),
-            kind if kind.starts_with("data-") => {
-                let value = chunk.get("data").cloned().unwrap_or_default();
-                self.push(json!({"type": "CUSTOM", "name": kind, "value": value}));
-            }
-            kind @ ("file" | "source-url" | "source-document" | "message-metadata") => {
-                let value: Map<String, Value> = chunk
-                    .iter()
-                    .filter(|(key, _)| *key != "type")
-                    .map(|(k, v)| (k.clone(), v.clone()))
-                    .collect();
-                self.push(json!({"type": "CUSTOM", "name": kind, "value": value}));
-            }
-            _ => {}
+            RunEvent::Responded { .. }
+            | RunEvent::StepEnded { .. }
+            | RunEvent::Ended
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
         }
     }
 
-    /// What the run has heard, as a message of the user's.
-    fn tell(&mut self) {
-        let Heard::Said { id, text } = std::mem::take(&mut self.heard) else {
+    /// The message that the run answers, as a message of the user's.
+    fn show_user_message(&mut self) {
+        let UserMessage::Found { id, text } = std::mem::take(&mut self.user_message) else {
             return;
         };
         self.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "user"}));
@@ -351,174 +307,122 @@ impl RunView {
         self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
     }
 
-    fn step_name(&self) -> String {
-        self.step
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default()
-    }
-
     fn finish_step(&mut self) {
         let results = self.results.rest();
         self.out.extend(results);
         if std::mem::take(&mut self.step_open) {
-            let name = self.step_name();
-            self.push(json!({"type": "STEP_FINISHED", "stepName": name}));
+            let name = self.fold.step().map(StepId::as_str).unwrap_or_default();
+            let finished = json!({"type": "STEP_FINISHED", "stepName": name});
+            self.push(finished);
         }
     }
 
-    /// More of a text. A message begins with its first piece: one that says nothing is none.
-    fn spoke(&mut self, block: &str, delta: &str) {
-        if delta.is_empty() {
-            return;
-        }
-        let id = self.texts.get(block).cloned().unwrap_or_else(|| {
-            let id = text_id(&self.step_name(), self.n_texts, self.attempt);
-            self.n_texts += 1;
-            self.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
-            self.texts.insert(block.to_owned(), id.clone());
-            id
-        });
-        self.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta}));
+    fn custom(&mut self, name: &str, value: Value) {
+        self.push(json!({"type": "CUSTOM", "name": name, "value": value}));
     }
 
-    /// More of a reasoning, which begins as a text does.
-    fn thought(&mut self, block: &str, delta: &str) {
-        if delta.is_empty() {
-            return;
-        }
-        let id = self.reasonings.get(block).cloned().unwrap_or_else(|| {
-            let id = reasoning_id(&self.step_name(), self.n_reasonings);
-            self.n_reasonings += 1;
-            self.push(json!({"type": "REASONING_START", "messageId": id}));
-            self.push(
-                json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}),
-            );
-            self.reasonings.insert(block.to_owned(), id.clone());
-            id
-        });
-        self.push(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": delta}));
-    }
-
-    fn reasoning_ended(&mut self, id: &str) {
-        self.push(json!({"type": "REASONING_MESSAGE_END", "messageId": id}));
-        self.push(json!({"type": "REASONING_END", "messageId": id}));
-    }
-
-    fn called(&mut self, call: &str, tool: &str) {
-        if self.calls.insert(call.to_owned()) {
-            self.open_calls.insert(call.to_owned(), String::new());
-            let parent = text_id(&self.step_name(), 0, self.attempt);
-            self.push(json!({
-                "type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": tool,
-                "parentMessageId": parent,
-            }));
+    fn chunk(&mut self, chunk: Chunk<'_>) {
+        let out = &mut self.out;
+        match &chunk {
+            Chunk::BlockDelta {
+                kind, block, text, ..
+            } => self.blocks.delta(*kind, &block.id, text, out),
+            Chunk::BlockEnd { kind, block, .. } => self.blocks.end(*kind, &block.id, out),
+            Chunk::ToolInputStart {
+                tool_call_id,
+                tool_name,
+                ..
+            } => self.blocks.start_call(tool_call_id, tool_name, out),
+            Chunk::ToolInputDelta {
+                tool_call_id, text, ..
+            } => self.blocks.call_delta(tool_call_id, text, out),
+            Chunk::Source { data, .. } => {
+                let mut source: Map<String, Value> = data.read().unwrap_or_default();
+                source.shift_remove("type");
+                self.custom(chunk.chunk_type(), source.into());
+            }
+            Chunk::Data { chunk_type, data } => {
+                let mut data = data.map(Payload::value).unwrap_or_default();
+                let inner = data.get_mut("data").map(Value::take);
+                self.custom(chunk_type, inner.unwrap_or(data));
+            }
+            Chunk::BlockStart { .. }
+            | Chunk::StepResponse(_)
+            | Chunk::StepReset
+            | Chunk::ToolStarted(_)
+            | Chunk::StepNoted(_)
+            | Chunk::ExecutionResumed
+            | Chunk::ExecutionParked
+            | Chunk::ThreadUpdated(_)
+            | Chunk::ItemRemoved(_)
+            | Chunk::Runtime { .. }
+            | Chunk::Other { .. } => {}
         }
     }
 
-    /// An empty delta is no event.
-    fn arguments(&mut self, call: &str, delta: &str) {
-        if let Some(known) = self.open_calls.get_mut(call).filter(|_| !delta.is_empty()) {
-            known.push_str(delta);
-            self.push(json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": delta}));
+    fn part(&mut self, idx: u32, part: RunPart, (is_new, is_known): (bool, bool)) {
+        match part {
+            RunPart::Tool(tool) => {
+                if is_new && !is_known && !self.blocks.end_call(&tool, &mut self.out) {
+                    self.wants_messages = true;
+                }
+                self.out.extend(self.results.take(idx, &tool));
+            }
+            RunPart::Event(event) if is_new => self.custom(&event.part_type, event.data.value()),
+            RunPart::File { url, media_type } if is_new => {
+                self.custom("file", json!({"url": url, "mediaType": media_type}));
+            }
+            RunPart::Event(_) | RunPart::File { .. } | RunPart::Content => {}
         }
     }
 
-    /// The arguments are complete: what was not streamed of them is said now. If others were streamed,
-    /// the messages put it right.
-    fn call_ended(&mut self) {
-        let Some(tool) = self.part.take() else {
-            return;
-        };
-        let call = tool.tool_call_id.as_str();
-        self.called(call, tool.tool_name());
-        let whole = arguments(&tool);
-        let known = self.open_calls.get(call);
-        match known.map(|known| whole.strip_prefix(known.as_str())) {
-            Some(Some(rest)) => self.arguments(call, rest),
-            Some(None) => self.wants_messages = true,
-            None => {}
-        }
-        if self.open_calls.remove(call).is_some() {
-            self.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
-        }
-        self.part = Some(tool);
-    }
-
-    fn returned(&mut self) {
-        let Some(tool) = self.part.take() else {
-            return;
-        };
-        let call = tool.tool_call_id.as_str();
-        if let Some(content) = tool.result_text() {
-            let result = json!({
-                "type": "TOOL_CALL_RESULT", "messageId": result_id(call),
-                "toolCallId": call, "content": content, "role": "tool",
-            });
-            let results = self.results.take(call, result);
-            self.out.extend(results);
-        }
-    }
-
-    /// A dead attempt is over: what it had begun is closed, and what it said is not taken up again.
-    fn reset(&mut self) {
-        self.close();
-        self.wants_messages = true;
-        self.attempt += 1;
-        self.n_texts = 0;
-        self.calls.clear();
-        self.results.begin();
-    }
-
-    /// Closes what is open: nothing may be when a run ends.
-    fn close(&mut self) {
-        for id in std::mem::take(&mut self.texts).into_values() {
-            self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
-        }
-        for id in std::mem::take(&mut self.reasonings).into_values() {
-            self.reasoning_ended(&id);
-        }
-        for call in std::mem::take(&mut self.open_calls).into_keys() {
-            self.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
-        }
-    }
-
-    fn finished(&mut self) {
+    fn finish(&mut self) {
         let open = std::mem::take(&mut self.open);
         let interrupts = open.iter().filter_map(interrupt).collect();
-        let (mut pending, mut beneath) = (Vec::new(), BTreeSet::new());
+        let (mut pending, mut children) = (Vec::new(), BTreeSet::new());
         for call in open {
             match call.kind {
                 OpenKind::External => pending.push(call.tool_call_id),
-                OpenKind::Child => drop(beneath.insert(call.tool_call_id)),
+                OpenKind::Child => drop(children.insert(call.tool_call_id)),
                 OpenKind::Approval | OpenKind::Others => {}
             }
         }
-        self.hold(Ending::Finished {
+        self.end_with(Ending::Finished {
             interrupts,
             pending,
-            beneath,
+            children,
         });
     }
 
-    /// Keeps the end back.
-    fn hold(&mut self, ending: Ending) {
-        if !self.is_over {
-            self.close();
-            self.finish_step();
-            self.is_over = true;
-            self.ending = Some(ending);
+    fn break_off(&mut self, why: Option<&Interruption>, at: Timestamp) {
+        let reason = why.map_or("error", |why| why.reason.as_str());
+        if reason == Interruption::USER_CANCELLED {
+            let metadata = self.metadata.end(ExecutionStatus::Failed, why, at);
+            self.custom("message-metadata", json!({ "messageMetadata": metadata }));
+            self.end_with(Ending::Cancelled);
+            return;
         }
+        let detail = why.and_then(|why| why.detail.as_deref());
+        let failed = Self::failed(detail.unwrap_or(reason), "error");
+        self.end_with(Ending::Failed(failed));
     }
 
-    fn ended(&self, ending: Ending) -> Value {
+    /// Closes what is open, and keeps the last event for [`RunView::end`].
+    fn end_with(&mut self, ending: Ending) {
+        self.blocks.close(&mut self.out);
+        self.finish_step();
+        self.is_over = true;
+        self.ending = Some(ending);
+    }
+
+    fn last_event(&self, ending: Ending) -> Value {
         let outcome = match ending {
             Ending::Failed(event) => return event,
             Ending::Cancelled => json!({"type": "cancelled"}),
             Ending::Finished {
                 interrupts,
                 pending,
-                beneath: _,
+                children: _,
             } => {
                 if !interrupts.is_empty() {
                     json!({"type": "interrupt", "interrupts": interrupts})

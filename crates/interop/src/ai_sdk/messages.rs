@@ -7,10 +7,10 @@ pub use chains::goes_on;
 use super::chunk::Major;
 use super::reduce::Reducer;
 use super::revision::said_as;
-use super::stream::{MessageMetadata, MessageSoFar, StreamView};
+use super::stream::{MessageSoFar, StreamView};
 use crate::document::{data_url, read_object};
 use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse, ThreadEvent};
-use crate::run::{RunEvent, RunSelector, replay};
+use crate::run::{RunEvent, RunMetadata, RunSelector, replay};
 use crate::{Converted, Losses};
 use chains::Chains;
 use serde_json::{Map, Value, json};
@@ -230,7 +230,7 @@ pub fn message_so_far(
         chain.pop();
     }
     let first = chain.first()?;
-    let mut metadata = MessageMetadata::default();
+    let mut metadata = RunMetadata::default();
     for reaction in &chain {
         metadata.execution(&reaction.execution);
         let responses = reaction.steps.iter().filter_map(response);

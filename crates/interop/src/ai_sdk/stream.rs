@@ -1,14 +1,11 @@
 //! From the events of one run to the chunks of a UI message stream.
 
 mod event;
-mod metadata;
 mod part;
 
-use crate::run::{RunEvent, RunFold, RunSelector, Selected};
+use crate::run::{RunEvent, RunFold, RunMetadata, RunSelector, Selected};
 use crate::sse::DONE;
 use jiff::Timestamp;
-pub(super) use metadata::MessageMetadata;
-pub use metadata::MessageSoFar;
 use serde_json::{Value, json};
 use timeline::{ExecutionStatus, Interruption, Record};
 
@@ -34,6 +31,22 @@ impl ChunkJson {
     }
 }
 
+/// A message that other executions continue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSoFar {
+    /// Its id.
+    pub id: String,
+    pub(super) metadata: RunMetadata,
+}
+
+impl MessageSoFar {
+    /// A message of which nothing but the id is known.
+    pub fn of(id: String) -> Self {
+        let metadata = RunMetadata::default();
+        Self { id, metadata }
+    }
+}
+
 /// What a stream has beside its run, as transient data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SideChannel {
@@ -55,7 +68,7 @@ pub struct StreamView {
     fold: RunFold,
     message_id: Option<String>,
     /// The metadata of the message so far.
-    metadata: MessageMetadata,
+    metadata: RunMetadata,
     step_open: bool,
     out: Vec<Value>,
 }
@@ -68,7 +81,7 @@ impl StreamView {
             side_channel: SideChannel::Nothing,
             fold: RunFold::new(run).with_blocks(),
             message_id: None,
-            metadata: MessageMetadata::default(),
+            metadata: RunMetadata::default(),
             step_open: false,
             out: Vec::new(),
         }

@@ -1,71 +1,79 @@
-//! What a client is told while a run is at work.
+//! Progress of a run, in words.
 
-use crate::ai_sdk::{ChunkJson, StreamView};
-use crate::run::RunSelector;
-use serde_json::{Map, Value};
+use crate::parts::{ToolPart, ToolState};
+use crate::run::{RunEvent, RunFold, RunPart, RunSelector};
 use std::collections::BTreeMap;
-use timeline::{ItemId, Record};
+use timeline::{BlockKind, Chunk, ItemId, Record};
 
-/// The major version of `ai` whose chunks are told: the one that can say most.
-const MAJOR: u8 = 7;
-
-/// Tells of a run what it says and which tools it calls, in words.
-///
-/// It is made of the AI SDK's view, which knows what of a log is shown. Each event costs what it says.
+/// Reports the text of a run and its tool calls, in words.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    view: StreamView,
-    /// The names of the tools that are called, by their calls.
+    fold: RunFold,
+    /// The names of the tools that were called, by their calls.
     calls: BTreeMap<String, String>,
 }
 
 impl Progress {
-    /// Of the execution that answers this item; without one, of whatever runs: what goes on where
-    /// something beneath it was answered.
+    /// The progress of the run that answers this item. Without one, of the next run that begins: the
+    /// one that continues where a sub-agent was answered.
     pub fn new(trigger: Option<ItemId>) -> Self {
         let run = match trigger {
             Some(trigger) => RunSelector::answering(trigger),
             None => RunSelector::running(None),
         };
         Self {
-            view: StreamView::new(MAJOR, run),
+            fold: RunFold::new(run).with_blocks(),
             calls: BTreeMap::new(),
         }
     }
 
-    /// What one record tells: pieces of the answer as they are said, and what tools are called and have answered.
+    /// The messages of one record: pieces of the answer, and the tools that were called or have
+    /// answered.
     pub fn messages(&mut self, record: &Record) -> Vec<String> {
         let mut messages = Vec::new();
-        for chunk in self.view.chunks(record) {
-            if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
-                messages.extend(self.message(&chunk));
+        for event in self.fold.events(record) {
+            if let RunEvent::Chunk(Chunk::BlockDelta { kind, text, .. }) = &event
+                && *kind == BlockKind::Text
+                && !text.is_empty()
+            {
+                messages.push(text.clone().into_owned());
+            }
+            if let RunEvent::Part {
+                part: RunPart::Tool(tool),
+                is_new,
+                is_known,
+                ..
+            } = &event
+            {
+                messages.extend((*is_new && !is_known).then(|| self.call(tool)).flatten());
+                messages.extend(self.state(tool, *is_known));
             }
         }
         messages
     }
 
-    fn message(&mut self, chunk: &Map<String, Value>) -> Option<String> {
-        let text = |key: &str| chunk.get(key).and_then(Value::as_str).unwrap_or_default();
-        let message = match text("type") {
-            "text-delta" => text("delta").to_owned(),
-            "tool-input-available" => {
-                let name = text("toolName").to_owned();
-                let message = format!("{name} is called");
-                self.calls.insert(text("toolCallId").to_owned(), name);
-                message
-            }
-            "tool-approval-request" => {
-                format!("{} waits for approval", self.name(text("toolCallId")))
-            }
-            "tool-output-available" => format!("{} has answered", self.name(text("toolCallId"))),
-            "tool-output-error" => format!("{} has failed", self.name(text("toolCallId"))),
-            "tool-output-denied" => format!("{} was not allowed", self.name(text("toolCallId"))),
-            _ => return None,
-        };
-        Some(message).filter(|message| !message.is_empty())
+    fn call(&mut self, tool: &ToolPart) -> Option<String> {
+        // Arguments that are no object are not run.
+        tool.input_object()?;
+        let (call, name) = (tool.tool_call_id.clone(), tool.tool_name());
+        self.calls.insert(call, name.to_owned());
+        Some(format!("{name} is called"))
     }
 
-    fn name(&self, call: &str) -> &str {
-        self.calls.get(call).map_or("a tool", String::as_str)
+    fn state(&self, tool: &ToolPart, is_known: bool) -> Option<String> {
+        let state = match tool.state {
+            ToolState::InputAvailable => return None,
+            ToolState::ApprovalResponded if is_known => return None,
+            ToolState::ApprovalRequested | ToolState::ApprovalResponded => {
+                tool.approval.as_ref()?;
+                "waits for approval"
+            }
+            ToolState::OutputAvailable => "has answered",
+            ToolState::OutputError if tool.is_denied() => "was not allowed",
+            ToolState::OutputError => "has failed",
+        };
+        let name = self.calls.get(&tool.tool_call_id);
+        let name = name.map_or("a tool", String::as_str);
+        Some(format!("{name} {state}"))
     }
 }

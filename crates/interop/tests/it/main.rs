@@ -32,6 +32,8 @@ mod langgraph;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod native;
 #[cfg(test)]
 mod partial_json;

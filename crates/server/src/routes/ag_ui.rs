@@ -23,12 +23,11 @@ use axum::extract::State;
 use axum::response::Response;
 use beneath::Beneath;
 use interop::ag_ui::{
-    Resume, RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
-    was_cut_off,
+    NewMessage, Resume, RunInput, RunInputError, RunView, from_run_input, interrupt_id,
+    to_messages, was_cut_off,
 };
 use interop::ai_sdk::subagent;
 use interop::aitp::Key;
-use interop::run::RunSelector;
 use runtime::{Accepted, AnswerRequest, Filter, React, Run, RuntimeError, StoreError, TenantId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -176,15 +175,15 @@ async fn run(
     } else {
         said.answer(given.own, filled).await?
     };
-    let run = RunSelector::answering(accepted.item_id.clone());
     let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
-    // What was filled in is a message of the user's by now.
-    let view = if is_filled { view.telling() } else { view };
-    let shown = Shown {
-        run,
-        view,
-        after: accepted.after,
+    // The values that were filled in are a message of the user's.
+    let view = if is_filled {
+        view.with_user_message()
+    } else {
+        view
     };
+    let after = accepted.after;
+    let shown = Shown { view, after };
     stream::response(reader, shown, open).await
 }
 
@@ -265,7 +264,7 @@ struct Saying<'a> {
     tenant: &'a TenantId,
     input: &'a RunInput,
     /// What the user says that was not said before.
-    new: Vec<&'a Said>,
+    new: Vec<&'a NewMessage>,
     run: Run,
 }
 
@@ -372,7 +371,7 @@ fn token(input: &RunInput) -> String {
     format!("ag-ui:{}", input.run_id)
 }
 
-fn user(said: &Said) -> NewItem {
+fn user(said: &NewMessage) -> NewItem {
     channelled(NewItem::user(said.id.as_str(), said.content.clone()))
 }
 

@@ -1,7 +1,6 @@
-//! What an agent says, as the artifact that a stream sends piece by piece.
+//! The artifact, sent piece by piece.
 
 use super::super::message::of_agent;
-use super::super::part::shown_file;
 use super::super::state::TaskState;
 use super::super::task::artifact_of;
 use super::TaskView;
@@ -10,53 +9,37 @@ use serde_json::{Value, json};
 use timeline::StepId;
 
 impl TaskView {
-    /// What a step says.
-    pub(super) fn heard(&mut self, chunk: &Value) {
-        let text = |key: &str| chunk.get(key).and_then(Value::as_str);
-        match text("type") {
-            Some("text-delta") => {
-                if let Some(delta) = text("delta").filter(|delta| !delta.is_empty()) {
-                    self.say(json!({ "text": delta }));
-                }
-            }
-            Some("file") => {
-                if let Some(url) = text("url") {
-                    self.say(shown_file(url, text("mediaType")));
-                }
-            }
-            // What a dead attempt said is replaced by what comes.
-            Some("reset-step") => {
-                self.held = None;
-                self.said.clear();
-                self.is_stale |= std::mem::take(&mut self.has_begun);
-            }
-            _ => {}
-        }
+    /// The attempt at the step died. The next one replaces its answer.
+    pub(super) fn reset(&mut self) {
+        self.unsent = None;
+        self.parts.clear();
+        self.is_stale |= std::mem::take(&mut self.has_begun);
     }
 
-    fn say(&mut self, part: Value) {
-        self.send_held(false);
-        match (self.said.last_mut(), part["text"].as_str()) {
+    /// Adds to the step's answer.
+    pub(super) fn add(&mut self, part: Value) {
+        self.send_unsent(false);
+        match (self.parts.last_mut(), part["text"].as_str()) {
             (Some(Value::Object(last)), Some(more)) if last.contains_key("text") => {
                 if let Some(Value::String(text)) = last.get_mut("text") {
                     text.push_str(more);
                 }
             }
-            _ => self.said.push(part.clone()),
+            _ => self.parts.push(part.clone()),
         }
-        self.held = Some(vec![part]);
+        self.unsent = Some(vec![part]);
     }
 
-    fn send_held(&mut self, is_last: bool) {
-        if let Some(parts) = self.held.take() {
+    fn send_unsent(&mut self, is_last: bool) {
+        if let Some(parts) = self.unsent.take() {
             self.send(&parts, is_last);
         }
     }
 
-    /// Ends what the step says. Where a dead attempt had said something and this one has not, the artifact is
-    /// again what was said before.
-    pub(super) fn settle(&mut self, is_last: bool) {
-        self.send_held(is_last);
+    /// Sends the rest of the step's answer. If a dead attempt had an answer and this one has none, the
+    /// artifact is the former answer again.
+    pub(super) fn send_rest(&mut self, is_last: bool) {
+        self.send_unsent(is_last);
         if self.is_stale {
             let mut former = self.former.clone();
             if former.is_empty() {
@@ -75,11 +58,11 @@ impl TaskView {
         self.out.push(json!({ "artifactUpdate": update }));
     }
 
-    /// Another step follows, so what the one before said was not the last.
-    pub(super) fn on_its_way(&mut self, at: Timestamp) {
-        self.settle(false);
+    /// Sends the step's answer as a message: another step follows, so it was not the last.
+    pub(super) fn complete_answer(&mut self, at: Timestamp) {
+        self.send_rest(false);
         self.has_begun = false;
-        let parts = std::mem::take(&mut self.said);
+        let parts = std::mem::take(&mut self.parts);
         if parts.is_empty() {
             return;
         }

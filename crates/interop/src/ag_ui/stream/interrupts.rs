@@ -1,4 +1,4 @@
-//! What a run asks, as the interrupts of its end.
+//! The interrupts at the end of a run.
 
 use crate::ag_ui::messages::arguments;
 use crate::ai_sdk::subagent::call_of;
@@ -24,7 +24,7 @@ pub(super) fn interrupt(open: &OpenCall) -> Option<Value> {
 }
 
 /// The open call of a sub-agent. No message of the client has it, so the interrupt describes it.
-pub(super) fn interrupt_beneath(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
+pub(super) fn child_interrupt(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
     let tool = ToolPart::read(&open.part)?;
     let name = tool.tool_name();
     let (reason, message, schema) = match open.kind {

@@ -1,68 +1,66 @@
-//! The results of a step's calls, in the order of the calls: the order in which the messages of the thread have them.
+//! The results of a step's calls, in the order of the calls, as the messages of the thread have them.
 
-use crate::ag_ui::messages::given_results;
-use serde_json::Value;
+use crate::ag_ui::messages::{client_results, result_id};
+use crate::parts::ToolPart;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::Item;
 
 /// The results of the calls of one step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Results {
-    /// The place of the call that the record is about.
-    place: u32,
-    /// The places of the calls that have no result yet.
+    /// The positions of the calls that have no result yet.
     awaited: BTreeSet<u32>,
-    /// Results that came before those of earlier calls, by place.
-    held: BTreeMap<u32, Value>,
-    /// The calls whose results the client of the run has given: it has these messages.
-    given: BTreeSet<String>,
+    /// Results that came before those of earlier calls, by position.
+    early: BTreeMap<u32, Value>,
+    /// The calls whose results the client sent itself: it has these messages.
+    known: BTreeSet<String>,
 }
 
 impl Results {
-    /// A step begins, or begins anew.
+    /// A step begins, or an attempt at it.
     pub(super) fn begin(&mut self) {
         self.awaited.clear();
-        self.held.clear();
+        self.early.clear();
     }
 
     /// A step is over. A later one may give its calls the same ids.
     pub(super) fn step_over(&mut self) {
-        self.given.clear();
+        self.known.clear();
     }
 
     /// The run begins with these answers.
     pub(super) fn answered_by(&mut self, item: &Item) {
-        let given = given_results(item).into_iter();
-        self.given.extend(given.map(|(call, _)| call));
+        let results = client_results(item).into_iter();
+        self.known.extend(results.map(|(call, _)| call));
     }
 
-    /// The record is about the call at this place of the step.
-    pub(super) fn see(&mut self, place: u32, has_result: bool) {
-        self.place = place;
-        if has_result {
-            self.awaited.remove(&place);
-        } else {
-            self.awaited.insert(place);
-        }
-    }
-
-    /// Takes the result of the call that the record is about; gives the results whose turn it is.
-    pub(super) fn take(&mut self, call: &str, result: Value) -> Vec<Value> {
-        if !self.given.remove(call) {
-            self.held.insert(self.place, result);
+    /// Takes the call at this position of the step as it is stored. Gives the results that can be sent.
+    pub(super) fn take(&mut self, idx: u32, tool: &ToolPart) -> Vec<Value> {
+        let Some(content) = tool.result_text() else {
+            self.awaited.insert(idx);
+            return Vec::new();
+        };
+        self.awaited.remove(&idx);
+        let call = tool.tool_call_id.as_str();
+        if !self.known.remove(call) {
+            let result = json!({
+                "type": "TOOL_CALL_RESULT", "messageId": result_id(call),
+                "toolCallId": call, "content": content, "role": "tool",
+            });
+            self.early.insert(idx, result);
         }
         let Some(first) = self.awaited.first() else {
             return self.rest();
         };
-        let later = self.held.split_off(first);
-        std::mem::replace(&mut self.held, later)
-            .into_values()
-            .collect()
+        let later = self.early.split_off(first);
+        let ready = std::mem::replace(&mut self.early, later);
+        ready.into_values().collect()
     }
 
     /// The results that are left when the step is over.
     pub(super) fn rest(&mut self) -> Vec<Value> {
         self.awaited.clear();
-        std::mem::take(&mut self.held).into_values().collect()
+        std::mem::take(&mut self.early).into_values().collect()
     }
 }

@@ -41,21 +41,13 @@ impl StreamView {
 
     fn called(&mut self, tool: &ToolPart) {
         let (id, name) = (tool.tool_call_id.as_str(), tool.tool_name());
-        let arguments = tool.arguments();
-        let input = if arguments.trim().is_empty() {
-            Some(json!({}))
-        } else {
-            serde_json::from_str(arguments)
-                .ok()
-                .filter(Value::is_object)
-        };
-        self.push(match input {
+        self.push(match tool.input_object() {
             Some(input) => json!({
                 "type": "tool-input-available", "toolCallId": id, "toolName": name, "input": input,
             }),
             None => json!({
                 "type": "tool-input-error", "toolCallId": id, "toolName": name,
-                "input": arguments, "errorText": MALFORMED,
+                "input": tool.arguments(), "errorText": MALFORMED,
             }),
         });
     }
@@ -72,9 +64,7 @@ impl StreamView {
                     "type": "tool-output-available", "toolCallId": id, "output": output,
                 }));
             }
-            ToolState::OutputError
-                if tool.outcome.as_deref() == Some("denied") && self.major >= ASKS =>
-            {
+            ToolState::OutputError if tool.is_denied() && self.major >= ASKS => {
                 self.push(json!({"type": "tool-output-denied", "toolCallId": id}));
             }
             ToolState::OutputError => {

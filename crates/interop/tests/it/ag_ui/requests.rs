@@ -21,7 +21,7 @@ fn only_what_the_client_adds_is_read() {
         "context": [{"description": "Where", "value": "Bonn"}],
     }))
     .unwrap();
-    assert_eq!(input.said, []);
+    assert_eq!(input.messages, []);
     let open = [
         waits("c", OpenKind::External),
         waits("d", OpenKind::External),
@@ -96,7 +96,7 @@ fn what_a_client_has_sent_comes_back_as_it_was() {
     ]);
     let message = json!({"id": "1", "role": "user", "content": content});
     let body = json!({"threadId": "t", "runId": "r", "messages": [message]});
-    let said = from_run_input(&body).unwrap().said.remove(0);
+    let said = from_run_input(&body).unwrap().messages.remove(0);
     let mut log = Log::new(thread(), "2026-01-05T08:00:00Z".parse().unwrap());
     let item = NewItem::user(said.id.as_str(), said.content);
     log.run(Command::Record { item });
@@ -114,7 +114,7 @@ fn what_a_user_says_may_have_files() {
     }))
     .unwrap();
     assert_eq!(
-        input.said[0].content.value(),
+        input.messages[0].content.value(),
         json!([
             {"type": "input_text", "text": "look"},
             {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "media_type": "image/png"},

@@ -99,7 +99,7 @@ impl Stream {
                         Some(Some(logged)) => self.view.responses(&logged?.record),
                         Some(None) => return,
                         None => {
-                            self.view.stir();
+                            self.view.check_requests();
                             Vec::new()
                         }
                     }

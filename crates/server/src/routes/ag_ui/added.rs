@@ -2,7 +2,7 @@
 
 use super::asked::Reader;
 use crate::error::ApiError;
-use interop::ag_ui::{RunInput, Said, ToolAnswer, is_said, is_said_beside};
+use interop::ag_ui::{NewMessage, RunInput, ToolAnswer, is_known_message, is_sent_with_answers};
 use interop::parts::has_call;
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch};
 use timeline::{ItemId, OpenCall, Transcript};
@@ -13,9 +13,12 @@ fn differs(pointer: String, what: String) -> ApiError {
 
 impl Reader {
     /// Of what the user says at the end of the messages what is new. The rest was said before, and so.
-    pub(super) async fn added<'a>(&self, input: &'a RunInput) -> Result<Vec<&'a Said>, ApiError> {
-        let mut new: Vec<&Said> = Vec::new();
-        for said in &input.said {
+    pub(super) async fn added<'a>(
+        &self,
+        input: &'a RunInput,
+    ) -> Result<Vec<&'a NewMessage>, ApiError> {
+        let mut new: Vec<&NewMessage> = Vec::new();
+        for said in &input.messages {
             if new
                 .iter()
                 .any(|it| it.id == said.id && it.content == said.content)
@@ -32,7 +35,7 @@ impl Reader {
         Ok(new)
     }
 
-    async fn was_said(&self, input: &RunInput, said: &Said) -> Result<bool, ApiError> {
+    async fn was_said(&self, input: &RunInput, said: &NewMessage) -> Result<bool, ApiError> {
         // What was said beside answers stands with them.
         let beside = said.id.rsplit_once(':').map(|(item, _)| item);
         let own = self.place_of(&said.id).await?;
@@ -44,7 +47,7 @@ impl Reader {
             return self.was_said_beside(input, said).await;
         };
         let id = &said.id;
-        match is_said(&self.up_to(place).await?, said) {
+        match is_known_message(&self.up_to(place).await?, said) {
             Some(true) => Ok(true),
             None if own.is_none() => Ok(false),
             Some(false) => Err(differs(
@@ -60,7 +63,7 @@ impl Reader {
 
     /// Whether it was said beside the results that stand before it: then it has no id of its client's, and stands at
     /// the thread's end, for nothing was answered since that the client would know of.
-    async fn was_said_beside(&self, input: &RunInput, said: &Said) -> Result<bool, ApiError> {
+    async fn was_said_beside(&self, input: &RunInput, said: &NewMessage) -> Result<bool, ApiError> {
         if input.results.is_empty() {
             return Ok(false);
         }
@@ -69,7 +72,7 @@ impl Reader {
             end => {
                 let calls = input.results.iter().map(|it| it.tool_call_id.as_str());
                 let calls: Vec<&str> = calls.collect();
-                Ok(is_said_beside(&end?, &calls, said))
+                Ok(is_sent_with_answers(&end?, &calls, said))
             }
         }
     }

@@ -8,7 +8,6 @@ use crate::error::ApiError;
 use crate::routes::answers::above::Heard;
 use crate::routes::answers::item;
 use interop::ag_ui::{RunInput, RunView};
-use interop::run::RunSelector;
 use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
 use serde_json::{Value, json};
 
@@ -104,18 +103,12 @@ impl Reader {
             heard.push(goes_on.await?);
         }
         let heard = Heard::of(&self.thread, heard).await?;
-        let (run, view) = match heard.first.item {
-            Some(item) => (
-                RunSelector::answering(item.clone()),
-                RunView::new(&input.thread_id, &input.run_id, item),
-            ),
-            None => (
-                RunSelector::running(heard.first.execution),
-                RunView::running(&input.thread_id, &input.run_id),
-            ),
+        let (thread, run) = (&input.thread_id, &input.run_id);
+        let view = match heard.first.item {
+            Some(item) => RunView::new(thread, run, item),
+            None => RunView::running(thread, run, heard.first.execution),
         };
         Ok(Shown {
-            run: run.then_answering(heard.then.iter().cloned()),
             view: view.then_answering(heard.then),
             after: heard.before,
         })

@@ -8,7 +8,7 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use interop::ag_ui::{RunView, to_messages, was_cut_off};
-use interop::run::{RunSelector, Selected};
+use interop::run::Selected;
 use interop::sse::write_event;
 use runtime::{Filter, Follow, RuntimeError, Until};
 use serde_json::Value;
@@ -18,9 +18,8 @@ use timeline::Seq;
 /// Writes events as frames.
 struct Frames;
 
-/// A run, and what its client is shown of it.
+/// A run as its client is shown it.
 pub(super) struct Shown {
-    pub(super) run: RunSelector,
     pub(super) view: RunView,
     /// What comes after this event is shown.
     pub(super) after: Seq,
@@ -47,19 +46,15 @@ fn told(
         let mut first = None;
         while let Some(logged) = follow.next().await {
             let logged = logged?;
-            let mut said = shown.view.events(&logged.record);
+            let (selected, mut said) = shown.view.select(&logged.record);
             let seq = logged.record.seq;
-            let seen = shown.run.select(&logged.record.event);
-            if seen == Selected::Never {
-                said.push(RunView::failed("the thread was closed before the run began", "closed"));
-            }
-            if shown.run.is_running() {
+            if shown.view.is_running() {
                 first.get_or_insert(seq);
             }
-            if seen == Selected::Last {
+            if selected == Selected::Last {
                 said.extend(shown.end(&reader, (first.unwrap_or(seq), seq)).await?);
             }
-            let is_last = seen.flow().is_break();
+            let is_last = selected.flow().is_break();
             yield Told { said, is_last };
             if is_last {
                 return;
@@ -74,15 +69,15 @@ impl Shown {
     /// where the client needs them.
     async fn end(&mut self, reader: &Reader, own: (Seq, Seq)) -> Result<Vec<Value>, RuntimeError> {
         if self.view.is_finished() {
-            self.view.ask(&reader.asked(own).await?);
+            self.view.add_requests(&reader.asked(own).await?);
         }
-        if self.view.waits_beneath() {
+        if self.view.has_waiting_children() {
             let (pending, _) = reader.thread.pending().await?;
-            let asked = pending.iter().filter_map(|asked| {
-                let own = asked.path.first()?.tool_call_id.as_str();
-                Some((asked.place.key.as_str(), own, &asked.call))
+            let calls = pending.iter().filter_map(|pending| {
+                let own = pending.path.first()?.tool_call_id.as_str();
+                Some((pending.place.key.as_str(), own, &pending.call))
             });
-            self.view.ask_beneath(asked);
+            self.view.add_child_calls(calls);
         }
         let mut messages = None;
         // Who may not read is given the answer to its own request, and must do without the rest.

@@ -1,4 +1,4 @@
-//! The metadata of an agent's message: the agent, the model, the usage, and the times.
+//! The metadata of a run: the agent, the model, the usage, and the times.
 
 use crate::parts::StepResponse;
 use jiff::Timestamp;
@@ -14,9 +14,9 @@ const USAGE: [(&str, &str); 5] = [
     ("reasoningTokens", "reasoningTokens"),
 ];
 
-/// The metadata of a message so far, summed over all executions that write the message.
+/// The metadata of a run so far, summed over its executions, as clients get it with its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::ai_sdk) struct MessageMetadata {
+pub(crate) struct RunMetadata {
     created_at: Option<Timestamp>,
     agent: Option<String>,
     model: Option<String>,
@@ -24,15 +24,15 @@ pub(in crate::ai_sdk) struct MessageMetadata {
     finish_reason: Option<&'static str>,
 }
 
-impl MessageMetadata {
-    /// The metadata as the message begins. It began when its first execution did.
-    pub(super) fn begin(&mut self, at: Timestamp) -> Value {
+impl RunMetadata {
+    /// The metadata of a run that begins. It began when its first execution did.
+    pub(crate) fn begin(&mut self, at: Timestamp) -> Value {
         let at = *self.created_at.get_or_insert(at);
         json!({"createdAt": at.to_string()})
     }
 
-    /// Takes in that an execution writes the message from here on.
-    pub(in crate::ai_sdk) fn execution(&mut self, execution: &Execution) {
+    /// Takes in that an execution begins.
+    pub(crate) fn execution(&mut self, execution: &Execution) {
         self.created_at.get_or_insert(execution.created_at);
         let run = execution.run.as_ref();
         if let Some(agent) = run.and_then(|run| run.str_field("agent")) {
@@ -42,7 +42,7 @@ impl MessageMetadata {
     }
 
     /// Takes in that a model answered.
-    pub(in crate::ai_sdk) fn response(&mut self, response: &StepResponse) {
+    pub(crate) fn response(&mut self, response: &StepResponse) {
         self.finish_reason = response.stop_reason.as_deref().map(|word| match word {
             "end_turn" => "stop",
             "max_tokens" => "length",
@@ -64,12 +64,12 @@ impl MessageMetadata {
     }
 
     /// Why the model stopped.
-    pub(super) fn finish_reason(&self) -> &'static str {
+    pub(crate) fn finish_reason(&self) -> &'static str {
         self.finish_reason.unwrap_or("stop")
     }
 
-    /// The metadata of a complete message.
-    pub(super) fn end(
+    /// The metadata of a run that ended.
+    pub(crate) fn end(
         &self,
         to: ExecutionStatus,
         why: Option<&Interruption>,
@@ -99,21 +99,5 @@ impl MessageMetadata {
         metadata.insert("finishReason".to_owned(), reason.into());
         metadata.insert("finishedAt".to_owned(), at.to_string().into());
         Value::Object(metadata)
-    }
-}
-
-/// A message that other executions continue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageSoFar {
-    /// Its id.
-    pub id: String,
-    pub(in crate::ai_sdk) metadata: MessageMetadata,
-}
-
-impl MessageSoFar {
-    /// A message of which nothing but the id is known.
-    pub fn of(id: String) -> Self {
-        let metadata = MessageMetadata::default();
-        Self { id, metadata }
     }
 }
