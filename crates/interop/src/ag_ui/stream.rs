@@ -241,7 +241,7 @@ impl RunView {
                 self.results.begin();
                 self.push(json!({"type": "STEP_STARTED", "stepName": step.id}));
             }
-            RunEvent::Chunk(chunk) => self.chunk(chunk),
+            RunEvent::Chunk(chunk) => self.chunk(&chunk),
             RunEvent::StepReset { .. } => {
                 // The messages replace those of the dead attempt.
                 self.wants_messages = true;
@@ -318,12 +318,14 @@ impl RunView {
     }
 
     fn custom(&mut self, name: &str, value: Value) {
-        self.push(json!({"type": "CUSTOM", "name": name, "value": value}));
+        let mut event = json!({"type": "CUSTOM", "name": name});
+        event["value"] = value;
+        self.push(event);
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>) {
+    fn chunk(&mut self, chunk: &Chunk<'_>) {
         let out = &mut self.out;
-        match &chunk {
+        match chunk {
             Chunk::BlockDelta {
                 kind, block, text, ..
             } => self.blocks.delta(*kind, &block.id, text, out),

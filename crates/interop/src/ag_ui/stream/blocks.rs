@@ -42,8 +42,9 @@ impl Blocks {
     pub(super) fn close(&mut self, out: &mut Vec<Value>) {
         let open = std::mem::take(&mut self.open);
         for kind in [BlockKind::Text, BlockKind::Reasoning] {
-            let of_kind = open.iter().filter(|((it, _), _)| *it == kind);
-            of_kind.for_each(|(_, id)| end(kind, id, out));
+            for (_, id) in open.iter().filter(|((it, _), _)| *it == kind) {
+                end(kind, id, out);
+            }
         }
         for call in std::mem::take(&mut self.open_calls).into_keys() {
             out.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
