@@ -53,9 +53,9 @@ mod refused;
 mod removed;
 #[cfg(test)]
 mod responses;
-mod run_events;
 #[cfg(test)]
 mod run;
+mod run_events;
 #[cfg(test)]
 mod sse;
 #[cfg(test)]

@@ -21,10 +21,10 @@ use http::{HeaderMap, StatusCode};
 use loomline_runtime as runtime;
 use requests::{Get, at_rest, in_the_midst};
 use runtime::{Append, NewRecord, TenantId};
-use store::EventLog as _;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::EventLog as _;
 use timeline::{Event, ExecutionId, Record, Seq, ThreadId};
 
 /// The logs that are loaded when nothing runs.

@@ -10,7 +10,7 @@ fn streamed(mut view: RunView, log: &RunLog, from: usize) -> String {
     let mut marked = Marked::default();
     for (place, record) in log.records.iter().enumerate().skip(from) {
         let was_over = view.is_over();
-        let mut events = view.events(record);
+        let mut events = view.select(record).1;
         if view.is_over() && !was_over {
             events.extend(ended(&mut view, log, place + 1));
         }
@@ -21,12 +21,12 @@ fn streamed(mut view: RunView, log: &RunLog, from: usize) -> String {
 
 fn ended(view: &mut RunView, log: &RunLog, n_records: usize) -> Vec<serde_json::Value> {
     if view.is_finished() {
-        view.ask(&[]);
+        view.add_requests(&[]);
     }
-    if view.waits_beneath() {
+    if view.has_waiting_children() {
         let own = log.waits_beneath();
         let asked = own.iter().zip(&log.beneath);
-        view.ask_beneath(asked.map(|(own, (key, call))| (key.as_str(), own.as_str(), call)));
+        view.add_child_calls(asked.map(|(own, (key, call))| (key.as_str(), own.as_str(), call)));
     }
     let wants_messages = view.wants_messages();
     let messages = wants_messages.then(|| to_messages(&log.transcript(n_records)).value);
@@ -40,8 +40,11 @@ pub(super) fn views(log: &RunLog) -> String {
         let name = |kind: &str| format!("{n} {kind}");
         let view = || RunView::new("thread", "run", began.trigger_id());
         golden.section(&name("stream"), streamed(view(), log, 0));
-        golden.section(&name("telling"), streamed(view().telling(), log, 0));
-        let running = RunView::running("thread", "run");
+        golden.section(
+            &name("telling"),
+            streamed(view().with_user_message(), log, 0),
+        );
+        let running = RunView::running("thread", "run", None);
         golden.section(&name("running"), streamed(running, log, began.place));
         let later = executions[n + 1..].iter().filter(|it| it.answers());
         let answers: Vec<ItemId> = later.map(Began::trigger_id).collect();
