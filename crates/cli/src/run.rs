@@ -241,6 +241,7 @@ impl<'a> Screen<'a> {
             | RunEvent::StepStarted { .. }
             | RunEvent::Responded { .. }
             | RunEvent::StepEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

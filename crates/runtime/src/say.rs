@@ -165,6 +165,7 @@ impl Gathered {
             | RunEvent::Started { .. }
             | RunEvent::Continued { .. }
             | RunEvent::Chunk(_)
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

@@ -67,6 +67,8 @@ pub struct TaskView {
     is_stale: bool,
     open: Vec<OpenCall>,
     error: Option<String>,
+    /// How the last execution that ended did.
+    ended: Option<(ExecutionId, ExecutionStatus, Option<Interruption>)>,
     out: Vec<Value>,
 }
 
@@ -90,6 +92,7 @@ impl TaskView {
             is_stale: false,
             open: Vec::new(),
             error: None,
+            ended: None,
             out: Vec::new(),
         }
     }
@@ -242,18 +245,21 @@ impl TaskView {
             RunEvent::StepEnded {
                 status, outcome, ..
             } => self.step_ended(status, outcome),
-            RunEvent::ExecutionEnded { is_last: false, .. } => self.complete_answer(at),
             RunEvent::ExecutionEnded {
                 execution_id,
                 status,
                 interruption,
-                is_last: true,
-            } => self.finish(execution_id, (status, interruption), at),
+                ..
+            } => {
+                let why = interruption.cloned();
+                self.ended = Some((execution_id.clone(), status, why));
+            }
+            RunEvent::Continues => self.complete_answer(at),
+            RunEvent::Ended => self.finish(at),
             RunEvent::Abandoned => self.end(TaskState::Canceled, at, None),
             RunEvent::Chunk(_)
             | RunEvent::Responded { .. }
             | RunEvent::Part { .. }
-            | RunEvent::Ended
             | RunEvent::ItemAdded(_)
             | RunEvent::ThreadChanged(_) => {}
         }
@@ -265,26 +271,24 @@ impl TaskView {
         self.open = OpenCall::list(open.filter(|_| status == StepStatus::Completed));
     }
 
-    /// The run ends with this execution.
-    fn finish(
-        &mut self,
-        execution: &ExecutionId,
-        (status, why): (ExecutionStatus, Option<&Interruption>),
-        at: Timestamp,
-    ) {
+    /// The run is over.
+    fn finish(&mut self, at: Timestamp) {
+        let Some((execution, status, why)) = self.ended.take() else {
+            return;
+        };
         self.send_rest(true);
         let (state, parts) = if status != ExecutionStatus::Completed {
-            let state = broken_off(why);
-            let text = reason(why, self.error.take());
+            let state = broken_off(why.as_ref());
+            let text = reason(why.as_ref(), self.error.take());
             let failed = state == TaskState::Failed;
             (state, failed.then(|| vec![json!({ "text": text })]))
         } else if self.open.is_empty() && self.requests.may_exist {
-            self.phase = Phase::Ended(execution.clone(), at);
+            self.phase = Phase::Ended(execution, at);
             return;
         } else if self.open.is_empty() {
             (TaskState::Completed, None)
         } else if self.open.iter().any(|call| call.kind == OpenKind::Child) {
-            self.phase = Phase::Left(execution.clone(), at);
+            self.phase = Phase::Left(execution, at);
             return;
         } else {
             let calls = self.open.iter();
@@ -293,7 +297,7 @@ impl TaskView {
                 .collect();
             (TaskState::InputRequired, Some(asked_parts(&asked)))
         };
-        self.end_with((state, parts), execution, at);
+        self.end_with((state, parts), &execution, at);
     }
 
     fn end_with(

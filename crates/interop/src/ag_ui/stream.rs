@@ -289,6 +289,7 @@ impl RunView {
             }
             RunEvent::Responded { .. }
             | RunEvent::StepEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::ItemAdded(_)
             | RunEvent::ThreadChanged(_) => {}

@@ -142,6 +142,7 @@ impl RunUpdates {
             }
             RunEvent::StepEnded { .. }
             | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

@@ -82,6 +82,8 @@ pub enum RunEvent<'r> {
         /// Whether the run ends with it.
         is_last: bool,
     },
+    /// Everything of an execution is written, and another execution continues the run.
+    Continues,
     /// Nothing of the run follows.
     Ended,
     /// The run will never begin: its thread was closed.

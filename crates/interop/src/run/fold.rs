@@ -102,7 +102,9 @@ impl RunFold {
         if was_running || self.selector.is_running() || self.selector.is_over() {
             self.fold(&record.event, &mut out);
         }
+        let has_stopped = was_running && !self.selector.is_running();
         match selected {
+            Selected::Own if self.has_started && has_stopped => out.push(RunEvent::Continues),
             Selected::Last if self.has_started => out.push(RunEvent::Ended),
             Selected::Never => out.push(RunEvent::Abandoned),
             Selected::Other | Selected::Own | Selected::Last => {}

@@ -100,7 +100,8 @@ fn end<'t>(reaction: &'t Reaction, is_last: bool, out: &mut Vec<(Timestamp, RunE
         is_last,
     };
     out.push((at, ended));
-    if is_last {
-        out.push((at, RunEvent::Ended));
-    }
+    out.push(match is_last {
+        true => (at, RunEvent::Ended),
+        false => (at, RunEvent::Continues),
+    });
 }

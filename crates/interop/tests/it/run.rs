@@ -77,6 +77,7 @@ fn outcome<'r>(events: impl IntoIterator<Item = RunEvent<'r>>) -> Outcome {
             | RunEvent::Continued { .. }
             | RunEvent::StepStarted { .. }
             | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

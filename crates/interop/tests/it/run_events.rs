@@ -1,72 +1,11 @@
-//! The events of a run are those of its log, live or replayed.
+//! The blocks of a run are its texts.
 
 use crate::log::Log;
 use crate::native::conversation;
-use loomline_interop::parts::StepResponse;
-use loomline_interop::run::{RunEvent, RunFold, RunPart, RunSelector, replay};
+use loomline_interop::run::{RunEvent, RunFold, RunPart, RunSelector};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use timeline::{
-    BlockKind, Chunk, Entry, Event, ExecutionId, ExecutionStatus, ItemId, PartKind, Payload,
-    Reaction, StepId, StepStatus, part_kind,
-};
-
-/// A step as its events tell it.
-#[derive(Debug, Default, PartialEq)]
-struct Step {
-    id: Option<StepId>,
-    parts: BTreeMap<u32, Payload>,
-    response: Option<StepResponse>,
-    status: Option<StepStatus>,
-}
-
-/// A run as its events tell it.
-#[derive(Debug, Default, PartialEq)]
-struct Told {
-    executions: Vec<ExecutionId>,
-    steps: Vec<Step>,
-    ended: Vec<(ExecutionId, ExecutionStatus, bool)>,
-    is_over: bool,
-}
-
-impl Told {
-    fn push(&mut self, event: RunEvent<'_>) {
-        match event {
-            RunEvent::Started { execution } | RunEvent::Continued { execution, .. } => {
-                self.executions.push(execution.id.clone());
-            }
-            RunEvent::StepStarted { step } => self.steps.push(Step {
-                id: Some(step.id.clone()),
-                ..Step::default()
-            }),
-            RunEvent::StepReset { .. } => {
-                let step = self.step();
-                step.parts.clear();
-                step.response = None;
-            }
-            RunEvent::Responded { response } => self.step().response = response,
-            RunEvent::Part { idx, payload, .. } => {
-                self.step().parts.insert(idx, payload.clone());
-            }
-            RunEvent::StepEnded { status, .. } => self.step().status = Some(status),
-            RunEvent::ExecutionEnded {
-                execution_id,
-                status,
-                is_last,
-                ..
-            } => self.ended.push((execution_id.clone(), status, is_last)),
-            RunEvent::Ended => self.is_over = true,
-            RunEvent::Chunk(_)
-            | RunEvent::Abandoned
-            | RunEvent::ItemAdded(_)
-            | RunEvent::ThreadChanged(_) => {}
-        }
-    }
-
-    fn step(&mut self) -> &mut Step {
-        self.steps.last_mut().unwrap()
-    }
-}
+use timeline::{BlockKind, Chunk, Event, ItemId, PartKind, Payload, StepStatus, part_kind};
 
 fn triggers(log: &Log) -> Vec<ItemId> {
     let executions = log.records.iter().filter_map(|record| match &record.event {
@@ -74,37 +13,6 @@ fn triggers(log: &Log) -> Vec<ItemId> {
         _ => None,
     });
     executions.collect()
-}
-
-fn live(log: &Log, trigger: &ItemId) -> Told {
-    let mut fold = RunFold::new(RunSelector::answering(trigger.clone()));
-    let mut told = Told::default();
-    for record in &log.records {
-        fold.events(record)
-            .into_iter()
-            .for_each(|event| told.push(event));
-    }
-    told
-}
-
-fn replayed(log: &Log, executions: &[ExecutionId]) -> Told {
-    let transcript = log.transcript();
-    let of_run = |entry: &'_ Entry| match entry {
-        Entry::Reaction(reaction) => executions.contains(&reaction.execution.id),
-        Entry::Item(_) => false,
-    };
-    let reactions: Vec<&Reaction> = transcript
-        .entries
-        .iter()
-        .filter(|entry| of_run(entry))
-        .filter_map(|entry| match entry {
-            Entry::Reaction(reaction) => Some(reaction),
-            Entry::Item(_) => None,
-        })
-        .collect();
-    let mut told = Told::default();
-    replay(reactions, false).for_each(|(_, event)| told.push(event));
-    told
 }
 
 /// The texts of a completed step's stored parts, and those of its blocks.
@@ -169,18 +77,6 @@ fn texts(log: &Log, trigger: &ItemId) -> Vec<(Texts, Texts)> {
 }
 
 proptest! {
-    #[test]
-    fn folding_a_run_live_equals_replaying_its_transcript(
-        bytes in prop::collection::vec(any::<u8>(), 0..200),
-    ) {
-        let log = conversation(&bytes);
-        for trigger in triggers(&log) {
-            let live = live(&log, &trigger);
-            let replayed = replayed(&log, &live.executions);
-            prop_assert_eq!(live, replayed);
-        }
-    }
-
     #[test]
     fn a_fold_with_blocks_gives_each_stored_text_once(
         bytes in prop::collection::vec(any::<u8>(), 0..200),

@@ -67,6 +67,7 @@ impl ChildEvents {
             | RunEvent::StepReset { .. }
             | RunEvent::Part { .. }
             | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

@@ -68,6 +68,7 @@ impl StreamView {
             }
             RunEvent::ItemAdded(_)
             | RunEvent::ThreadChanged(_)
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned => {}
         }

@@ -326,6 +326,7 @@ impl ProtocolRun {
             | RunEvent::Chunk(_)
             | RunEvent::Continued { .. }
             | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
