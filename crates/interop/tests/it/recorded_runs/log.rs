@@ -41,7 +41,8 @@ impl Began<'_> {
 
     /// Whether another agent has handed over to it.
     pub(super) fn is_handed_to(&self) -> bool {
-        let run = self.execution.run.as_ref();
+        // Answers keep the count of the run whose calls they answer.
+        let run = self.execution.run.as_ref().filter(|_| !self.answers());
         run.is_some_and(|run| run.value()["handoffs"].as_u64() > Some(0))
     }
 }
