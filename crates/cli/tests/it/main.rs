@@ -33,6 +33,8 @@ mod medium;
 mod modes;
 mod poison;
 mod policies;
+#[cfg(test)]
+mod recorded;
 #[path = "../../../../tests/reference.rs"]
 mod reference;
 mod render;

@@ -3,6 +3,8 @@
 mod answered;
 mod broken;
 mod chunks;
+#[path = "../../../interop/tests/it/recorded_runs/compact.rs"]
+mod compact;
 mod delegated;
 mod plain;
 mod requested;
@@ -71,9 +73,9 @@ fn is_updated() -> bool {
 fn compare(file: &Path, text: &str) {
     if is_updated() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
+        std::fs::write(file, compact::compact(text)).unwrap();
     }
-    let recorded = std::fs::read_to_string(file).unwrap_or_default();
+    let recorded = compact::whole(&std::fs::read_to_string(file).unwrap_or_default());
     let name = file.display();
     for (line, (now, then)) in text.lines().zip(recorded.lines()).enumerate() {
         assert_eq!(now, then, "{name}:{}", line + 1);

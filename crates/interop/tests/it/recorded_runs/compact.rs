@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 /// How many characters a piece has at the least.
-const MIN: usize = 24;
-const OPENS: char = '‹';
-const CLOSES: char = '›';
+const MIN: usize = 16;
+const OPENS: char = '^';
+const CLOSES: char = '|';
 
-/// A text with `‹START+LENGTH›` for each piece of it that was there before, in characters of the text.
+/// A text with `^START+LENGTH|` for each piece of it that was there before, in characters of the text.
 pub(super) fn compact(text: &str) -> String {
     assert!(!text.contains([OPENS, CLOSES]));
     let chars: Vec<char> = text.chars().collect();

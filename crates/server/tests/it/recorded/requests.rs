@@ -73,6 +73,13 @@ struct Named {
 }
 
 impl Named {
+    /// An id in the protocol's spelling, of the thread and of something in it, or of that alone.
+    fn id(&self, prefix: &str, id: &str) -> String {
+        let in_thread = ["resp_", "task_"].contains(&prefix);
+        let thread = if in_thread { self.thread.as_str() } else { "" };
+        format!("{prefix}{thread}{id}").replace('-', "")
+    }
+
     fn of(records: &[Record]) -> Self {
         let mut named = Self {
             thread: String::new(),
@@ -115,7 +122,8 @@ pub(super) fn at_rest(records: &[Record]) -> Vec<Get> {
     gets.extend(langgraph(&named));
     gets.push(Get::new("/a2a/v1/tasks?includeArtifacts=true"));
     for item in &named.said {
-        gets.push(Get::new(format!("/a2a/v1/tasks/{item}")));
+        let task = named.id("task_", item);
+        gets.push(Get::new(format!("/a2a/v1/tasks/{task}")));
     }
     gets
 }
@@ -143,7 +151,7 @@ fn native(named: &Named) -> Vec<Get> {
 fn responses(named: &Named) -> Vec<Get> {
     let mut gets = Vec::new();
     for execution in &named.executions {
-        let path = format!("/v1/responses/{execution}");
+        let path = format!("/v1/responses/{}", named.id("resp_", execution));
         gets.push(Get::new(path.as_str()));
         gets.push(Get::new(format!(
             "{path}?include[]=reasoning.encrypted_content&include[]=loomline:items"
@@ -169,7 +177,7 @@ fn threads(named: &Named) -> Vec<Get> {
         Get::new(format!("{thread}/runs?order=asc")),
     ];
     for execution in &named.executions {
-        let run = format!("{thread}/runs/{execution}");
+        let run = format!("{thread}/runs/{}", named.id("run_", execution));
         gets.push(Get::new(run.as_str()));
         gets.push(Get::new(format!("{run}/steps?order=asc")));
     }
@@ -198,8 +206,8 @@ fn langgraph(named: &Named) -> Vec<Get> {
 pub(super) fn in_the_midst(records: &[Record]) -> Vec<Get> {
     let named = Named::of(records);
     let mut gets = vec![
-        Get::new("/api/v1/threads/k/events"),
-        Get::after("/api/v1/threads/k/events", named.middle),
+        Get::new("/api/v1/threads/k/events?until=rest"),
+        Get::after("/api/v1/threads/k/events?until=rest", named.middle),
         Get::new("/api/v1/threads/k/messages"),
         Get::new("/api/chat/k/messages"),
         Get::new("/ag-ui/threads/k/messages"),
@@ -209,7 +217,7 @@ pub(super) fn in_the_midst(records: &[Record]) -> Vec<Get> {
     ];
     gets.extend([7, 6, 5].map(|major| Get::new(format!("/api/chat/k/stream?ai={major}"))));
     for execution in &named.executions {
-        let run = format!("/v1/responses/{execution}");
+        let run = format!("/v1/responses/{}", named.id("resp_", execution));
         gets.push(Get::new(run.as_str()));
         gets.push(Get::new(format!("{run}?stream=true")));
         gets.push(Get::new(format!("{run}?stream=true&starting_after=4")));
@@ -218,8 +226,9 @@ pub(super) fn in_the_midst(records: &[Record]) -> Vec<Get> {
         gets.push(Get::after(format!("{run}/stream?{MODES}"), "13-1"));
     }
     for item in &named.said {
-        gets.push(Get::new(format!("/a2a/v1/tasks/{item}")));
-        gets.push(Get::post(format!("/a2a/v1/tasks/{item}:subscribe")));
+        let task = named.id("task_", item);
+        gets.push(Get::new(format!("/a2a/v1/tasks/{task}")));
+        gets.push(Get::post(format!("/a2a/v1/tasks/{task}:subscribe")));
     }
     gets
 }
