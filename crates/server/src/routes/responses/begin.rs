@@ -247,7 +247,7 @@ async fn anew(
     }
     let kept = Payload::write(&run).map_err(RuntimeError::from)?;
     let mut mint = || runtime.mint();
-    let said = request.said(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
+    let said = request.thread_input(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
     let passing = (!request.store).then(|| Passing {
         runtime: runtime.clone(),
         tenant: tenant.clone(),

@@ -13,8 +13,8 @@ use axum::Json;
 use axum::extract::State;
 use interop::ids::CONVERSATION;
 use interop::responses::{
-    CreateConversation, RequestError, conversation, deleted_conversation, kept_metadata,
-    read_conversation_update,
+    CreateConversation, RequestError, conversation, deleted_conversation, read_conversation_update,
+    updated_metadata,
 };
 use jiff::Timestamp;
 use runtime::{Import, ThreadRow};
@@ -87,7 +87,7 @@ pub(crate) async fn update(
     let row = found(&api, &caller, &id).await?;
     let update = ThreadUpdate {
         title: None,
-        metadata: Some(Some(kept_metadata(row.thread.metadata.as_ref(), texts))),
+        metadata: Some(Some(updated_metadata(row.thread.metadata.as_ref(), texts))),
     };
     let (runtime, key) = (api.runtime(), key_of(&row));
     let updated = runtime.update_thread(&caller.tenant, key, update).await;

@@ -14,7 +14,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    NewItems, RequestError, conversation, conversation_item, kept_calls, kept_items, removal,
+    NewItems, RequestError, conversation, conversation_item, removal, stored_calls, stored_items,
     walk_items,
 };
 use jiff::Timestamp;
@@ -71,7 +71,7 @@ async fn check_results(api: &Api, row: &ThreadRow, new: &NewItems) -> Result<(),
         n: AROUND,
     };
     let late = runtime.stretch(&row.tenant, key, before, Filter::Facts);
-    let mut kept = kept_calls(&late.await?.transcript);
+    let mut kept = stored_calls(&late.await?.transcript);
     for (call, at) in results {
         let waits = open.unwrap_or_default().iter();
         if waits.into_iter().any(|open| open.tool_call_id == call) {
@@ -101,7 +101,7 @@ pub(crate) async fn create(
     check_results(&api, &row, &new).await?;
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;
-    let shown = kept_items(&records, Timestamp::now());
+    let shown = stored_items(&records, Timestamp::now());
     let (speech, thread) = (Speech::new(&api, &caller), (&row.thread.id, key_of(&row)));
     let kept = speech.record(thread, records, |n| {
         Place::parts(format!("/items/{n}/content"))

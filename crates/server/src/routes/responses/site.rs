@@ -11,7 +11,7 @@ use crate::routes::repeated;
 use interop::ids::response_id;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
-use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
+use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, ThreadInput};
 use jiff::Timestamp;
 use runtime::{
     Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, Runtime, RuntimeError,
@@ -127,7 +127,7 @@ impl Site<'_> {
     /// The response to what is said on this thread.
     pub(super) async fn begin(
         &self,
-        said: Said,
+        said: ThreadInput,
         run: Run,
         token: Option<RequestToken>,
     ) -> Result<Begun, ApiError> {
@@ -135,7 +135,7 @@ impl Site<'_> {
         begun.map_err(|error| refused(error, self.goes_on))
     }
 
-    async fn said(&self, request: &CreateRequest) -> Result<Said, ApiError> {
+    async fn said(&self, request: &CreateRequest) -> Result<ThreadInput, ApiError> {
         self.check_named(request).await?;
         let mut open = BTreeSet::new();
         if request.has_calls() {
@@ -145,7 +145,7 @@ impl Site<'_> {
         }
         let request = request.without_calls(&open);
         let mut mint = || self.runtime.mint();
-        Ok(request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
+        Ok(request.thread_input(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
     }
 
     /// Refuses items that are only named and are not there.
@@ -168,7 +168,7 @@ impl Site<'_> {
 
     async fn start(
         &self,
-        said: Said,
+        said: ThreadInput,
         run: Run,
         token: Option<RequestToken>,
         last: Option<Seq>,
