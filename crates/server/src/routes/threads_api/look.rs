@@ -55,7 +55,7 @@ pub(super) async fn run(api: &Api, found: &Found, id: &str) -> Result<Run, ApiEr
 async fn noted(api: &Api, found: &Found, run: Option<Run>, id: &str) -> Result<Run, ApiError> {
     let mut run = run.ok_or_else(|| not_found(ObjectKind::Run, id))?;
     if let Some(metadata) = notes::of(api, found, run.id()).await? {
-        run.note(metadata);
+        run.set_metadata(metadata);
     }
     Ok(run)
 }
