@@ -47,6 +47,7 @@ mod cut;
 pub mod document;
 mod fields;
 pub mod ids;
+mod json_text;
 pub mod langgraph;
 mod loss;
 pub mod mcp;

@@ -2,8 +2,8 @@
 //! responses, counted tokens.
 //!
 //! A response is an execution, with those its agents have handed over to; a conversation is a
-//! thread. On the way in, [`CreateRequest::read`] checks a request, and [`CreateRequest::said`] says
-//! what is to be done on which thread. On the way out, [`ResponseStream`] turns the log into the
+//! thread. On the way in, [`CreateRequest::read`] checks a request, and [`CreateRequest::thread_input`]
+//! gives its input for the thread. On the way out, [`ResponseStream`] turns the log into the
 //! events of a response, record by record, and [`response`], [`input_items`] and
 //! [`conversation_items`] turn a transcript into objects. All of them go through the same builder,
 //! so an item is the same, with the same id, wherever it is seen.
@@ -24,9 +24,9 @@
 //!
 //! let mut last = 0;
 //! let mut ids = || { last += 1; format!("id_{last}") };
-//! let said = request.said(&BTreeMap::new(), None, jiff::Timestamp::UNIX_EPOCH, &mut ids)?;
-//! assert!(said.past.is_empty());
-//! assert!(matches!(said.last, Last::Item(_)));
+//! let input = request.thread_input(&BTreeMap::new(), None, jiff::Timestamp::UNIX_EPOCH, &mut ids)?;
+//! assert!(input.past.is_empty());
+//! assert!(matches!(input.last, Last::Item(_)));
 //! # Ok::<(), loomline_interop::responses::RequestError>(())
 //! ```
 
@@ -49,18 +49,18 @@ mod past;
 mod removed;
 mod request;
 mod resource;
-mod said;
 mod sealed;
 mod slot;
 mod stream;
+mod thread_input;
 mod tools;
 mod usage;
 mod wire;
 
 pub use compact::{CompactRequest, compaction, input_tokens, n_tokens, outcome, read_input_tokens};
 pub use conversation::{
-    CreateConversation, NewItems, conversation, deleted_conversation, deleted_response, kept_calls,
-    kept_items, kept_metadata, read_conversation_update,
+    CreateConversation, NewItems, conversation, deleted_conversation, deleted_response,
+    read_conversation_update, stored_calls, stored_items, updated_metadata,
 };
 pub use echo::Echo;
 pub use ending::Status;
@@ -76,7 +76,7 @@ pub use past::{is_alone, is_brought, transcript_until};
 pub use removed::removal;
 pub use request::{Continues, CreateRequest, EXTENSIONS};
 pub use resource::{ResponseObject, response};
-pub use said::{Last, Said};
 pub use stream::{ResponseOf, ResponseStream};
+pub use thread_input::{Last, ThreadInput};
 pub use usage::Tokens;
 pub use wire::Framing;

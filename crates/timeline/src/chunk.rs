@@ -236,10 +236,10 @@ struct Members(Map<String, Value>);
 
 impl Members {
     fn read(data: &Payload) -> Option<Self> {
-        match data.value() {
-            Value::Object(members) => Some(Self(members)),
-            _ => None,
-        }
+        let Value::Object(members) = data.value() else {
+            return None;
+        };
+        Some(Self(members))
     }
 
     /// Takes a text out; empty where there is none.

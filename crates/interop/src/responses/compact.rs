@@ -8,11 +8,11 @@ use super::item::{InputItem, InputSays, input};
 use super::items::{ListedItem, listed};
 use super::request::{Continues, CreateRequest, continues};
 use super::resource::ResponseObject;
-use super::said::said_item;
 use super::sealed::seal_summary;
+use super::thread_input::message_item;
 use super::usage::Tokens;
-use super::wire::quoted;
 use crate::ids::COMPACTION;
+use crate::json_text::quoted;
 use crate::options::RunOptions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -86,9 +86,9 @@ impl CompactRequest {
         }
     }
 
-    /// What users said in the request, which stays as it is beside the summary.
-    pub fn kept(&self, at: Timestamp, ids: &mut dyn FnMut() -> String) -> Vec<ListedItem> {
-        let said = self.input.iter().filter(|given| match &given.says {
+    /// The messages of users in the request. They stay as they are beside the summary.
+    pub fn user_messages(&self, at: Timestamp, ids: &mut dyn FnMut() -> String) -> Vec<ListedItem> {
+        let messages = self.input.iter().filter(|given| match &given.says {
             InputSays::Message { role, .. } => *role == Role::User,
             InputSays::Reasoning(_)
             | InputSays::Call { .. }
@@ -97,7 +97,7 @@ impl CompactRequest {
             | InputSays::Reference { .. }
             | InputSays::Approval { .. } => false,
         });
-        let items = said.filter_map(|given| said_item(given, false, ids));
+        let items = messages.filter_map(|given| message_item(given, false, ids));
         items
             .flat_map(|new| {
                 listed(&Item {

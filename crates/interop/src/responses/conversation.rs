@@ -5,7 +5,7 @@ use super::fields::{Fields, thread_metadata};
 use super::item::{self, InputItem, InputSays};
 use super::items::{ListedItem, listed};
 use super::page;
-use super::said::{kept, marked, said_item};
+use super::thread_input::{marked, message_item, stored_commands};
 use crate::ids::CONVERSATION;
 use crate::metadata::{is_aitp, is_own, noted};
 use crate::{Converted, Losses};
@@ -43,29 +43,27 @@ impl CreateConversation {
         at: Timestamp,
         ids: &mut dyn FnMut() -> String,
     ) -> Result<Vec<(Timestamp, Command)>, RequestError> {
-        let commands = kept(&self.items, ids)?.into_iter();
+        let commands = stored_commands(&self.items, ids)?.into_iter();
         Ok(commands.map(|command| (at, command)).collect())
     }
 }
 
-/// `POST /conversations/{id}`: reads the metadata that takes the place of what was noted; what becomes
-/// of the thread's is what [`kept_metadata`] says.
+/// `POST /conversations/{id}`: reads the new metadata, for [`updated_metadata`].
 pub fn read_conversation_update(body: &Value) -> Result<Map<String, Value>, RequestError> {
     let fields = Fields::of(body, "")?;
-    // Null is said: there is none from now on.
+    // Null removes the metadata.
     if fields.given("metadata").is_none() {
         return Err(fields.missing("metadata"));
     }
     thread_metadata(&fields)
 }
 
-/// A thread's metadata with that of an update: in the place of what clients have noted, and beside what
-/// is the server's own.
-pub fn kept_metadata(before: Option<&Payload>, update: Map<String, Value>) -> Payload {
+/// A thread's metadata after an update, which replaces that of clients. The server's own stays.
+pub fn updated_metadata(before: Option<&Payload>, update: Map<String, Value>) -> Payload {
     Value::Object(noted(before, update)).into()
 }
 
-/// `POST /conversations/{id}/items`: items that are kept, and answered by nobody.
+/// `POST /conversations/{id}/items`: items to store without a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewItems {
     /// The items.
@@ -84,10 +82,10 @@ impl NewItems {
         })
     }
 
-    /// The results among them whose calls are not: which call, and where.
+    /// The results without their calls: the ids of the calls, and the pointers of the results.
     ///
-    /// They can be kept where the conversation has the call, and no result of it ([`kept_calls`]). One for
-    /// a call that waits is none to be kept, but to be said to a response.
+    /// They can be stored if the conversation has the call without a result ([`stored_calls`]). The
+    /// result of an open call belongs in a response.
     pub fn results_alone(&self) -> Vec<(&str, &str)> {
         let mut calls = BTreeSet::new();
         let mut alone = Vec::new();
@@ -115,8 +113,8 @@ impl NewItems {
         items.any(|it| matches!(&it.says, InputSays::CallOutput { call_id, .. } if call_id == call))
     }
 
-    /// The items to be kept, in order. Calls and results belong to no execution; models are shown a call
-    /// once it has its result: those that have none are the losses.
+    /// The items to store, in order. Calls and results belong to no execution. Models see only calls with
+    /// results; the others are the losses.
     pub fn records(
         &self,
         ids: &mut dyn FnMut() -> String,
@@ -124,11 +122,11 @@ impl NewItems {
         let mut losses = Losses::default();
         let mut records = Vec::with_capacity(self.items.len());
         for given in &self.items {
-            if let Some(item) = said_item(given, true, ids) {
+            if let Some(item) = message_item(given, true, ids) {
                 records.push(item);
                 continue;
             }
-            if let Some(item) = kept_action(&given.says, ids) {
+            if let Some(item) = action_item(&given.says, ids) {
                 let is_left = matches!(&given.says, InputSays::Call { call_id, .. }
                     if !self.has_result(call_id));
                 if is_left {
@@ -158,7 +156,7 @@ impl NewItems {
 }
 
 /// A call or a result as an item that belongs to no execution.
-pub(super) fn kept_action(says: &InputSays, ids: &mut dyn FnMut() -> String) -> Option<NewItem> {
+pub(super) fn action_item(says: &InputSays, ids: &mut dyn FnMut() -> String) -> Option<NewItem> {
     let (item_type, content) = match says {
         InputSays::Call {
             call_id,
@@ -195,8 +193,8 @@ pub(super) fn kept_action(says: &InputSays, ids: &mut dyn FnMut() -> String) -> 
     })
 }
 
-/// The calls that were only kept, and have no result yet.
-pub fn kept_calls(transcript: &Transcript) -> BTreeSet<String> {
+/// The calls that were stored without an execution and have no result.
+pub fn stored_calls(transcript: &Transcript) -> BTreeSet<String> {
     let mut calls = BTreeSet::new();
     for entry in &transcript.entries {
         let Entry::Item(item) = entry else {
@@ -219,8 +217,8 @@ pub fn kept_calls(transcript: &Transcript) -> BTreeSet<String> {
     calls
 }
 
-/// The list of items that were just kept.
-pub fn kept_items(records: &[NewItem], at: Timestamp) -> String {
+/// The list of items that were just stored.
+pub fn stored_items(records: &[NewItem], at: Timestamp) -> String {
     let items: Vec<ListedItem> = records
         .iter()
         .flat_map(|new| {

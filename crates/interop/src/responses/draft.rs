@@ -5,34 +5,34 @@ mod written;
 use super::error::RequestError;
 use super::fields::{invalid, unsupported};
 use super::item::{InputItem, InputSays};
-use super::said::{reference, said_item};
+use super::thread_input::{message_item, reference};
 use crate::parts::ToolPart;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use timeline::{Command, NewItem, Payload, Role, Trigger};
 use written::write;
 
-/// What a past ends with.
+/// The end of a past.
 pub(super) enum Ends {
-    /// Something said to the agents.
-    Said(NewItem),
-    /// Calls, and the answers to them.
-    Waits(Vec<Value>),
-    /// Something an agent said, in the item of this id; or nothing at all.
-    Spoken(Option<String>),
+    /// A message to the agents.
+    Input(NewItem),
+    /// Open calls, and the answers to them.
+    Open(Vec<Value>),
+    /// An agent's answer, in the item of this id; none if the past is empty.
+    Answer(Option<String>),
 }
 
-/// What becomes of calls at the end.
+/// How calls at the end are written.
 #[derive(Clone, Copy)]
 pub(super) enum Tail<'a> {
     /// The results of the last answer's calls are answers to them, and its execution was run so.
     Answered(Option<&'a Payload>),
-    /// Calls without results wait for them.
-    Kept,
+    /// Calls without results stay open.
+    Open,
 }
 
 enum Turn {
-    Said(NewItem),
+    Input(NewItem),
     Agent(Vec<Step>),
 }
 
@@ -40,7 +40,7 @@ enum Turn {
 #[derive(Default)]
 struct Step {
     parts: Vec<Slot>,
-    /// Whether results have come: what a model says then is another answer.
+    /// Whether it has results: later content is another answer.
     is_over: bool,
 }
 
@@ -49,21 +49,21 @@ enum Slot {
     Call(Box<Called>),
 }
 
-/// A call, and its result where that has come.
+/// A call, and its result if there is one.
 struct Called {
     tool: ToolPart,
     output: Option<Value>,
     pointer: String,
 }
 
-/// Where a call stands: turn, step, slot.
-type Place = (usize, usize, usize);
+/// The position of a call: turn, step, slot.
+type CallPosition = (usize, usize, usize);
 
 /// The turns of a past.
 #[derive(Default)]
 pub(super) struct Draft {
     turns: Vec<Turn>,
-    calls: BTreeMap<String, Place>,
+    calls: BTreeMap<String, CallPosition>,
 }
 
 fn unwritable(pointer: &str) -> RequestError {
@@ -100,10 +100,10 @@ impl Draft {
                     }
                     Slot::Part(part.into())
                 });
-                self.speak(parts.collect());
+                self.append(parts.collect());
             }
             InputSays::Reasoning(part) => {
-                self.speak(vec![Slot::Part(part.clone())]);
+                self.append(vec![Slot::Part(part.clone())]);
             }
             InputSays::Message {
                 role: Role::User | Role::System | Role::Developer,
@@ -111,14 +111,14 @@ impl Draft {
             }
             | InputSays::Compaction { .. } => {
                 self.turns
-                    .extend(said_item(given, true, ids).map(Turn::Said));
+                    .extend(message_item(given, true, ids).map(Turn::Input));
             }
             InputSays::Call {
                 call_id,
                 name,
                 arguments,
             } => {
-                let place = self.speak(vec![Slot::Call(Box::new(Called {
+                let place = self.append(vec![Slot::Call(Box::new(Called {
                     tool: ToolPart::call(name, call_id, arguments),
                     output: None,
                     pointer: given.pointer.clone(),
@@ -126,7 +126,7 @@ impl Draft {
                 self.calls.insert(call_id.clone(), place);
             }
             InputSays::CallOutput { call_id, output } => {
-                return self.end(given, call_id, output);
+                return self.add_result(given, call_id, output);
             }
             InputSays::Approval { .. } => {
                 let message = "leave is given to a call where it waits, and in a past that a request \
@@ -141,8 +141,8 @@ impl Draft {
         Ok(())
     }
 
-    /// More of an agent's turn; gives the place of the first of these.
-    fn speak(&mut self, slots: Vec<Slot>) -> Place {
+    /// Appends to an agent's turn; gives the position of the first slot.
+    fn append(&mut self, slots: Vec<Slot>) -> CallPosition {
         if !matches!(self.turns.last(), Some(Turn::Agent(_))) {
             self.turns.push(Turn::Agent(Vec::new()));
         }
@@ -162,12 +162,17 @@ impl Draft {
         (turn, at, first)
     }
 
-    /// The result of a call, wherever that stands.
-    fn end(&mut self, given: &InputItem, id: &str, result: &Value) -> Result<(), RequestError> {
+    /// Adds the result of a call.
+    fn add_result(
+        &mut self,
+        given: &InputItem,
+        id: &str,
+        result: &Value,
+    ) -> Result<(), RequestError> {
         let place = self.calls.get(id).copied();
         let step = place.and_then(|(turn, step, slot)| match self.turns.get_mut(turn)? {
             Turn::Agent(steps) => Some((steps.get_mut(step)?, slot)),
-            Turn::Said(_) => None,
+            Turn::Input(_) => None,
         });
         let slot = step.and_then(|(step, slot)| {
             step.is_over = true;
@@ -190,51 +195,51 @@ impl Draft {
         }
     }
 
-    /// The commands that write the turns, and what they end with.
+    /// The commands that write the turns, and their end.
     pub(super) fn commands(
         self,
         tail: Tail<'_>,
         ids: &mut dyn FnMut() -> String,
     ) -> Result<(Vec<Command>, Ends), RequestError> {
         let mut commands = Vec::new();
-        let mut said: Option<NewItem> = None;
-        let mut ends = Ends::Spoken(None);
+        let mut input: Option<NewItem> = None;
+        let mut ends = Ends::Answer(None);
         let n_turns = self.turns.len();
-        let (is_answered, kept_run) = match tail {
+        let (is_answered, answered_run) = match tail {
             Tail::Answered(run) => (true, run),
-            Tail::Kept => (false, None),
+            Tail::Open => (false, None),
         };
         let mut former = None;
         for (place, turn) in self.turns.into_iter().enumerate() {
             match turn {
-                Turn::Said(item) => {
-                    commands.extend(said.replace(item).map(|item| Command::Record { item }));
+                Turn::Input(item) => {
+                    commands.extend(input.replace(item).map(|item| Command::Record { item }));
                 }
                 Turn::Agent(steps) => {
                     let last = place + 1 == n_turns;
                     let waits = last && waits(&steps, is_answered);
-                    let trigger = said
+                    let trigger = input
                         .take()
                         .unwrap_or_else(|| reference(former.as_deref(), ids));
                     let reaction = ids();
-                    let run = kept_run.filter(|_| waits).cloned();
+                    let run = answered_run.filter(|_| waits).cloned();
                     commands.push(start(trigger, reaction.clone(), run, ids));
                     let given = write(steps, waits, is_answered, &mut commands, ids)?;
                     ends = if waits && is_answered {
-                        Ends::Waits(given)
+                        Ends::Open(given)
                     } else {
-                        Ends::Spoken(Some(reaction.clone()))
+                        Ends::Answer(Some(reaction.clone()))
                     };
                     former = Some(reaction);
                 }
             }
         }
-        Ok((commands, said.map_or(ends, Ends::Said)))
+        Ok((commands, input.map_or(ends, Ends::Input)))
     }
 }
 
-/// Whether the calls of the last step are to be left open: those whose results are to be answered,
-/// or, where nothing is, those that have none.
+/// Whether the calls of the last step are left open: those with results to answer, or else those
+/// without results.
 fn waits(steps: &[Step], is_answered: bool) -> bool {
     let Some(last) = steps.last() else {
         return false;
@@ -246,7 +251,7 @@ fn waits(steps: &[Step], is_answered: bool) -> bool {
     last.parts.iter().any(is_open)
 }
 
-/// An execution begins. What its first step is called is what [`write`] goes on with.
+/// Begins an execution. [`write`] continues with its first step.
 fn start(
     trigger: NewItem,
     reaction: String,

@@ -5,7 +5,7 @@ use crate::cut::Cut;
 use serde_json::{Value, json};
 use timeline::{ExecutionStatus, Interruption};
 
-/// How a response stands.
+/// The status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// It is to begin.
@@ -79,8 +79,8 @@ impl Failure {
         json!({"code": self.code, "message": self.message})
     }
 
-    /// As the event has it that tells it.
-    pub(super) fn told(&self) -> Value {
+    /// The error of an `error` event.
+    pub(super) fn event(&self) -> Value {
         json!({
             "type": self.kind.name(), "code": self.code,
             "message": self.message, "param": null,

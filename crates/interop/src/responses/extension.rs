@@ -1,7 +1,7 @@
 //! Items beyond the specification, for clients that have asked for them (`include: ["loomline:items"]`).
 
 use super::output::child;
-use super::slot::Standing;
+use super::slot::OutputStatus;
 use crate::ids::STEP;
 use crate::parts::{EventPart, ToolPart};
 use serde_json::json;
@@ -15,24 +15,24 @@ pub(super) fn id(prefix: &str, step: &str, idx: u32) -> String {
     )
 }
 
-/// A call that runs only when somebody has allowed it. It is answered with an input item
+/// A call that waits for approval. It is answered with an input item
 /// `{"type": "loomline:approval_response", "call_id", "approve", "reason"?}`.
-pub(super) fn approval_request(id: &str, tool: &ToolPart, standing: Standing) -> String {
+pub(super) fn approval_request(id: &str, tool: &ToolPart, status: OutputStatus) -> String {
     json!({
-        "type": "loomline:approval_request", "id": id, "status": standing.word(),
+        "type": "loomline:approval_request", "id": id, "status": status.name(),
         "call_id": tool.tool_call_id, "name": tool.tool_name(), "arguments": tool.arguments(),
     })
     .to_string()
 }
 
 /// Something that happened beside the model's answer: a thread was started, an agent handed over.
-pub(super) fn event(id: &str, event: &EventPart, standing: Standing) -> String {
+pub(super) fn event(id: &str, event: &EventPart, status: OutputStatus) -> String {
     let name = event
         .part_type
         .strip_prefix("data-tp-")
         .unwrap_or(&event.part_type);
     json!({
-        "type": "loomline:event", "id": id, "status": standing.word(),
+        "type": "loomline:event", "id": id, "status": status.name(),
         "name": name, "data": event.data.value(),
     })
     .to_string()

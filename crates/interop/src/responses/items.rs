@@ -8,8 +8,9 @@ use super::output::{Output, Sealed, Shows, child};
 use super::removed::{is_removed, left_over};
 use super::resource::{reaction_of, replay};
 use super::sealed::{seal_reasoning, seal_summary};
-use super::wire::{Wire, quoted};
+use super::wire::Wire;
 use crate::ids::{COMPACTION, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING};
+use crate::json_text::quoted;
 use crate::page::Named;
 use crate::parts::{ReasoningPart, StepResponse};
 use crate::{Converted, Losses};
@@ -175,7 +176,7 @@ impl List {
                     extensions: self.options.extensions,
                 };
                 let mut output = Output::new(Wire::muted());
-                replay(&mut output, transcript, place, reaction, Some(shows));
+                replay(&mut output, transcript, place, reaction, shows);
                 let done = output.done().iter();
                 self.items.extend(done.map(|done| ListedItem {
                     id: done.id.clone(),

@@ -1,27 +1,29 @@
-//! The output of a response: from what the log tells of its executions to items, and the events in
-//! which clients see them grow.
+//! The output of a response: from the events of its run to items, and to the events in which clients
+//! see the items grow.
 //!
-//! What is stored counts. Pieces that a model streams become items at once; when the model has
-//! answered, the parts of the answer complete them. The n-th text of a step is the n-th text that
-//! was streamed in it, and so with reasoning and calls, so that an item has the same id in a stream,
-//! in its replay and in an object.
+//! Stored parts are authoritative. Deltas that a model streams become items at once; when the model
+//! has answered, the parts of the answer complete them. The n-th stored text of a step is the n-th
+//! text that was streamed in it, and so with reasoning and calls. An item therefore has one id in a
+//! stream, in its replay and in an object.
 
 mod cited;
+mod deltas;
 mod done;
 mod parts;
-mod pieces;
 mod shows;
 mod step;
 
-use super::slot::{Block, More, Slot, SlotKind, Standing};
+use super::slot::{Block, More, OutputStatus, Slot, SlotKind};
 use super::usage::Tokens;
 use super::wire::{Wire, put};
 use crate::cut::Cut;
 use crate::ids::IdForm;
+use crate::run::RunEvent;
 use crate::{Loss, Losses};
 pub(super) use done::Done;
 use done::Order;
 pub(super) use shows::{Sealed, Shows};
+use std::collections::BTreeSet;
 use step::StepState;
 
 /// The output of a response while it is made.
@@ -29,6 +31,8 @@ use step::StepState;
 pub(super) struct Output {
     pub(super) wire: Wire,
     shows: Shows,
+    /// The calls whose results the execution's trigger has submitted, until its first step begins.
+    results: Option<BTreeSet<String>>,
     step: StepState,
     n_executions: u32,
     n_items: usize,
@@ -54,6 +58,7 @@ impl Output {
         Self {
             wire,
             shows: Shows::default(),
+            results: None,
             step: StepState::default(),
             n_executions: 0,
             n_items: 0,
@@ -65,11 +70,36 @@ impl Output {
         }
     }
 
-    /// An execution begins.
-    pub(super) fn execution(&mut self, shows: Shows) {
+    /// An execution begins. `results` are the calls whose results its trigger has submitted, if that is
+    /// known.
+    pub(super) fn execution(&mut self, shows: Shows, results: Option<BTreeSet<String>>) {
         self.shows = shows;
+        self.results = results;
         self.n_executions = self.n_executions.saturating_add(1);
         self.cut = None;
+    }
+
+    /// Adds an event of the running execution.
+    pub(super) fn event(&mut self, event: RunEvent<'_>, out: &mut String) {
+        match event {
+            RunEvent::StepStarted { step } => self.step_started(step),
+            RunEvent::Chunk(chunk) => self.chunk(chunk, out),
+            RunEvent::Part {
+                idx, part, payload, ..
+            } => self.part(idx, part, payload, out),
+            RunEvent::Responded { response } => self.responded(response.unwrap_or_default(), out),
+            RunEvent::StepReset { .. } => self.reset(out),
+            RunEvent::StepEnded {
+                status, outcome, ..
+            } => self.step_ended(status, outcome, out),
+            RunEvent::Started { .. }
+            | RunEvent::Continued { .. }
+            | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Ended
+            | RunEvent::Abandoned
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
+        }
     }
 
     /// The model that answered last.
@@ -82,7 +112,7 @@ impl Output {
         self.cut
     }
 
-    /// What the steps so far have used.
+    /// The tokens that the steps so far have used.
     pub(super) fn usage(&self) -> Option<Tokens> {
         match (self.usage, self.step.usage) {
             (Some(before), Some(now)) => Some(before.plus(now)),
@@ -96,7 +126,7 @@ impl Output {
         &self.done
     }
 
-    /// The finished items as a JSON array.
+    /// The items that are over, in order, as a JSON array.
     pub(super) fn json(&mut self) -> String {
         let mut out = String::from("[");
         for (place, done) in self.done().iter().enumerate() {
@@ -109,7 +139,7 @@ impl Output {
         out
     }
 
-    /// What could not be shown.
+    /// The parts that could not be shown.
     pub(super) fn losses(self) -> Vec<Loss> {
         self.losses.into_vec()
     }
@@ -122,15 +152,15 @@ impl Output {
         );
     }
 
-    /// Has an item that is over stand before another one, which a model has said after it, but which
-    /// pieces had begun before this one could be told: a model takes its reasoning back only in its place.
+    /// Moves an item that is over before a later part of the answer whose deltas came first. Models take
+    /// their reasoning back only in its original position.
     fn put_before(&mut self, place: usize, index: usize) {
         if let Some(done) = self.done.get_mut(place) {
             done.order = (index, Order::Before);
         }
     }
 
-    fn is_done(&mut self, index: usize, id: String, json: String) {
+    fn push_done(&mut self, index: usize, id: String, json: String) {
         let step = (self.n_executions, self.step.iteration);
         self.done.push(Done {
             order: (index, Order::At),
@@ -140,7 +170,7 @@ impl Output {
         });
     }
 
-    /// Begins an item of the running step; gives its place among them.
+    /// Begins an item of the running step; gives its position among them.
     fn begin(&mut self, kind: SlotKind, id: String, out: &mut String) -> usize {
         self.end_reasoning(out);
         let slot = Slot::new(kind, &id, self.n_items);
@@ -148,11 +178,15 @@ impl Output {
         self.wire.event(out, "response.output_item.added", |out| {
             put(
                 out,
-                format_args!(",\"output_index\":{},\"item\":{}", slot.index, slot.begun()),
+                format_args!(
+                    ",\"output_index\":{},\"item\":{}",
+                    slot.index,
+                    slot.started()
+                ),
             );
         });
         if let SlotKind::Block(block) = &slot.kind {
-            self.wire.event(out, block.words().begins, |out| {
+            self.wire.event(out, block.names().begins, |out| {
                 out.push_str(&slot.of);
                 out.push_str(",\"part\":");
                 out.push_str(&block.part("", "[]"));
@@ -162,7 +196,7 @@ impl Output {
         self.step.slots.len() - 1
     }
 
-    /// More of an item. `more` is JSON without its quotes.
+    /// Appends to an item. `more` is the inside of a JSON string.
     fn grow(&mut self, place: usize, more: &str, out: &mut String) {
         let Some((_, slot)) = self
             .step
@@ -175,8 +209,8 @@ impl Output {
         slot.text.push_str(more);
         let (name, rest) = match &slot.kind {
             SlotKind::Block(block) => {
-                let words = block.words();
-                (words.delta, words.more)
+                let names = block.names();
+                (names.delta, names.more)
             }
             SlotKind::Call { .. } => ("response.function_call_arguments.delta", ""),
         };
@@ -189,12 +223,11 @@ impl Output {
         });
     }
 
-    /// Ends an item, if it is still open, and gives its `output_index`, its id and it. `text` is what it
-    /// says in the end, where that is known better than by its pieces.
+    /// Ends an item, if it is still open; gives its `output_index`, its id and its JSON.
     fn end(
         &mut self,
         place: usize,
-        last: &LastWord<'_>,
+        last: &ItemEnd<'_>,
         out: &mut String,
     ) -> Option<(usize, String, String)> {
         if let Some(text) = last.text {
@@ -203,15 +236,15 @@ impl Output {
         let (id, slot) = self.step.slots.get_mut(place)?;
         let text = last.text.unwrap_or(&slot.text);
         let annotations = format!("[{}]", last.annotations.join(","));
-        let item = slot.item(last.standing, Some(text), &annotations, &last.more);
-        let given = (slot.index, id.clone(), item);
+        let item = slot.item(last.status, Some(text), &annotations, &last.more);
+        let ended = (slot.index, id.clone(), item);
         if !std::mem::take(&mut slot.is_open) {
-            return Some(given);
+            return Some(ended);
         }
         let (wire, of) = (&mut self.wire, slot.of.as_str());
         match &slot.kind {
             SlotKind::Block(block) => {
-                let words = block.words();
+                let names = block.names();
                 for (place, annotation) in last.annotations.iter().enumerate() {
                     wire.event(out, "response.output_text.annotation.added", |out| {
                         out.push_str(of);
@@ -223,14 +256,14 @@ impl Output {
                         );
                     });
                 }
-                wire.event(out, words.done, |out| {
+                wire.event(out, names.done, |out| {
                     out.push_str(of);
                     put(
                         out,
-                        format_args!(",\"{}\":\"{text}\"{}", words.member, words.more),
+                        format_args!(",\"{}\":\"{text}\"{}", names.member, names.more),
                     );
                 });
-                wire.event(out, words.ends, |out| {
+                wire.event(out, names.ends, |out| {
                     out.push_str(of);
                     out.push_str(",\"part\":");
                     out.push_str(&block.part(text, &annotations));
@@ -249,13 +282,13 @@ impl Output {
         wire.event(out, "response.output_item.done", |out| {
             put(
                 out,
-                format_args!(",\"output_index\":{},\"item\":{}", slot.index, given.2),
+                format_args!(",\"output_index\":{},\"item\":{}", slot.index, ended.2),
             );
         });
-        Some(given)
+        Some(ended)
     }
 
-    /// Shows what an item says beyond its pieces.
+    /// Shows the text of an item beyond its deltas.
     fn catch_up(&mut self, place: usize, text: &str, out: &mut String) {
         let known = self
             .step
@@ -270,41 +303,43 @@ impl Output {
         }
     }
 
-    /// An item that comes whole: begun and over in two events. `item` writes it in a standing.
-    fn whole(&mut self, id: String, item: impl Fn(Standing) -> String, out: &mut String) {
+    /// An item that comes whole: begun and ended in two events. `item` writes it in a status.
+    fn whole(&mut self, id: String, item: impl Fn(OutputStatus) -> String, out: &mut String) {
         let index = self.n_items;
         self.n_items += 1;
-        let begun = Standing::InProgress;
         self.wire.event(out, "response.output_item.added", |out| {
             put(
                 out,
-                format_args!(",\"output_index\":{index},\"item\":{}", item(begun)),
+                format_args!(
+                    ",\"output_index\":{index},\"item\":{}",
+                    item(OutputStatus::InProgress)
+                ),
             );
         });
-        let json = item(Standing::Completed);
+        let json = item(OutputStatus::Completed);
         self.wire.event(out, "response.output_item.done", |out| {
             put(
                 out,
                 format_args!(",\"output_index\":{index},\"item\":{json}"),
             );
         });
-        self.is_done(index, id, json);
+        self.push_done(index, id, json);
     }
 }
 
 /// How an item ends.
-struct LastWord<'a> {
-    standing: Standing,
-    /// What it says: JSON without its quotes.
+struct ItemEnd<'a> {
+    status: OutputStatus,
+    /// Its whole text, if that is known better than by its deltas: the inside of a JSON string.
     text: Option<&'a str>,
     annotations: &'a [String],
     more: More<'a>,
 }
 
-impl LastWord<'_> {
-    /// It is cut off where it stands.
+impl ItemEnd<'_> {
+    /// It is cut off: its deltas are its text.
     const CUT: Self = Self {
-        standing: Standing::Incomplete,
+        status: OutputStatus::Incomplete,
         text: None,
         annotations: &[],
         more: More {

@@ -3,7 +3,7 @@
 use super::error::RequestError;
 use super::fields::invalid;
 use super::items::ListedItem;
-use super::wire::quoted;
+use crate::json_text::quoted;
 use crate::page;
 use std::ops::ControlFlow;
 

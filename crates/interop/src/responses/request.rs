@@ -136,9 +136,10 @@ impl CreateRequest {
         })
     }
 
-    /// The items that the input only names, with where: to be given to [`CreateRequest::said`].
+    /// The ids of the items that the input references, with their pointers, for
+    /// [`CreateRequest::thread_input`].
     pub fn references(&self) -> impl Iterator<Item = (&str, &str)> {
-        super::said::references(&self.input)
+        super::thread_input::references(&self.input)
     }
 }
 

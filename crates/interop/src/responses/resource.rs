@@ -4,35 +4,34 @@ use super::echo::Echo;
 use super::ending::{Ending, Failure, Status};
 use super::output::{Output, Shows};
 use super::usage::Tokens;
-use super::wire::{Wire, put, quoted};
+use super::wire::{Wire, put};
 use crate::Converted;
 use crate::ids::{CONVERSATION, response_id};
-use crate::parts::{EventPart, StepResponse};
+use crate::json_text::quoted;
+use crate::parts::StepResponse;
+use crate::run;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use timeline::{
-    Answer, Entry, Execution, ExecutionId, ExecutionStatus, Item, Reaction, Says, StepStatus,
-    Transcript,
-};
+use timeline::{Answer, Entry, Execution, ExecutionId, Item, Reaction, Says, Transcript};
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseObject {
     /// The object as JSON text.
     pub json: String,
-    /// How it stands.
+    /// Its status.
     pub status: Status,
 }
 
-/// What does not change of a response.
+/// The members of a response that never change.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     id: String,
     created_at: i64,
     /// Its own members that come from the request.
     members: String,
-    /// What was asked for as the model.
+    /// The model of the request.
     model: Option<String>,
 }
 
@@ -42,9 +41,9 @@ impl Head {
         let (thread, own) = (execution.thread_id.as_str(), execution.id.as_str());
         let mut members = String::new();
         if echo.conversation {
-            // The one that was asked for, for the thread may be a copy that is forgotten.
-            let asked = echo.conversation_id.clone();
-            let id = quoted(&asked.unwrap_or_else(|| CONVERSATION.write(thread)));
+            // The thread may be a copy that is deleted; clients know the conversation of their request.
+            let requested = echo.conversation_id.clone();
+            let id = quoted(&requested.unwrap_or_else(|| CONVERSATION.write(thread)));
             put(
                 &mut members,
                 format_args!(",\"conversation\":{{\"id\":{id}}}"),
@@ -64,8 +63,8 @@ impl Head {
         &self.id
     }
 
-    /// Writes the object. `output` is a JSON array; `model` is the one that has answered, which it names
-    /// only where nobody asked for one.
+    /// Writes the object. `output` is a JSON array. `model` is the one that answered; the object names it
+    /// if the request named none.
     pub(super) fn write(
         &self,
         out: &mut String,
@@ -103,27 +102,28 @@ impl Head {
 
 /// The id of the response that begins with this execution.
 pub(super) fn id_of(thread: &str, execution: &str) -> String {
-    // Ids that are none of ours belong to no response that could be asked for.
+    // Foreign ids belong to no response that a client could request.
     response_id(thread, execution).unwrap_or_else(|| format!("resp_{thread}_{execution}"))
 }
 
-/// The response that begins with this execution, as it stands; none where there is no such
-/// execution. It covers the executions to which agents have handed over. What an answer that was cut
-/// off had said is in it if the transcript was read with its chunks.
+/// The response that begins with this execution, in its present state; none if there is no such
+/// execution. It covers the executions to which agents have handed over. The deltas of an answer that
+/// was cut off are in it if the transcript was read with its chunks.
 pub fn response(
     transcript: &Transcript,
     execution: &ExecutionId,
 ) -> Option<Converted<ResponseObject>> {
-    let (place, first) = reaction_of(transcript, execution)?;
+    let (position, first) = reaction_of(transcript, execution)?;
     let head = Head::of(&first.execution, &Echo::of(&first.execution));
     let mut output = Output::new(Wire::muted());
     let mut last = first;
-    for (place, reaction) in chain(transcript, place) {
-        replay(&mut output, transcript, place, reaction, None);
+    for (position, reaction) in chain(transcript, position) {
+        let shows = Shows::from(&Echo::of(&reaction.execution));
+        replay(&mut output, transcript, position, reaction, shows);
         last = reaction;
     }
     let execution = &last.execution;
-    let ending = if hands_over(last) {
+    let ending = if run::hands_over(last) {
         Ending::none(Status::InProgress)
     } else {
         let why = execution.interruption.as_ref();
@@ -147,105 +147,75 @@ pub fn response(
     })
 }
 
-/// An execution of a transcript, and its place.
+/// An execution of a transcript, and its position among the entries.
 pub(super) fn reaction_of<'a>(
     transcript: &'a Transcript,
     execution: &ExecutionId,
 ) -> Option<(usize, &'a Reaction)> {
     let mut entries = transcript.entries.iter().enumerate().rev();
-    entries.find_map(|(place, entry)| match entry {
-        Entry::Reaction(reaction) if reaction.execution.id == *execution => Some((place, reaction)),
+    entries.find_map(|(position, entry)| match entry {
+        Entry::Reaction(reaction) if reaction.execution.id == *execution => {
+            Some((position, reaction))
+        }
         Entry::Reaction(_) | Entry::Item(_) => None,
     })
 }
 
-/// The executions of one response, the first of which stands here.
+/// The executions of one response with their positions. The first one is at this position.
 pub(super) fn chain(
     transcript: &Transcript,
-    place: usize,
+    position: usize,
 ) -> impl Iterator<Item = (usize, &Reaction)> {
-    let entries = transcript.entries.iter().enumerate().skip(place);
-    let mut goes_on = true;
+    let entries = transcript.entries.iter().enumerate().skip(position);
+    let mut continues = true;
     entries
-        .filter_map(|(place, entry)| match entry {
-            Entry::Reaction(reaction) => Some((place, reaction)),
+        .filter_map(|(position, entry)| match entry {
+            Entry::Reaction(reaction) => Some((position, reaction)),
             Entry::Item(_) => None,
         })
-        .take_while(move |(_, reaction)| std::mem::replace(&mut goes_on, hands_over(reaction)))
+        .take_while(move |(_, reaction)| {
+            std::mem::replace(&mut continues, run::hands_over(reaction))
+        })
 }
 
-/// Whether another agent goes on with what this execution was to answer.
-pub(super) fn hands_over(reaction: &Reaction) -> bool {
-    let parts = reaction.steps.last().map(|step| step.parts.as_slice());
-    reaction.execution.status == ExecutionStatus::Completed
-        && parts
-            .unwrap_or_default()
-            .iter()
-            .any(|part| is_handoff(&part.part))
-}
-
-/// Whether a part says that another agent goes on.
-pub(super) fn is_handoff(part: &timeline::Payload) -> bool {
-    let event = EventPart::read(part);
-    event.is_some_and(|event| event.part_type == EventPart::AGENT_HANDOFF)
-}
-
-/// Puts an execution of a transcript into an output. `shows` says how, where it is not as its own
-/// client wants it.
+/// Adds an execution of a transcript to an output.
 pub(super) fn replay(
     output: &mut Output,
     transcript: &Transcript,
-    place: usize,
+    position: usize,
     reaction: &Reaction,
-    shows: Option<Shows>,
+    shows: Shows,
 ) {
-    let shows = shows.unwrap_or_else(|| Shows::from(&Echo::of(&reaction.execution)));
-    output.execution(shows);
-    let mut given = Some(given(transcript, place, reaction));
+    output.execution(shows, Some(results_before(transcript, position, reaction)));
     let mut out = String::new();
-    for step in &reaction.steps {
-        // Only the first step can be about answers.
-        output.step_begins(step.step.id.as_str(), step.step.iteration, given.take());
-        if step.response.is_none() {
-            for (kind, data) in &step.chunks {
-                output.chunk(kind, data.as_ref(), &mut out);
-            }
-        }
-        for (idx, part) in (0..).zip(&step.parts) {
-            output.part(idx, &part.part, &mut out);
-        }
-        if let Some((said, _)) = &step.response {
-            output.chunk(timeline::chunk_type::STEP_RESPONSE, Some(said), &mut out);
-        }
-        let outcome = &step.step.outcome;
-        match step.step.status {
-            StepStatus::Running => {}
-            StepStatus::Completed => output.step_ends(false, outcome, &mut out),
-            StepStatus::Failed => output.step_ends(true, outcome, &mut out),
-        }
+    for (_, event) in run::replay([reaction], false) {
+        output.event(event, &mut out);
     }
 }
 
-/// The calls whose results the trigger of this execution has brought. Looks for it only where a step
-/// is about answers, so that a transcript that lacks it costs no more.
-fn given(transcript: &Transcript, place: usize, reaction: &Reaction) -> BTreeSet<String> {
+/// The calls whose results the trigger of this execution has submitted. It is looked up only if the
+/// execution acts on answers.
+fn results_before(
+    transcript: &Transcript,
+    position: usize,
+    reaction: &Reaction,
+) -> BTreeSet<String> {
     let first = reaction.steps.first();
-    let said = first.and_then(|step| step.response.as_ref());
-    let said: Option<StepResponse> = said.and_then(|(said, _)| said.read().ok());
-    if !said.is_some_and(|said| said.answers) {
+    let response = first.and_then(|step| step.response.as_ref());
+    let response: Option<StepResponse> = response.and_then(|(response, _)| response.read().ok());
+    if !response.is_some_and(|response| response.answers) {
         return BTreeSet::new();
     }
-    let before = transcript.entries.get(..place).unwrap_or_default();
-    // The trigger stands right before what answers it, but for what was kept meanwhile.
+    let before = transcript.entries.get(..position).unwrap_or_default();
     let trigger = before.iter().rev().find_map(|entry| match entry {
         Entry::Item(item) if item.id == reaction.execution.trigger_item_id => Some(item),
         Entry::Item(_) | Entry::Reaction(_) => None,
     });
-    trigger.map(given_by).unwrap_or_default()
+    trigger.map(results_of).unwrap_or_default()
 }
 
-/// The calls whose results an item of answers brings.
-pub(super) fn given_by(item: &Item) -> BTreeSet<String> {
+/// The calls whose results an item of answers submits.
+pub(super) fn results_of(item: &Item) -> BTreeSet<String> {
     let answers = Answer::read(item.content.as_ref()).unwrap_or_default();
     answers
         .into_iter()

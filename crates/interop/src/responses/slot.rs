@@ -1,6 +1,6 @@
 //! One item of a response's output, while it is made.
 
-use super::wire::{quoted, within};
+use crate::json_text::quoted;
 use serde_json::Value;
 
 /// What a block of text is.
@@ -15,12 +15,12 @@ pub(super) enum Block {
 }
 
 /// The names that the protocol has for a block's events and members.
-pub(super) struct Words {
+pub(super) struct BlockNames {
     pub(super) begins: &'static str,
     pub(super) delta: &'static str,
     pub(super) done: &'static str,
     pub(super) ends: &'static str,
-    pub(super) place: &'static str,
+    pub(super) index: &'static str,
     pub(super) part: &'static str,
     pub(super) member: &'static str,
     /// What else a part, a delta and the whole text have.
@@ -28,44 +28,44 @@ pub(super) struct Words {
 }
 
 impl Block {
-    pub(super) const fn words(self) -> Words {
+    pub(super) const fn names(self) -> BlockNames {
         match self {
-            Self::Text => Words {
+            Self::Text => BlockNames {
                 begins: "response.content_part.added",
                 delta: "response.output_text.delta",
                 done: "response.output_text.done",
                 ends: "response.content_part.done",
-                place: "content_index",
+                index: "content_index",
                 part: "output_text",
                 member: "text",
                 more: ",\"logprobs\":[]",
             },
-            Self::Refusal => Words {
+            Self::Refusal => BlockNames {
                 begins: "response.content_part.added",
                 delta: "response.refusal.delta",
                 done: "response.refusal.done",
                 ends: "response.content_part.done",
-                place: "content_index",
+                index: "content_index",
                 part: "refusal",
                 member: "refusal",
                 more: "",
             },
-            Self::Summary => Words {
+            Self::Summary => BlockNames {
                 begins: "response.reasoning_summary_part.added",
                 delta: "response.reasoning_summary_text.delta",
                 done: "response.reasoning_summary_text.done",
                 ends: "response.reasoning_summary_part.done",
-                place: "summary_index",
+                index: "summary_index",
                 part: "summary_text",
                 member: "text",
                 more: "",
             },
-            Self::Reasoning => Words {
+            Self::Reasoning => BlockNames {
                 begins: "response.content_part.added",
                 delta: "response.reasoning.delta",
                 done: "response.reasoning.done",
                 ends: "response.content_part.done",
-                place: "content_index",
+                index: "content_index",
                 part: "reasoning_text",
                 member: "text",
                 more: "",
@@ -75,7 +75,7 @@ impl Block {
 
     /// A part with this text, which is JSON without its quotes; `annotations` is a JSON array.
     pub(super) fn part(self, text: &str, annotations: &str) -> String {
-        let Words { part, member, .. } = self.words();
+        let BlockNames { part, member, .. } = self.names();
         let more = if self == Self::Text {
             format!(",\"annotations\":{annotations},\"logprobs\":[]")
         } else {
@@ -85,16 +85,16 @@ impl Block {
     }
 }
 
-/// How an item stands.
+/// The status of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum OutputStatus {
     InProgress,
     Completed,
     Incomplete,
 }
 
-impl Standing {
-    pub(super) const fn word(self) -> &'static str {
+impl OutputStatus {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
             Self::Completed => "completed",
@@ -130,7 +130,7 @@ impl Slot {
     pub(super) fn new(kind: SlotKind, id: &str, index: usize) -> Self {
         let id = quoted(id);
         let place = match &kind {
-            SlotKind::Block(block) => format!(",\"{}\":0", block.words().place),
+            SlotKind::Block(block) => format!(",\"{}\":0", block.names().index),
             SlotKind::Call { .. } => String::new(),
         };
         Self {
@@ -143,20 +143,20 @@ impl Slot {
         }
     }
 
-    /// The item when it begins: nothing is said yet.
-    pub(super) fn begun(&self) -> String {
-        self.item(Standing::InProgress, None, "[]", &More::default())
+    /// The item when it begins, without text.
+    pub(super) fn started(&self) -> String {
+        self.item(OutputStatus::InProgress, None, "[]", &More::default())
     }
 
     /// The item with this text; without one, it has no part yet.
     pub(super) fn item(
         &self,
-        standing: Standing,
+        status: OutputStatus,
         text: Option<&str>,
         annotations: &str,
         more: &More<'_>,
     ) -> String {
-        let (id, status) = (&self.id, standing.word());
+        let (id, status) = (&self.id, status.name());
         match &self.kind {
             SlotKind::Block(block) => {
                 let part = text
@@ -215,16 +215,11 @@ pub(super) fn block_item(
 }
 
 /// The result of a call that the server has run.
-pub(super) fn output_item(id: &str, call_id: &str, output: &Value, standing: Standing) -> String {
+pub(super) fn output_item(id: &str, call_id: &str, output: &Value, status: OutputStatus) -> String {
     format!(
         r#"{{"type":"function_call_output","id":{},"status":"{}","call_id":{},"output":{output}}}"#,
         quoted(id),
-        standing.word(),
+        status.name(),
         quoted(call_id),
     )
-}
-
-/// A text as it stands in JSON, without its quotes.
-pub(super) fn escaped(text: &str) -> String {
-    within(&quoted(text)).to_owned()
 }

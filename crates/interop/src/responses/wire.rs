@@ -52,16 +52,16 @@ impl Wire {
     }
 
     /// Whether the next event is written at all.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn is_written(&self) -> bool {
         !self.is_muted && self.next >= self.from
     }
 
     /// Writes one event. `body` writes its members, each with a comma before it.
     pub(super) fn event(&mut self, out: &mut String, kind: &str, body: impl FnOnce(&mut String)) {
         let number = self.next;
-        let is_heard = self.is_heard();
+        let is_written = self.is_written();
         self.next = number.saturating_add(1);
-        if !is_heard {
+        if !is_written {
             return;
         }
         if self.framing == Framing::Sse {
@@ -90,17 +90,4 @@ impl Wire {
 pub(super) fn put(out: &mut String, what: Arguments<'_>) {
     // Writing to a string can't fail.
     let _ = out.write_fmt(what);
-}
-
-/// A text as JSON, in quotes.
-pub(super) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// What stands between the quotes of a text in JSON.
-pub(super) fn within(quoted: &str) -> &str {
-    let inner = quoted
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'));
-    inner.unwrap_or_default()
 }

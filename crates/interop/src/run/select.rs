@@ -217,6 +217,12 @@ impl RunSelector {
     }
 
     fn while_running(&mut self, event: &Event) -> Selected {
+        if let Event::ExecutionCreated { execution } = event
+            && self.runs(&execution.id)
+        {
+            // The parts before it are those of other executions.
+            self.hands_over = false;
+        }
         if let Event::PartCreated { part, .. } = event {
             self.hands_over |= is_handoff(part);
         }
@@ -324,6 +330,20 @@ mod tests {
         }
         assert_eq!(begins(&mut run, "c", "two"), Selected::Own);
         assert_eq!(ends(&mut run, "c"), Selected::Last);
+    }
+
+    #[test]
+    fn a_selector_ignores_the_handoff_before_its_execution_begins() {
+        let mut run = RunSelector::running(Some("b".into()));
+        let handoff = json!({"type": EventPart::AGENT_HANDOFF, "id": "h", "data": {"to": "b"}});
+        run.select(&Event::PartCreated {
+            part_key: "s:0".into(),
+            step_id: "s".into(),
+            idx: 0,
+            part: handoff.into(),
+        });
+        begins(&mut run, "b", "one");
+        assert_eq!(ends(&mut run, "b"), Selected::Last);
     }
 
     #[test]

@@ -1,25 +1,27 @@
 //! A run as server-sent events, record by record.
 
+mod emit;
 mod frame;
-mod told;
 
 use super::error::RequestError;
 use super::object::{RunStatus, ThreadObject};
-use super::run::{Grown, Run};
+use super::run::{Delta, Run};
 use super::view::cancelled;
-use crate::run::continues;
+use crate::json_text::quoted;
+use crate::run::{RunEvent, RunFold, RunSelector, continues};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use timeline::{Event, Execution, Item, ItemId, ItemType, Record, StepStatus, ThreadStatus};
 
-/// What clients were told of the running step.
+/// The state of the running step for clients.
 #[derive(Clone, Debug, Default)]
 struct Step {
-    /// Its place among the run's.
+    /// Its position among the run's.
     place: usize,
-    /// Whether they were told of a message that has not ended.
+    /// Whether a message is announced that has not ended.
     message: bool,
-    /// Whether they were told of calls that have not ended.
+    /// Whether calls are announced that have not ended.
     calls: bool,
     /// How many texts of the message were shown.
     n_texts: usize,
@@ -30,18 +32,20 @@ struct Step {
 
 /// One reader's stream of one run.
 ///
-/// It is given the records of the thread's log, in order, from before the item that the run answers,
-/// and it ends with the run or when the run waits for its client. What a dead attempt streamed is
-/// void: its message and its calls end as failed, and the next attempt's have ids of their own.
+/// It reads the records of the thread's log, in order, from before the item that the run answers. It
+/// ends with the run, or when the run waits for its client. The deltas of a dead attempt are void: its
+/// message and its calls end as failed, and those of the next attempt have ids of their own.
 ///
-/// One thing is told at a time: while a message is open, calls are held back and then come whole. The
-/// clients' helpers take the end of any run step for that of the call they see.
+/// While a message is open, calls are held back and then come whole. The clients' helpers take the end
+/// of any run step for that of the call they see.
 #[derive(Clone, Debug)]
 pub struct RunStream {
     thread_id: String,
     trigger: ItemId,
     thread: Option<ThreadObject>,
     run: Option<Run>,
+    /// The events of the run's execution at work, or of the last one.
+    fold: Option<RunFold>,
     status: RunStatus,
     step: Step,
     triggers: BTreeMap<ItemId, Item>,
@@ -58,6 +62,7 @@ impl RunStream {
             trigger,
             thread: None,
             run: None,
+            fold: None,
             status: RunStatus::Queued,
             step: Step::default(),
             triggers: BTreeMap::new(),
@@ -66,7 +71,7 @@ impl RunStream {
         }
     }
 
-    /// Streams the new thread first: `POST /threads/runs`.
+    /// Begins with the event of a thread that was made with the run: `POST /threads/runs`.
     #[must_use]
     pub fn with_thread(mut self, thread: ThreadObject) -> Self {
         self.thread = Some(thread);
@@ -75,11 +80,11 @@ impl RunStream {
 
     /// A run that waits for outputs and is about to get them: `POST …/submit_tool_outputs`. `answers`
     /// is the item that brings them.
-    pub fn going_on(thread_id: &str, run: Run, answers: ItemId) -> Self {
+    pub fn continuing(thread_id: &str, run: Run, answers: ItemId) -> Self {
         Self {
             run: Some(run),
             status: RunStatus::RequiresAction,
-            // The steps there are were told of before.
+            // Clients know the steps so far.
             step: Step {
                 place: usize::MAX,
                 ..Step::default()
@@ -98,23 +103,20 @@ impl RunStream {
         if self.is_over {
             return ControlFlow::Break(());
         }
-        match &record.event {
-            Event::ItemCreated { item } => self.item(item, record, out),
-            Event::ExecutionCreated { execution } => self.begun(execution, record, out),
-            event @ (Event::ChunkEmitted { .. }
-            | Event::StepCreated { .. }
-            | Event::PartCreated { .. }
-            | Event::PartUpdated { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::ThreadStatusChanged { .. }) => self.of_run(event, record, out),
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::ThreadFinished { .. } => {}
+        let (event, at) = (&record.event, record.at);
+        if let Event::ItemCreated { item } = event {
+            self.item(item, at, out);
+        } else if let Event::ExecutionCreated { execution } = event {
+            self.execution_created(execution, at, out);
+        } else if let Event::ThreadStatusChanged { to, .. } = event
+            && *to == ThreadStatus::Closed
+            && self.run.is_none()
+        {
+            self.fail("the thread was closed before the run began", out);
+        }
+        let events = self.fold.as_mut().map(|fold| fold.events(record));
+        for event in events.unwrap_or_default() {
+            self.event(&event, at, out);
         }
         if self.is_over {
             ControlFlow::Break(())
@@ -123,7 +125,7 @@ impl RunStream {
         }
     }
 
-    /// Writes that the stream can't go on, and its end.
+    /// Writes that the stream failed, and its end.
     pub fn fail(&mut self, message: &str, out: &mut String) {
         self.is_over = true;
         frame::failure(message, out);
@@ -135,7 +137,7 @@ impl RunStream {
         self.fail(&error.to_string(), out);
     }
 
-    fn item(&mut self, item: &Item, record: &Record, out: &mut String) {
+    fn item(&mut self, item: &Item, at: Timestamp, out: &mut String) {
         let Some(run) = &mut self.run else {
             return;
         };
@@ -144,22 +146,22 @@ impl RunStream {
                 run.answered(item);
                 self.triggers.insert(item.id.clone(), item.clone());
             }
-            ItemType::Message if item.execution_id.is_none() => {
-                run.left_behind(record.at);
-            }
-            ItemType::ItemReference if cancelled(item).is_some() => run.cancelled(record.at),
+            ItemType::Message if item.execution_id.is_none() => run.overtaken(at),
+            ItemType::ItemReference if cancelled(item).is_some() => run.cancelled(at),
             ItemType::ItemReference => {
                 self.reference = Some(item.id.clone());
                 return;
             }
             ItemType::Message | ItemType::ActionExecute => return,
         }
-        self.report(record, out);
+        self.report(at, out);
     }
 
-    fn begun(&mut self, execution: &Execution, record: &Record, out: &mut String) {
+    /// Takes an execution that continues the run, and no other one.
+    fn execution_created(&mut self, execution: &Execution, at: Timestamp, out: &mut String) {
+        self.fold = None;
         let trigger = self.triggers.remove(&execution.trigger_item_id);
-        match &mut self.run {
+        let is_own = match &mut self.run {
             None if execution.trigger_item_id == self.trigger => {
                 let run = Run::begin(&self.thread_id, execution);
                 if let Some(thread) = self.thread.take() {
@@ -168,134 +170,90 @@ impl RunStream {
                 frame::event("thread.run.created", &run.as_queued(), out);
                 frame::event("thread.run.queued", &run.as_queued(), out);
                 self.run = Some(run);
+                true
             }
             None => return,
             Some(run) if continues(execution, trigger.as_ref()) => {
-                run.go_on(execution, trigger.as_ref());
+                run.continue_with(execution, trigger.as_ref());
+                true
             }
-            Some(run) if self.reference.as_ref() == Some(&execution.trigger_item_id) => {
-                run.left_behind(record.at);
+            Some(run) => {
+                if self.reference.as_ref() == Some(&execution.trigger_item_id) {
+                    run.overtaken(at);
+                } else {
+                    // It answers a message that was queued; any other message has overtaken the run itself.
+                    run.overtaken_at_once();
+                }
+                false
             }
-            // A message that had waited: any other one has told of itself.
-            Some(run) => run.left_behind_at_once(),
-        }
-        self.report(record, out);
+        };
+        let own = is_own.then(|| execution.id.clone());
+        self.fold = own.map(|id| RunFold::new(RunSelector::running(Some(id))));
+        self.report(at, out);
     }
 
-    fn of_run(&mut self, event: &Event, record: &Record, out: &mut String) {
+    fn event(&mut self, event: &RunEvent<'_>, at: Timestamp, out: &mut String) {
+        if let RunEvent::StepReset { .. } = event {
+            self.void_attempt(at, out);
+        }
         let Some(run) = &mut self.run else {
-            // A thread that is closed begins no runs.
-            let is_closed = matches!(event, Event::ThreadStatusChanged { to, .. } if *to == ThreadStatus::Closed);
-            if is_closed {
-                self.fail("the thread was closed before the run began", out);
-            }
             return;
         };
+        let delta = run.event(event, at);
         match event {
-            Event::ChunkEmitted {
-                chunk_type,
-                execution_id: Some(id),
-                data,
+            RunEvent::StepStarted { .. } | RunEvent::StepReset { .. } => self.step = Step::of(run),
+            RunEvent::Chunk(_) => self.delta(delta, out),
+            RunEvent::Responded { .. }
+            | RunEvent::StepEnded {
+                status: StepStatus::Completed,
                 ..
-            } if run.is_running(id) => match chunk_type.as_str() {
-                timeline::chunk_type::STEP_RESPONSE => {
-                    run.told(data.as_ref(), record.at);
-                    self.settle(record.at, out);
-                    self.void(record.at, out);
-                }
-                timeline::chunk_type::STEP_RESET => {
-                    self.died(record.at, out);
-                }
-                kind => {
-                    let grown = run.chunk(kind, data.as_ref());
-                    self.grown(grown, out);
-                }
-            },
-            Event::StepCreated { step } if run.is_running(&step.execution_id) => {
-                run.step_began(step);
-                self.step = Step::of(run);
+            } => {
+                self.show_changes(at, out);
+                self.void(at, out);
             }
-            Event::PartCreated {
-                step_id, idx, part, ..
-            }
-            | Event::PartUpdated {
-                step_id, idx, part, ..
-            } if run.is_step(step_id) => {
-                run.part(*idx, part, record.at);
-                self.settle(record.at, out);
-            }
-            Event::StepStatusChanged {
-                step_id,
-                to,
-                outcome,
-                ..
-            } if run.is_step(step_id) => {
-                run.step_ended(*to, outcome, record.at);
-                self.settle(record.at, out);
-                if *to == StepStatus::Completed {
-                    self.void(record.at, out);
-                }
-            }
-            Event::ExecutionStatusChanged {
-                execution_id,
-                to,
-                interruption,
-                ..
-            } if run.is_running(execution_id) => {
-                run.ended(*to, interruption.as_ref(), record.at);
-                self.report(record, out);
-            }
-            Event::ChunkEmitted { .. }
-            | Event::StepCreated { .. }
-            | Event::PartCreated { .. }
-            | Event::PartUpdated { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::ThreadFinished { .. } => {}
+            RunEvent::Part { .. } | RunEvent::StepEnded { .. } => self.show_changes(at, out),
+            RunEvent::ExecutionEnded { .. } => self.report(at, out),
+            RunEvent::Started { .. }
+            | RunEvent::Continued { .. }
+            | RunEvent::Ended
+            | RunEvent::Abandoned
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
         }
     }
 
-    /// Says how the run stands, if that is new; and is over when nothing more comes.
-    fn report(&mut self, record: &Record, out: &mut String) {
+    /// Writes the status of the run if that is new. The stream is over when nothing more comes.
+    fn report(&mut self, at: Timestamp, out: &mut String) {
         let Some(run) = &self.run else {
             return;
         };
-        let status = run.status(record.at);
+        let status = run.status(at);
         if status == RunStatus::Cancelled && self.status == RunStatus::InProgress {
-            self.stands(RunStatus::Cancelling, out);
+            self.status_event(RunStatus::Cancelling, out);
         }
-        self.settle(record.at, out);
+        self.show_changes(at, out);
         if !status.is_active() {
-            self.void(record.at, out);
+            self.void(at, out);
         }
         if status == self.status {
             return;
         }
         if (self.status, status) == (RunStatus::RequiresAction, RunStatus::InProgress) {
-            self.stands(RunStatus::Queued, out);
+            self.status_event(RunStatus::Queued, out);
         }
-        self.stands(status, out);
+        self.status_event(status, out);
         if status == RunStatus::RequiresAction || !status.is_active() {
             self.is_over = true;
             frame::done(out);
         }
     }
 
-    /// Whether a message is open, and calls that were not begun before it have to wait.
+    /// Whether a message is open, and calls that did not begin before it have to wait.
     fn holds_calls(&self) -> bool {
         self.step.message && !self.step.calls
     }
 
-    fn stands(&mut self, status: RunStatus, out: &mut String) {
+    fn status_event(&mut self, status: RunStatus, out: &mut String) {
         self.status = status;
         if let Some(run) = &self.run {
             let name = format!("thread.run.{status}");
@@ -303,10 +261,10 @@ impl RunStream {
         }
     }
 
-    fn grown(&mut self, grown: Grown<'_>, out: &mut String) {
-        match grown {
-            Grown::Nothing => {}
-            Grown::Text {
+    fn delta(&mut self, delta: Delta<'_>, out: &mut String) {
+        match delta {
+            Delta::Nothing => {}
+            Delta::Text {
                 index,
                 is_first,
                 delta,
@@ -316,8 +274,8 @@ impl RunStream {
                 frame::text_delta(&self.step.message_id, index, is_first, delta, out);
             }
             // They come whole when the message has ended.
-            Grown::Call { .. } if self.holds_calls() => {}
-            Grown::Call {
+            Delta::Call { .. } if self.holds_calls() => {}
+            Delta::Call {
                 index,
                 is_first,
                 delta,
@@ -336,13 +294,13 @@ impl RunStream {
 }
 
 impl Step {
-    /// What clients were told of the attempt that has just begun.
+    /// The step whose attempt has just begun.
     fn of(run: &Run) -> Self {
         let (message_id, calls_id) = run.last_ids().unwrap_or_default();
         Self {
             place: run.n_steps().saturating_sub(1),
-            message_id: frame::quoted(&message_id),
-            calls_id: frame::quoted(&calls_id),
+            message_id: quoted(&message_id),
+            calls_id: quoted(&calls_id),
             ..Self::default()
         }
     }

@@ -1,7 +1,7 @@
 //! The Threads API: requests, objects, pages, and the events of streams.
 
 mod client;
-mod logs;
+pub(crate) mod logs;
 mod objects;
 mod pages;
 mod requests;

@@ -1,7 +1,7 @@
 //! The steps of an imported execution as commands.
 
 use super::super::error::RequestError;
-use super::super::said::marked;
+use super::super::thread_input::marked;
 use super::{Called, Slot, Step, unwritable};
 use crate::parts::{StepResponse, ToolState};
 use serde_json::{Map, Value, json};

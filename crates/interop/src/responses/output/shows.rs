@@ -16,19 +16,19 @@ pub(in crate::responses) struct Shows {
 pub(in crate::responses) enum Sealed {
     #[default]
     No,
-    /// As far as that is known when reasoning is told: whoever reads later changes nothing in the events.
+    /// If it is known when the reasoning is shown. Later readers change nothing in the events.
     IfKnown,
     /// The events of reasoning wait for it.
     Always,
 }
 
 impl Sealed {
-    /// As the response's own client wants it.
+    /// As the response's own client asks for it.
     pub(in crate::responses) fn own(is_wanted: bool) -> Self {
         if is_wanted { Self::Always } else { Self::No }
     }
 
-    /// Shows the item if a later reader wants it, too.
+    /// With the wish of a later reader added.
     pub(in crate::responses) fn or_later(self, is_wanted: bool) -> Self {
         match self {
             Self::No if is_wanted => Self::IfKnown,

@@ -1,4 +1,4 @@
-//! How a run ends, or comes to wait.
+//! The end of a run, or of its execution while it waits for answers.
 
 use super::step::{Calls, End, MessageEnd};
 use super::{Change, Run};
@@ -8,9 +8,9 @@ use crate::threads::object::{LastError, RunStatus};
 use jiff::Timestamp;
 use timeline::{ExecutionStatus, Interruption};
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum State {
     /// An execution of it runs.
     Running,
     /// It has calls that wait for someone.
@@ -72,8 +72,7 @@ impl Over {
 }
 
 impl Run {
-    /// The running execution is over.
-    pub(in crate::threads) fn ended(
+    pub(super) fn execution_ended(
         &mut self,
         to: ExecutionStatus,
         why: Option<&Interruption>,
@@ -90,12 +89,13 @@ impl Run {
 
     fn rests(&mut self, at: Timestamp) {
         let open = &self.open;
-        self.left.retain(|call| open.contains_key(&call.id));
-        self.left_to_others.retain(|call| open.contains_key(call));
-        let waits = !self.left.is_empty() || !self.left_to_others.is_empty();
+        self.pending.retain(|call| open.contains_key(&call.id));
+        self.pending_elsewhere
+            .retain(|call| open.contains_key(call));
+        let waits = !self.pending.is_empty() || !self.pending_elsewhere.is_empty();
         self.rested_at = at;
         if !self.queued.is_empty() || (waits && !self.is_overtaken) {
-            self.standing = Standing::Waiting;
+            self.state = State::Waiting;
         } else if waits {
             self.over(Over::Cancelled, at);
         } else {
@@ -108,28 +108,28 @@ impl Run {
         }
     }
 
-    /// Something else was said on the thread, or another run began: the calls it waits for can't be
-    /// answered any more. Answers that wait to be acted on came before that.
-    pub(in crate::threads) fn left_behind(&mut self, at: Timestamp) {
+    /// A message came to the thread, or another run began: the calls it waits for can't be answered any
+    /// more. Answers that wait to be acted on came before that.
+    pub(in crate::threads) fn overtaken(&mut self, at: Timestamp) {
         self.lapse(at);
-        match self.standing {
-            Standing::Waiting if self.queued.is_empty() => {
+        match self.state {
+            State::Waiting if self.queued.is_empty() => {
                 self.over(Over::Cancelled, at.max(self.rested_at));
             }
-            Standing::Waiting | Standing::Running => self.is_overtaken = true,
-            Standing::Over(..) => {}
+            State::Waiting | State::Running => self.is_overtaken = true,
+            State::Over(..) => {}
         }
     }
 
-    /// Closes the calls because something was queued behind the run: they never were open.
-    pub(in crate::threads) fn left_behind_at_once(&mut self) {
-        self.left_behind(self.rested_at);
+    /// A message that was queued before begins another run: this one has not waited at all.
+    pub(in crate::threads) fn overtaken_at_once(&mut self) {
+        self.overtaken(self.rested_at);
     }
 
-    /// Somebody has stopped it while it waited.
+    /// It was stopped while it waited.
     pub(in crate::threads) fn cancelled(&mut self, at: Timestamp) {
         self.lapse(at);
-        if self.standing == Standing::Waiting {
+        if self.state == State::Waiting {
             self.over(Over::Cancelled, at);
         }
     }
@@ -143,8 +143,8 @@ impl Run {
 
     fn over(&mut self, over: Over, at: Timestamp) {
         let (message, step) = over.of_parts();
-        let was_running = self.standing == Standing::Running;
-        if was_running && self.steps.last().is_some_and(|step| !step.is_told()) {
+        let was_running = self.state == State::Running;
+        if was_running && self.steps.last().is_some_and(|step| !step.is_complete()) {
             self.cut_off(message, step, at);
         }
         for (place, of_ours) in self.steps.iter_mut().enumerate() {
@@ -152,23 +152,24 @@ impl Run {
                 self.changes.push(Change::Calls(place));
             }
         }
-        self.standing = Standing::Over(over, at);
+        self.state = State::Over(over, at);
     }
 
-    /// What the running step had streamed is all that will come of it.
+    /// The deltas of the running step are all there will be of it.
     fn cut_off(&mut self, message: MessageEnd, end: End, at: Timestamp) {
         let place = self.steps.len().saturating_sub(1);
-        let (texts, calls) = (self.partial.texts(), self.partial.calls());
+        let (texts, calls) = (self.streamed.texts.clone(), self.streamed.calls());
         let Some(step) = self.steps.last_mut() else {
             return;
         };
-        step.say_instead(texts);
+        step.set_streamed(texts);
         if step.calls.is_none() && !calls.is_empty() {
             step.calls = Some(Calls::ended(calls, end, at));
             self.changes.push(Change::Calls(place));
         }
-        if let Some(said) = step.message.as_mut().filter(|said| said.end.is_none()) {
-            said.end = Some((message, at));
+        let open = step.message.as_mut().filter(|open| open.end.is_none());
+        if let Some(open) = open {
+            open.end = Some((message, at));
             self.changes.insert(0, Change::Message(place));
         }
     }

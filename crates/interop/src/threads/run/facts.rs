@@ -1,47 +1,77 @@
-//! What the log says of a run's steps, taken in.
+//! From the events of a run to its steps.
 
-use super::partial::Partial;
 use super::step::{self, MessageEnd, Step};
-use super::{Change, Grown, PendingCall, Place, Run};
+use super::streamed::Streamed;
+use super::{CallPosition, Change, Delta, PendingCall, Run};
 use crate::cut::Cut;
-use crate::parts::{EventPart, StepResponse, ToolPart, is_prompt, text_of};
+use crate::parts::{StepResponse, ToolPart, is_prompt, text_of};
+use crate::run::{RunEvent, RunPart};
 use crate::threads::object::{StepCall, Usage};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use timeline::{
-    Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepRecord, StepStatus,
-};
+use timeline::{Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepStatus};
 
 impl Run {
-    pub(in crate::threads) fn step_began(&mut self, step: &timeline::Step) {
-        self.attempt_began(step, 0);
+    /// Adds an event of the running execution; gives the text that it adds.
+    pub(in crate::threads) fn event<'e>(
+        &mut self,
+        event: &'e RunEvent<'_>,
+        at: Timestamp,
+    ) -> Delta<'e> {
+        match event {
+            RunEvent::StepStarted { step } => self.step_started(step, 0, false),
+            RunEvent::Chunk(chunk) if self.steps.last().is_some_and(Step::is_streaming) => {
+                return self.streamed.chunk(chunk);
+            }
+            RunEvent::StepReset { .. } => self.reset(),
+            RunEvent::Responded { response } => self.responded(response.as_ref(), at),
+            RunEvent::Part {
+                idx, part, payload, ..
+            } => self.part(*idx, part, payload, at),
+            RunEvent::StepEnded {
+                status: StepStatus::Completed,
+                outcome,
+                ..
+            } => self.step_completed(outcome, at),
+            RunEvent::ExecutionEnded {
+                status,
+                interruption,
+                ..
+            } => self.execution_ended(*status, *interruption, at),
+            RunEvent::StepEnded {
+                status: StepStatus::Running | StepStatus::Failed,
+                ..
+            }
+            | RunEvent::Chunk(_)
+            | RunEvent::Started { .. }
+            | RunEvent::Continued { .. }
+            | RunEvent::Ended
+            | RunEvent::Abandoned
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
+        }
+        Delta::Nothing
     }
 
-    /// A step of which so many attempts have died.
-    pub(in crate::threads) fn attempt_began(&mut self, step: &timeline::Step, attempt: usize) {
+    /// A step begins, of which so many attempts have died. A removed one is known to have written and
+    /// called; its content and its calls are not shown.
+    pub(in crate::threads) fn step_started(
+        &mut self,
+        step: &timeline::Step,
+        n_resets: usize,
+        is_removed: bool,
+    ) {
         self.iteration = step.iteration;
         self.slots = BTreeMap::new();
-        self.partial = Partial::default();
+        self.streamed = Streamed::default();
         let mut new = Step::new(step.id.clone(), step.created_at);
-        new.attempt = attempt;
+        new.attempt = n_resets;
+        new.is_removed = is_removed;
         self.steps.push(new);
     }
 
-    /// Takes a chunk of the running step in.
-    pub(in crate::threads) fn chunk<'d>(
-        &mut self,
-        kind: &str,
-        data: Option<&'d Payload>,
-    ) -> Grown<'d> {
-        if self.steps.last().is_none_or(Step::is_told) {
-            return Grown::Nothing;
-        }
-        self.partial.take(kind, data)
-    }
-
-    /// A dead attempt's parts and chunks are void.
-    pub(in crate::threads) fn reset(&mut self) {
-        self.partial = Partial::default();
+    fn reset(&mut self) {
+        self.streamed = Streamed::default();
         self.slots = BTreeMap::new();
         let last = self.steps.len().saturating_sub(1);
         self.open.retain(|_, (step, _)| *step != last);
@@ -50,151 +80,121 @@ impl Run {
         }
     }
 
-    /// A part of the running step was written, for the first time or again.
-    pub(in crate::threads) fn part(&mut self, idx: u32, part: &Payload, at: Timestamp) {
-        if is_prompt(part) {
+    /// A part of the running step was stored, for the first time or again.
+    fn part(&mut self, idx: u32, part: &RunPart, payload: &Payload, at: Timestamp) {
+        let position = self.steps.len().saturating_sub(1);
+        let Some(step) = self.steps.last_mut() else {
             return;
-        }
-        if let Some(tool) = ToolPart::read(part) {
-            self.call(idx, &tool, at);
-            return;
-        }
-        if let Some(event) = EventPart::read(part) {
-            self.hands_over |= event.part_type == EventPart::AGENT_HANDOFF;
-            return;
-        }
-        let place = self.steps.len().saturating_sub(1);
-        if let Some(step) = self.steps.last_mut() {
-            let at = format!("/steps/{place}/parts/{idx}");
-            step.say(idx, part, &at, &mut self.losses);
-        }
-    }
-
-    /// Takes a step in that was removed. Its calls are nobody's any more.
-    pub(in crate::threads) fn step_removed(&mut self, record: &StepRecord) {
-        self.attempt_began(&record.step, record.n_resets);
-        let mut called = None;
-        for (idx, part) in (0..).zip(&record.parts) {
-            if ToolPart::read(&part.part).is_some() {
-                called = Some(part.updated_at);
-            } else if EventPart::read(&part.part).is_none() {
-                self.part(idx, &part.part, part.updated_at);
+        };
+        match part {
+            RunPart::Tool(_) if step.is_removed => step.add_removed_call(at),
+            RunPart::Tool(tool) => self.call(idx, tool, at),
+            RunPart::Event(event) => self.hands_over |= event.is_handoff() && !step.is_removed,
+            RunPart::File { .. } | RunPart::Content if is_prompt(payload) => {}
+            RunPart::File { .. } | RunPart::Content => {
+                let pointer = format!("/steps/{position}/parts/{idx}");
+                step.add_content(idx, payload, &pointer, &mut self.losses);
             }
-        }
-        if let Some((response, at)) = &record.response {
-            self.told(Some(response), *at);
-        }
-        if let Some(step) = self.steps.last_mut() {
-            step.remove(called);
         }
     }
 
     fn call(&mut self, idx: u32, tool: &ToolPart, at: Timestamp) {
         let id = &tool.tool_call_id;
-        let place = match self.slots.get(&idx) {
-            Some(place) => *place,
+        let position = match self.slots.get(&idx) {
+            Some(position) => *position,
             None => match self.earlier(id) {
-                Some(place) => place,
+                Some(position) => position,
                 None => self.new_call(tool),
             },
         };
-        self.slots.insert(idx, place);
+        self.slots.insert(idx, position);
         if let Some(output) = tool.result_text() {
-            self.resolve(id, place, output, at);
+            self.resolve(id, position, output, at);
         }
     }
 
     /// The call of an earlier step that a part of this one is about.
-    fn earlier(&self, id: &str) -> Option<Place> {
+    fn earlier(&self, id: &str) -> Option<CallPosition> {
         if !self.by_answers || self.iteration > 0 {
             return None;
         }
         self.answering.get(id).or(self.open.get(id)).copied()
     }
 
-    fn new_call(&mut self, tool: &ToolPart) -> Place {
+    fn new_call(&mut self, tool: &ToolPart) -> CallPosition {
         let step = self.steps.len().saturating_sub(1);
         let calls = self.steps.last_mut().map(|step| step.add_call(tool));
-        let place = (step, calls.unwrap_or_default());
-        self.open.insert(tool.tool_call_id.clone(), place);
-        place
+        let position = (step, calls.unwrap_or_default());
+        self.open.insert(tool.tool_call_id.clone(), position);
+        position
     }
 
-    fn resolve(&mut self, id: &str, place: Place, output: String, at: Timestamp) {
-        if self.open.get(id) == Some(&place) {
+    fn resolve(&mut self, id: &str, position: CallPosition, output: String, at: Timestamp) {
+        if self.open.get(id) == Some(&position) {
             self.open.remove(id);
         }
-        let step = self.steps.get_mut(place.0);
-        if step.is_some_and(|step| step.resolve(place.1, output, at)) {
-            self.changes.push(Change::Calls(place.0));
+        let step = self.steps.get_mut(position.0);
+        if step.is_some_and(|step| step.resolve(position.1, output, at)) {
+            self.changes.push(Change::Calls(position.0));
         }
     }
 
-    /// The calls of a step that have become facts, or come to their end, since somebody asked.
+    /// The calls of a step that were stored or ended since the last call of this function.
     pub(in crate::threads) fn take_new_calls(&mut self, place: usize) -> Vec<StepCall> {
         let step = self.steps.get_mut(place);
         step.map(Step::take_new_calls).unwrap_or_default()
     }
 
-    /// Whether a step of ours has called tools, for a fact.
+    /// Whether a step of ours has stored calls.
     pub(in crate::threads) fn has_calls(&self, place: usize) -> bool {
         let step = self.steps.get(place);
         step.is_some_and(|step| step.calls.is_some())
     }
 
-    /// The model has answered: what the running step says is a fact.
-    pub(in crate::threads) fn told(&mut self, response: Option<&Payload>, at: Timestamp) {
-        let said: StepResponse = response
-            .and_then(|response| response.read().ok())
-            .unwrap_or_default();
-        if !said.answers {
-            self.model = said.model.or(self.model.take());
-            self.cut = Cut::of_answer(said.stop_reason.as_deref());
+    /// The model has answered: the content of the running step is complete.
+    fn responded(&mut self, response: Option<&StepResponse>, at: Timestamp) {
+        if response.is_none_or(|response| !response.answers) {
+            let model = response.and_then(|response| response.model.clone());
+            self.model = model.or(self.model.take());
+            let stop_reason = response.and_then(|response| response.stop_reason.as_deref());
+            self.cut = Cut::of_answer(stop_reason);
         }
-        let usage = said.usage.as_ref().and_then(step::usage_of);
+        let usage = response.and_then(|response| response.usage.as_ref());
+        let usage = usage.and_then(step::usage_of);
         if let Some(usage) = usage {
             self.usage = Some(step::sum(self.usage.unwrap_or_default(), usage));
         }
         let end = self.cut.map_or(MessageEnd::Whole, MessageEnd::from);
-        self.settle_step(usage, end, at);
+        self.complete_step(usage, end, at);
     }
 
-    fn settle_step(&mut self, usage: Option<Usage>, end: MessageEnd, at: Timestamp) {
+    fn complete_step(&mut self, usage: Option<Usage>, end: MessageEnd, at: Timestamp) {
         let place = self.steps.len().saturating_sub(1);
         let Some(step) = self.steps.last_mut() else {
             return;
         };
         step.usage = usage.or(step.usage);
-        let (message, calls) = step.tell(end, at);
+        let (message, calls) = step.complete(end, at);
         self.changes
             .extend(message.then_some(Change::Message(place)));
         self.changes.extend(calls.then_some(Change::Calls(place)));
     }
 
-    pub(in crate::threads) fn step_ended(
-        &mut self,
-        to: StepStatus,
-        outcome: &StepOutcome,
-        at: Timestamp,
-    ) {
-        if to != StepStatus::Completed {
+    fn step_completed(&mut self, outcome: &StepOutcome, at: Timestamp) {
+        let Some(step) = self.steps.last_mut().filter(|step| !step.is_removed) else {
             return;
-        }
-        let is_told = self.steps.last().is_some_and(Step::is_told);
-        if !is_told {
-            // A step of no model: what it streamed without writing it down is what it said.
-            let texts = self.partial.texts();
-            if let Some(step) = self.steps.last_mut() {
-                step.say_instead(texts);
-            }
-            self.settle_step(None, MessageEnd::Whole, at);
+        };
+        if !step.is_complete() {
+            // No model answered. If nothing is stored, the deltas are the step's content.
+            step.set_streamed(self.streamed.texts.clone());
+            self.complete_step(None, MessageEnd::Whole, at);
         }
         self.cut = Cut::of_step(outcome).or(self.cut);
-        self.left.clear();
-        self.left_to_others.clear();
+        self.pending.clear();
+        self.pending_elsewhere.clear();
         for call in OpenCall::list(outcome.open_calls.as_ref()) {
             match (call.kind, ToolPart::read(&call.part)) {
-                (OpenKind::External, Some(tool)) => self.left.push(PendingCall {
+                (OpenKind::External, Some(tool)) => self.pending.push(PendingCall {
                     name: tool.tool_name().to_owned(),
                     arguments: tool.arguments().to_owned(),
                     id: call.tool_call_id,
@@ -202,14 +202,12 @@ impl Run {
                 (
                     OpenKind::External | OpenKind::Approval | OpenKind::Others | OpenKind::Child,
                     _,
-                ) => {
-                    self.left_to_others.push(call.tool_call_id);
-                }
+                ) => self.pending_elsewhere.push(call.tool_call_id),
             }
         }
     }
 
-    /// Somebody has answered calls of it. A call whose result was brought is done.
+    /// An item brings answers to its calls. A call with a result is done.
     pub(in crate::threads) fn answered(&mut self, item: &Item) {
         let Ok(answers) = Answer::read(item.content.as_ref()) else {
             return;
@@ -219,15 +217,15 @@ impl Run {
         }
         for answer in answers {
             let id = answer.tool_call_id;
-            let Some(place) = self.open.get(&id).copied() else {
+            let Some(position) = self.open.get(&id).copied() else {
                 continue;
             };
-            self.answering.insert(id.clone(), place);
+            self.answering.insert(id.clone(), position);
             match answer.says {
                 Says::Output(output) => {
-                    self.resolve(&id, place, text_of(&output), item.created_at);
+                    self.resolve(&id, position, text_of(&output), item.created_at);
                 }
-                Says::Failure(error) => self.resolve(&id, place, error, item.created_at),
+                Says::Failure(error) => self.resolve(&id, position, error, item.created_at),
                 Says::Approved { .. } | Says::Denied { .. } | Says::Resumed => {}
             }
         }

@@ -1,7 +1,7 @@
 //! A run, its steps and its messages as objects.
 
 use super::Run;
-use super::ending::{Over, Standing};
+use super::ending::{Over, State};
 use super::step::{End, Message, MessageEnd, Step};
 use crate::threads::content::Content;
 use crate::threads::ids::RunStepId;
@@ -14,11 +14,11 @@ use crate::threads::tools::Tool;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// What an assistant is called that no one names.
+/// The id of an assistant without a name.
 const UNNAMED: &str = "default";
 
 impl Run {
-    /// The run as it stands at an instant.
+    /// The run at an instant.
     pub fn object(&self, now: Timestamp) -> RunObject {
         self.object_as(self.status(now))
     }
@@ -31,16 +31,16 @@ impl Run {
         }
     }
 
-    /// The run as it is when what it waited for was brought: for the answer to that request.
+    /// The run after outputs were submitted: for the answer to that request.
     pub fn as_queued_again(&self) -> RunObject {
         self.object_as(RunStatus::Queued)
     }
 
     pub(in crate::threads) fn object_as(&self, status: RunStatus) -> RunObject {
         let echo = &self.echo;
-        let over = match &self.standing {
-            Standing::Over(over, at) => Some((over, at.as_second())),
-            Standing::Running | Standing::Waiting => None,
+        let over = match &self.state {
+            State::Over(over, at) => Some((over, at.as_second())),
+            State::Running | State::Waiting => None,
         };
         let at = |wanted: RunStatus| over.filter(|_| status == wanted).map(|(_, at)| at);
         let own_tools = self.options.tools.iter().cloned();
@@ -119,20 +119,20 @@ impl Run {
         }
     }
 
-    /// How many steps of ours it has; each is at most one message.
+    /// How many steps of ours it has; each has at most one message.
     pub(in crate::threads) fn n_steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// The message of a step of ours, if it says something.
+    /// The message of a step of ours, if it has content.
     pub(in crate::threads) fn message(&self, place: usize) -> Option<MessageObject> {
         let step = self.steps.get(place)?;
         let streamed;
         let message = match &step.message {
             Some(message) => message,
-            None if !self.is_told_of(place, step) => {
-                let texts = self.partial.texts();
-                let content: Vec<_> = (0..).zip(texts.into_iter().map(Content::text)).collect();
+            None if !self.is_settled(place, step) => {
+                let texts = self.streamed.texts.iter().cloned();
+                let content: Vec<_> = (0..).zip(texts.map(Content::text)).collect();
                 streamed = Message { content, end: None };
                 &streamed
             }
@@ -147,7 +147,7 @@ impl Run {
         Some((step.message_id(), step.calls_id()))
     }
 
-    /// A message of a step as it is before it says something.
+    /// A message of a step before it has content.
     pub(in crate::threads) fn empty_message(
         &self,
         place: usize,
@@ -157,8 +157,8 @@ impl Run {
         Some((object, self.message_step(step, None)))
     }
 
-    /// A message that came to nothing after so many texts of it were shown. It has as many, for
-    /// clients look for the one they were shown last: what is known of them, or nothing.
+    /// A void message of which so many texts were shown. It has as many texts, because clients look up
+    /// the last one: those that are known, or empty ones.
     pub(in crate::threads) fn void_message(
         &self,
         place: usize,
@@ -166,7 +166,8 @@ impl Run {
         end: (MessageEnd, Timestamp),
     ) -> Option<(MessageObject, StepObject)> {
         let step = self.steps.get(place)?;
-        let texts = (0..n_texts).map(|index| self.streamed_text(index).unwrap_or_default());
+        let texts =
+            (0..n_texts).map(|index| self.streamed_text(index).unwrap_or_default().to_owned());
         let message = Message {
             content: (0..).zip(texts.map(Content::text)).collect(),
             end: Some(end),
@@ -240,16 +241,16 @@ impl Run {
     pub(in crate::threads) fn message_step_at(&self, place: usize) -> Option<StepObject> {
         let step = self.steps.get(place)?;
         match &step.message {
-            Some(message) if message.content.is_empty() && !step.is_removed() => None,
+            Some(message) if message.content.is_empty() && !step.is_removed => None,
             Some(message) => Some(self.message_step(step, message.end)),
-            None if self.is_told_of(place, step) || self.n_streamed_texts() == 0 => None,
+            None if self.is_settled(place, step) || self.n_streamed_texts() == 0 => None,
             None => Some(self.message_step(step, None)),
         }
     }
 
-    /// Whether all is known that a step says: what is streamed is the running one's.
-    fn is_told_of(&self, place: usize, step: &Step) -> bool {
-        place + 1 != self.steps.len() || step.is_told()
+    /// Whether a step grows no more: deltas belong to the last one.
+    fn is_settled(&self, place: usize, step: &Step) -> bool {
+        place + 1 != self.steps.len() || step.is_complete()
     }
 
     fn message_step(&self, step: &Step, end: Option<(MessageEnd, Timestamp)>) -> StepObject {
@@ -274,7 +275,7 @@ impl Run {
         let step = self.steps.get(place)?;
         let (list, end) = match &step.calls {
             Some(calls) => (calls.list.clone(), calls.end),
-            None if !self.is_told_of(place, step) => (self.partial.calls(), None),
+            None if !self.is_settled(place, step) => (self.streamed.calls(), None),
             None => return None,
         };
         if list.is_empty() {
@@ -286,7 +287,7 @@ impl Run {
         Some(self.calls_step(step, list, end))
     }
 
-    /// A run step of calls as it is before it has some.
+    /// A run step of calls before it has calls.
     pub(in crate::threads) fn empty_calls(
         &self,
         place: usize,
@@ -301,7 +302,7 @@ impl Run {
         let mut object = self.step_object(step, end);
         object.id = step.calls_id();
         object.step_details = StepDetails::ToolCalls { tool_calls: list };
-        // What the model used is said once, with the first run step of its answer.
+        // The usage is shown once, with the first run step of the answer.
         let is_first = step.message.is_none() && end.is_some();
         object.usage = step.usage.filter(|_| is_first);
         object
@@ -309,21 +310,21 @@ impl Run {
 
     fn step_object(&self, step: &Step, end: Option<(End, i64)>) -> StepObject {
         let at = |wanted: End| end.filter(|(end, _)| *end == wanted).map(|(_, at)| at);
-        let failure = match &self.standing {
-            Standing::Over(Over::Failed(error), _) => Some(LastError {
-                // A step has no word for a prompt that was refused.
+        let failure = match &self.state {
+            State::Over(Over::Failed(error), _) => Some(LastError {
+                // A step has no code for a refused prompt.
                 code: match error.code {
                     "rate_limit_exceeded" => "rate_limit_exceeded",
                     _ => "server_error",
                 },
                 message: error.message.clone(),
             }),
-            Standing::Over(
+            State::Over(
                 Over::Completed | Over::Incomplete(_) | Over::Cancelled | Over::Expired,
                 _,
             )
-            | Standing::Running
-            | Standing::Waiting => None,
+            | State::Running
+            | State::Waiting => None,
         };
         StepObject {
             id: String::new(),

@@ -75,14 +75,14 @@ pub(in crate::threads) struct Message {
 pub(in crate::threads) struct Calls {
     pub(in crate::threads) list: Vec<StepCall>,
     n_open: usize,
-    /// So many of the list are known to those who watch.
+    /// How many of the list a stream has taken.
     n_known: usize,
     last: Option<Timestamp>,
     pub(in crate::threads) end: Option<(End, Timestamp)>,
 }
 
 impl Calls {
-    /// Calls that nothing more comes of.
+    /// Calls that have ended.
     pub(super) fn ended(list: Vec<StepCall>, end: End, at: Timestamp) -> Self {
         Self {
             list,
@@ -102,9 +102,10 @@ pub(super) struct Step {
     pub(super) message: Option<Message>,
     pub(super) calls: Option<Calls>,
     pub(super) usage: Option<Usage>,
-    /// What it said and called is a fact.
-    is_told: bool,
-    is_removed: bool,
+    /// Its content and its calls are stored.
+    is_complete: bool,
+    /// Its content was removed: its ids, its usage and its end are left.
+    pub(super) is_removed: bool,
 }
 
 impl Step {
@@ -116,28 +117,23 @@ impl Step {
             message: None,
             calls: None,
             usage: None,
-            is_told: false,
+            is_complete: false,
             is_removed: false,
         }
     }
 
-    pub(super) fn is_told(&self) -> bool {
-        self.is_told
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    /// Whether it was removed: of its message only the id is left.
-    pub(super) fn is_removed(&self) -> bool {
-        self.is_removed
+    /// Whether its deltas are shown.
+    pub(super) fn is_streaming(&self) -> bool {
+        !self.is_complete && !self.is_removed
     }
 
-    /// Leaves of it that it wrote a message, or called tools, and what that used. `called` is when it
-    /// called, if it did.
-    pub(super) fn remove(&mut self, called: Option<Timestamp>) {
-        self.is_removed = true;
-        if let Some(message) = &mut self.message {
-            message.content.clear();
-        }
-        self.calls = called.map(|at| Calls::ended(Vec::new(), End::Completed, at));
+    /// A removed step has called a tool.
+    pub(super) fn add_removed_call(&mut self, at: Timestamp) {
+        self.calls = Some(Calls::ended(Vec::new(), End::Completed, at));
     }
 
     pub(super) fn reset(&mut self) {
@@ -165,8 +161,14 @@ impl Step {
         of_attempt(RunStepId::Calls(self.id.to_string()).write(), self.attempt)
     }
 
-    /// Takes a part in that is no call.
-    pub(super) fn say(&mut self, idx: u32, part: &Payload, at: &str, losses: &mut Vec<Loss>) {
+    /// Adds a part that is no call.
+    pub(super) fn add_content(
+        &mut self,
+        idx: u32,
+        part: &Payload,
+        at: &str,
+        losses: &mut Vec<Loss>,
+    ) {
         let mut lost = Losses::default();
         let shown = content::shown(part, at, &mut lost);
         losses.extend(lost);
@@ -174,14 +176,17 @@ impl Step {
             return;
         };
         let content = &mut self.message.get_or_insert_default().content;
+        if self.is_removed {
+            return;
+        }
         match content.binary_search_by_key(&idx, |(known, _)| *known) {
             Ok(place) => content.splice(place..=place, [(idx, shown)]).for_each(drop),
             Err(place) => content.insert(place, (idx, shown)),
         }
     }
 
-    /// These texts are what it said, unless it has said something.
-    pub(super) fn say_instead(&mut self, texts: Vec<String>) {
+    /// Makes streamed texts its content, unless parts are stored.
+    pub(super) fn set_streamed(&mut self, texts: Vec<String>) {
         if self.message.is_some() || texts.is_empty() {
             return;
         }
@@ -189,7 +194,7 @@ impl Step {
         self.message = Some(Message { content, end: None });
     }
 
-    /// Takes a call in; gives its place.
+    /// Adds a call; gives its position.
     pub(super) fn add_call(&mut self, tool: &ToolPart) -> usize {
         let calls = self.calls.get_or_insert_default();
         calls.n_open += 1;
@@ -205,11 +210,11 @@ impl Step {
         calls.list.len() - 1
     }
 
-    /// The calls that those who watch do not know, once they are facts or nothing more comes of them.
+    /// The calls that were not taken yet, once they are stored or have ended.
     pub(super) fn take_new_calls(&mut self) -> Vec<StepCall> {
-        let is_told = self.is_told;
-        let told = |calls: &&mut Calls| is_told || calls.end.is_some();
-        let Some(calls) = self.calls.as_mut().filter(told) else {
+        let is_complete = self.is_complete;
+        let calls = self.calls.as_mut();
+        let Some(calls) = calls.filter(|calls| is_complete || calls.end.is_some()) else {
             return Vec::new();
         };
         let new = calls.list.iter().skip(calls.n_known).cloned().collect();
@@ -217,9 +222,9 @@ impl Step {
         new
     }
 
-    /// A call has its result; says whether all have, now.
+    /// A call has its result; gives whether all have results now.
     pub(super) fn resolve(&mut self, call: usize, output: String, at: Timestamp) -> bool {
-        let is_told = self.is_told;
+        let is_complete = self.is_complete;
         let Some(calls) = &mut self.calls else {
             return false;
         };
@@ -232,12 +237,12 @@ impl Step {
         call.function.output = Some(output);
         calls.n_open = calls.n_open.saturating_sub(1);
         calls.last = calls.last.max(Some(at));
-        is_told && end_calls(calls)
+        is_complete && end_calls(calls)
     }
 
-    /// What it said is a fact; says whether its message and its calls came to their ends with that.
-    pub(super) fn tell(&mut self, end: MessageEnd, at: Timestamp) -> (bool, bool) {
-        self.is_told = true;
+    /// Its content is complete; gives whether its message and its calls end with that.
+    pub(super) fn complete(&mut self, end: MessageEnd, at: Timestamp) -> (bool, bool) {
+        self.is_complete = true;
         let message = match &mut self.message {
             Some(message) if message.end.is_none() => {
                 message.end = Some((end, at));
@@ -248,7 +253,7 @@ impl Step {
         (message, self.calls.as_mut().is_some_and(end_calls))
     }
 
-    /// Its run is over, and with it what was still under way here.
+    /// Its run is over; ends its calls if they are open.
     pub(super) fn end(&mut self, end: End, at: Timestamp) -> bool {
         let open = self.calls.as_mut().filter(|calls| calls.end.is_none());
         open.is_some_and(|calls| {
@@ -275,7 +280,7 @@ fn is_empty(content: &Content) -> bool {
     }
 }
 
-/// What one model call used.
+/// The usage of one model call.
 pub(super) fn usage_of(usage: &Payload) -> Option<Usage> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,5 +1,6 @@
 //! Frames: an event's name and its data. Deltas are written without a tree of values.
 
+use crate::json_text::{escaped, quoted};
 use crate::sse;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,8 +19,8 @@ pub(super) fn done(out: &mut String) {
     sse::write_named("done", sse::DONE, out);
 }
 
-/// That the stream can't go on. The published schema has the error's members bare, and the clients
-/// look for them under `error`; so both are there.
+/// The error that ends a stream. The published schema has its members bare, and clients look for them
+/// under `error`; the event has both.
 pub(super) fn failure(message: &str, out: &mut String) {
     let error = json!({"message": message, "type": "server_error", "param": null, "code": null});
     let mut data = error.clone();
@@ -29,19 +30,7 @@ pub(super) fn failure(message: &str, out: &mut String) {
     event("error", &data, out);
 }
 
-/// A text as a JSON string.
-pub(super) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-/// A text as the inside of a JSON string.
-pub(super) fn inside(text: &str) -> String {
-    let mut quoted = quoted(text);
-    quoted.pop();
-    quoted.split_off(1)
-}
-
-/// More of a text; `delta` is the inside of a JSON string, `id` a JSON string.
+/// More of a text; `id` is a JSON string.
 pub(super) fn text_delta(id: &str, index: usize, is_first: bool, delta: &str, out: &mut String) {
     out.reserve(id.len() + delta.len() + 192);
     sse::begin("thread.message.delta", out);
@@ -50,7 +39,7 @@ pub(super) fn text_delta(id: &str, index: usize, is_first: bool, delta: &str, ou
     out.push_str(",\"object\":\"thread.message.delta\",\"delta\":{\"content\":[{\"index\":");
     let _ = write!(out, "{index}");
     out.push_str(",\"type\":\"text\",\"text\":{\"value\":\"");
-    out.push_str(delta);
+    out.push_str(&escaped(delta));
     out.push_str(if is_first {
         "\",\"annotations\":[]}}]}}\n\n"
     } else {
@@ -79,7 +68,7 @@ fn calls_delta(id: &str, index: usize, out: &mut String) {
     let _ = write!(out, "{index}");
 }
 
-/// A call begins; `delta` is the inside of a JSON string.
+/// A call begins; `id` is a JSON string.
 pub(super) fn call_begins(
     id: &str,
     index: usize,
@@ -89,18 +78,18 @@ pub(super) fn call_begins(
     out: &mut String,
 ) {
     calls_delta(id, index, out);
-    let (call, name) = (quoted(call), quoted(name));
+    let (call, name, delta) = (quoted(call), quoted(name), escaped(delta));
     let _ = write!(
         out,
         ",\"id\":{call},\"type\":\"function\",\"function\":{{\"name\":{name},\"arguments\":\"{delta}\",\"output\":null}}}}]}}}}}}\n\n"
     );
 }
 
-/// More of a call's arguments; `delta` is the inside of a JSON string.
+/// More of a call's arguments; `id` is a JSON string.
 pub(super) fn call_delta(id: &str, index: usize, delta: &str, out: &mut String) {
     out.reserve(id.len() + delta.len() + 192);
     calls_delta(id, index, out);
     out.push_str(",\"type\":\"function\",\"function\":{\"arguments\":\"");
-    out.push_str(delta);
+    out.push_str(&escaped(delta));
     out.push_str("\"}}]}}}\n\n");
 }

@@ -8,7 +8,7 @@ use crate::log::{Log, ids};
 use loomline_interop::model::{history, marked_history};
 use loomline_interop::parts::{StepResponse, ToolApproval, ToolPart, ToolState};
 use loomline_interop::responses::{
-    CreateRequest, Echo, Last, ListOptions, NewItems, ResponseOf, Said, conversation_items,
+    CreateRequest, Echo, Last, ListOptions, NewItems, ResponseOf, ThreadInput, conversation_items,
     input_items, response,
 };
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn waiting(run: Option<Payload>) -> Log {
     log
 }
 
-fn said(log: &Log, input: &Value) -> Said {
+fn said(log: &Log, input: &Value) -> ThreadInput {
     let request = CreateRequest::read(&json!({"conversation": "c", "input": input}))
         .unwrap()
         .value;
@@ -81,7 +81,7 @@ fn said(log: &Log, input: &Value) -> Said {
         format!("said_{last}")
     };
     request
-        .said(&BTreeMap::new(), None, log.at, &mut ids)
+        .thread_input(&BTreeMap::new(), None, log.at, &mut ids)
         .unwrap()
 }
 
@@ -156,7 +156,7 @@ fn an_answer_to_no_call_is_the_threads_to_refuse() {
             .unwrap();
     let error = error
         .value
-        .said(&BTreeMap::new(), None, log.at, &mut crate::log::ids())
+        .thread_input(&BTreeMap::new(), None, log.at, &mut crate::log::ids())
         .unwrap_err();
     assert_eq!(error.param().as_deref(), Some("input[1]"));
 }
@@ -368,7 +368,7 @@ fn the_last_message_begins_the_execution_and_those_before_it_are_kept() {
         .unwrap()
         .value;
     let error = request
-        .said(&BTreeMap::new(), None, log.at, &mut crate::log::ids())
+        .thread_input(&BTreeMap::new(), None, log.at, &mut crate::log::ids())
         .unwrap_err();
     assert_eq!(error.code, "unsupported_value");
     // With its result it is kept, and what is said behind it is answered.

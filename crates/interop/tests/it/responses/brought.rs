@@ -116,7 +116,7 @@ fn results_at_the_end_answer_the_calls_before_them() {
     let run = json!({"agent": "ada"}).into();
     let at = "2026-01-05T08:00:00Z".parse().unwrap();
     let said = request
-        .said(&BTreeMap::new(), Some(&run), at, &mut ids())
+        .thread_input(&BTreeMap::new(), Some(&run), at, &mut ids())
         .unwrap();
     let Last::Answers(item) = &said.last else {
         panic!("{:?}", said.last);
@@ -215,13 +215,15 @@ fn items_that_are_only_named_are_put_in_place() {
     assert_eq!(names, [("msg_1", "/input/1"), ("msg_2", "/input/2")]);
     let at = "2026-01-05T08:00:00Z".parse().unwrap();
     let mut known = BTreeMap::from([("msg_1".to_owned(), message("assistant", "b"))]);
-    let error = request.said(&known, None, at, &mut ids()).unwrap_err();
+    let error = request
+        .thread_input(&known, None, at, &mut ids())
+        .unwrap_err();
     assert_eq!(
         (error.code, error.param().as_deref()),
         ("item_not_found", Some("input[2].id"))
     );
     known.insert("msg_2".to_owned(), message("user", "c"));
-    let said = request.said(&known, None, at, &mut ids()).unwrap();
+    let said = request.thread_input(&known, None, at, &mut ids()).unwrap();
     assert_eq!(
         shown(&log_of(&said)),
         ["user: 1", "assistant: 1 + 0", "user: 1"]
@@ -251,7 +253,7 @@ fn an_item_that_waits_is_as_any_other() {
         format!("id_{last}")
     };
     let second = request
-        .said(&BTreeMap::new(), None, log.at, &mut ids)
+        .thread_input(&BTreeMap::new(), None, log.at, &mut ids)
         .unwrap();
     begin(&mut log, &second, "later");
     let items = input_items(&log.transcript(), &"later".into(), ListOptions::default()).unwrap();

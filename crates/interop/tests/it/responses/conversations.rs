@@ -7,8 +7,8 @@ use crate::native::thread;
 use loomline_interop::responses::{
     CompactRequest, Continues, CreateConversation, CreateRequest, ListOptions, NewItems, Tokens,
     compaction, conversation, conversation_item, conversation_items, deleted_conversation,
-    deleted_response, input_tokens, kept_items, kept_metadata, read_conversation_update,
-    read_input_tokens, walk_items,
+    deleted_response, input_tokens, read_conversation_update, read_input_tokens, stored_items,
+    updated_metadata, walk_items,
 };
 use serde_json::{Map, Value, json};
 use timeline::{Command, NewItem, Payload, Trigger};
@@ -122,7 +122,7 @@ fn items_are_kept_in_order_and_models_are_shown_calls_with_their_results() {
     let list = conversation_items(&log.transcript(), ListOptions::default());
     assert_eq!(list.losses, []);
     let list = listed(list.value);
-    let kept: Value = serde_json::from_str(&kept_items(&records.value, at())).unwrap();
+    let kept: Value = serde_json::from_str(&stored_items(&records.value, at())).unwrap();
     assert_eq!(kept, list);
     assert_eq!(list["data"][2]["arguments"], "{}");
     assert_eq!(list["data"][3]["output"], "seen");
@@ -197,7 +197,7 @@ fn a_conversation_has_the_texts_of_its_threads_metadata() {
     let update = read_conversation_update(&json!({"metadata": {"a": "b"}})).unwrap();
     assert_eq!(update, Map::from_iter([("a".to_owned(), "b".into())]));
     assert!(read_conversation_update(&json!({})).is_err());
-    let kept = kept_metadata(log.state.thread().unwrap().metadata.as_ref(), update);
+    let kept = updated_metadata(log.state.thread().unwrap().metadata.as_ref(), update);
     assert_eq!(kept.value(), json!({"threadprotocol": {"n": 1}, "a": "b"}));
     if let Some(mut openai) = Published::openai() {
         openai.check("ConversationResource", &object);
@@ -219,7 +219,7 @@ fn a_result_with_a_video_is_listed_as_it_was_given() {
     given["output"] = video.clone();
     let items = NewItems::read(&json!({"items": [given]})).unwrap();
     let records = items.records(&mut ids()).unwrap().value;
-    let list: Value = serde_json::from_str(&kept_items(&records, at())).unwrap();
+    let list: Value = serde_json::from_str(&stored_items(&records, at())).unwrap();
     assert_eq!(list["data"][0]["output"], video);
 }
 
@@ -229,7 +229,7 @@ fn a_compaction_has_what_users_said_and_a_summary() {
         {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "user", "content": "three"},
     ]});
     let request = CompactRequest::read(&body).unwrap();
-    let kept = request.kept(at(), &mut ids());
+    let kept = request.user_messages(at(), &mut ids());
     assert_eq!(kept.len(), 2);
     let tokens = Tokens {
         input_tokens: 9,

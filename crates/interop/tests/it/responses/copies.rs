@@ -87,7 +87,7 @@ fn a_call_that_nobody_has_answered_is_interrupted_in_a_copy() {
     };
     let said = |request: &CreateRequest| {
         let at = "2026-01-05T08:00:00Z".parse().unwrap();
-        request.said(&std::collections::BTreeMap::new(), None, at, &mut ids())
+        request.thread_input(&std::collections::BTreeMap::new(), None, at, &mut ids())
     };
     // Something else is said.
     let other = copy(json!("never mind"));

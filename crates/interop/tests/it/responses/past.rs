@@ -5,21 +5,22 @@ use crate::dice::Dice;
 use crate::log::{Log, ids};
 use crate::native::thread;
 use loomline_interop::responses::{
-    CreateRequest, Last, ListOptions, Page, RequestError, Said, conversation_items, input_items,
+    CreateRequest, Last, ListOptions, Page, RequestError, ThreadInput, conversation_items,
+    input_items,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{Command, Trigger};
 
-pub(super) fn said(body: &Value) -> Result<Said, RequestError> {
+pub(super) fn said(body: &Value) -> Result<ThreadInput, RequestError> {
     let request = CreateRequest::read(body)?.value;
     let at = "2026-01-05T08:00:00Z".parse().unwrap();
-    request.said(&BTreeMap::new(), None, at, &mut ids())
+    request.thread_input(&BTreeMap::new(), None, at, &mut ids())
 }
 
 /// The log of a thread on which this was said, with the execution that answers it begun.
-pub(super) fn log_of(said: &Said) -> Log {
+pub(super) fn log_of(said: &ThreadInput) -> Log {
     let mut log = Log::new(thread(), "2026-01-05T08:00:00Z".parse().unwrap());
     for (_, command) in &said.past {
         log.run(command.clone());
@@ -29,7 +30,7 @@ pub(super) fn log_of(said: &Said) -> Log {
 }
 
 /// Says it on a thread.
-pub(super) fn begin(log: &mut Log, said: &Said, execution: &str) {
+pub(super) fn begin(log: &mut Log, said: &ThreadInput, execution: &str) {
     for item in &said.records {
         log.run(Command::Record { item: item.clone() });
     }

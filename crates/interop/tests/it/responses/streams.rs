@@ -5,7 +5,10 @@ use super::rig::{answer, begun, handed_over, over, reset, run, transcript};
 use super::schemas::Published;
 use crate::log::Log;
 use crate::native::conversation;
-use loomline_interop::responses::{Echo, Framing, ResponseOf, ResponseStream, response};
+use crate::threads::logs;
+use loomline_interop::responses::{
+    Echo, Framing, ResponseObject, ResponseOf, ResponseStream, Status, response,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use timeline::{Event, ExecutionId, Record};
@@ -46,6 +49,15 @@ fn executions(records: &[Record]) -> Vec<ExecutionId> {
     ids.collect()
 }
 
+/// A response with its items in the order of their ids: items that were streamed come before the
+/// others of their step.
+fn by_id(response: ResponseObject) -> (Value, Status) {
+    let mut object: Value = serde_json::from_str(&response.json).unwrap();
+    let items = object["output"].as_array_mut().unwrap();
+    items.sort_by_key(|item| item["id"].to_string());
+    (object, response.status)
+}
+
 proptest! {
     #[test]
     fn an_official_client_follows_any_stream_to_the_response_that_is_read_later(
@@ -76,6 +88,25 @@ proptest! {
             }
             prop_assert_eq!(out, "");
             prop_assert_eq!(quiet.object().unwrap(), read);
+        }
+    }
+
+    #[test]
+    fn a_response_folded_live_equals_the_replayed_one(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        cut in 1usize..=100,
+    ) {
+        // With handoffs, answers to calls and dead attempts; cut anywhere.
+        let mut records = logs::thread(&bytes).records;
+        records.truncate((records.len() * cut).div_ceil(100));
+        let transcript = transcript(&records);
+        for execution in executions(&records) {
+            let mut live = ResponseStream::quiet(ResponseOf::Execution(execution.clone()));
+            for record in &records {
+                live.apply(record, &mut String::new());
+            }
+            let replayed = response(&transcript, &execution).map(|it| it.value);
+            prop_assert_eq!(live.object().map(by_id), replayed.map(by_id));
         }
     }
 

@@ -311,7 +311,7 @@ proptest! {
     fn no_body_brings_a_reader_down(body in json_value()) {
         let at = jiff::Timestamp::UNIX_EPOCH;
         if let Ok(request) = read(&body) {
-            let _ = request.said(&BTreeMap::new(), None, at, &mut crate::log::ids());
+            let _ = request.thread_input(&BTreeMap::new(), None, at, &mut crate::log::ids());
         }
         let _ = CompactRequest::read(&body);
         let _ = read_conversation_update(&body);

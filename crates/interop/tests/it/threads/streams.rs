@@ -3,6 +3,7 @@
 use super::client::{Client, frames};
 use super::logs::{THREAD, Writer, interruption, item, open, text_part, thread};
 use crate::log::Log;
+use jiff::Timestamp;
 use loomline_interop::parts::{ToolPart, ToolState};
 use loomline_interop::threads::{Run, RunStatus, RunStepId, RunStream, ThreadView, thread_object};
 use proptest::prelude::*;
@@ -135,7 +136,7 @@ fn a_stream_ends_when_the_run_waits_and_goes_on_with_the_outputs() {
     writer.respond(vec![text_part("Warm.")], "end_turn");
     writer.complete(&[], false);
     writer.end();
-    let mut stream = RunStream::going_on(THREAD, waiting, answers);
+    let mut stream = RunStream::continuing(THREAD, waiting, answers);
     let (second, _) = read(&mut stream, &writer.log.records, n_before);
     client.read(&second);
     let begun = names(&second);
@@ -482,7 +483,7 @@ fn follow(log: &Log, trigger: &ItemId) -> (Client, Option<Run>) {
             // Another view answers some of the calls: no stream of this API goes on with that.
             return (client, Some(run));
         }
-        stream = RunStream::going_on(THREAD, waiting, answers.id.clone());
+        stream = RunStream::continuing(THREAD, waiting, answers.id.clone());
         from = to;
     }
 }
@@ -531,6 +532,34 @@ proptest! {
             for (_, step) in client.steps.iter().filter(|(id, _)| !steps.contains_key(*id)) {
                 prop_assert!(step["status"] != "completed" && step["status"] != "in_progress", "{}", step);
             }
+        }
+    }
+}
+
+/// A run with its messages and its steps.
+fn objects(run: &Run, at: Timestamp) -> Value {
+    json!([
+        run.object(at),
+        run.messages().collect::<Vec<_>>(),
+        run.steps(at)
+    ])
+}
+
+proptest! {
+    #[test]
+    fn a_run_folded_live_equals_the_replayed_one(
+        bytes in prop::collection::vec(any::<u8>(), 0..160),
+        cut in 1usize..=100,
+    ) {
+        let mut log = thread(&bytes);
+        log.records.truncate((log.records.len() * cut).div_ceil(100));
+        for trigger in begins(&log) {
+            let mut stream = RunStream::answering(THREAD, trigger);
+            let (_, to) = read(&mut stream, &log.records, 0);
+            let (live, at) = (stream.run().unwrap(), log.records[to - 1].at);
+            let replayed = view(&log.records[..to]);
+            let replayed = replayed.run(live.id()).unwrap();
+            prop_assert_eq!(objects(live, at), objects(replayed, at));
         }
     }
 }

@@ -230,7 +230,7 @@ async fn anew(
     }
     let kept = Payload::write(&run).map_err(RuntimeError::from)?;
     let mut mint = || runtime.mint();
-    let said = request.said(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
+    let said = request.thread_input(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
     let passing = (!request.store).then(|| Ephemeral::new(site.thread.clone()));
     if let Last::Item(item) = &said.last {
         // Before the past is kept: who is refused has changed nothing.

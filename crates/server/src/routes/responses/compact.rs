@@ -88,7 +88,7 @@ pub(crate) async fn post(
     let made = finished(&begun, &open).await?;
     let (summary, usage) = outcome(&made)?;
     let runtime = api.runtime();
-    let kept = request.kept(Timestamp::now(), &mut || runtime.mint());
+    let kept = request.user_messages(Timestamp::now(), &mut || runtime.mint());
     let (id, at) = (runtime.mint(), Timestamp::now());
     Ok(super::json(compaction(&id, at, &kept, &summary, usage)))
 }

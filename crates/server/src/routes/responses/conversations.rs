@@ -11,8 +11,8 @@ use crate::threads::{NamedThread, ThreadRef, delete_thread_stopping};
 use axum::Json;
 use axum::extract::State;
 use interop::responses::{
-    CreateConversation, RequestError, conversation, deleted_conversation, kept_metadata,
-    read_conversation_update,
+    CreateConversation, RequestError, conversation, deleted_conversation, read_conversation_update,
+    updated_metadata,
 };
 use jiff::Timestamp;
 use runtime::Import;
@@ -83,7 +83,7 @@ pub(crate) async fn update(
     let before = found(&api, &named).await?;
     let update = ThreadUpdate {
         title: None,
-        metadata: Some(Some(kept_metadata(
+        metadata: Some(Some(updated_metadata(
             before.row().thread.metadata.as_ref(),
             texts,
         ))),

@@ -14,7 +14,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    NewItems, RequestError, conversation, conversation_item, kept_calls, kept_items, removal,
+    NewItems, RequestError, conversation, conversation_item, removal, stored_calls, stored_items,
     walk_items,
 };
 use jiff::Timestamp;
@@ -69,7 +69,7 @@ async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiErro
         n: AROUND,
     };
     let late = thread.stretch(before, Filter::Facts);
-    let mut kept = kept_calls(&late.await?.transcript);
+    let mut kept = stored_calls(&late.await?.transcript);
     for (call, at) in results {
         let waits = open.unwrap_or_default().iter();
         if waits.into_iter().any(|open| open.tool_call_id == call) {
@@ -99,7 +99,7 @@ pub(crate) async fn create(
     check_results(&thread, &new).await?;
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;
-    let shown = kept_items(&records, Timestamp::now());
+    let shown = stored_items(&records, Timestamp::now());
     let speech = Speech::new(&api, &caller);
     let kept = speech.record(&thread, records, |n| {
         Place::parts(format!("/items/{n}/content"))

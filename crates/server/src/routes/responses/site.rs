@@ -10,7 +10,7 @@ use crate::threads::{ThreadKey, answered, key_of};
 use interop::ids::response_id;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
-use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
+use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, ThreadInput};
 use jiff::Timestamp;
 use runtime::{
     Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, RuntimeError, Side,
@@ -130,7 +130,7 @@ impl Site<'_> {
     /// The response to what is said on this thread.
     pub(super) async fn begin(
         &self,
-        said: Said,
+        said: ThreadInput,
         run: Run,
         token: Option<RequestToken>,
     ) -> Result<Begun, ApiError> {
@@ -138,7 +138,7 @@ impl Site<'_> {
         begun.map_err(|error| refused(error, self.goes_on))
     }
 
-    async fn said(&self, request: &CreateRequest) -> Result<Said, ApiError> {
+    async fn said(&self, request: &CreateRequest) -> Result<ThreadInput, ApiError> {
         self.check_named(request).await?;
         let mut open = BTreeSet::new();
         if request.has_calls() {
@@ -148,7 +148,7 @@ impl Site<'_> {
         }
         let request = request.without_calls(&open);
         let mut mint = || self.thread.runtime().mint();
-        Ok(request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
+        Ok(request.thread_input(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
     }
 
     /// Refuses items that are only named and are not there.
@@ -167,7 +167,7 @@ impl Site<'_> {
 
     async fn start(
         &self,
-        said: Said,
+        said: ThreadInput,
         run: Run,
         token: Option<RequestToken>,
         last: Option<Seq>,

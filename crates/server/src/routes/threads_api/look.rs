@@ -51,7 +51,7 @@ pub(super) async fn run(found: &ThreadRef, id: &str) -> Result<Run, ApiError> {
 async fn noted(found: &ThreadRef, run: Option<Run>, id: &str) -> Result<Run, ApiError> {
     let mut run = run.ok_or_else(|| not_found(ObjectKind::Run, id))?;
     if let Some(metadata) = notes::of(found, run.id()).await? {
-        run.note(metadata);
+        run.set_metadata(metadata);
     }
     Ok(run)
 }

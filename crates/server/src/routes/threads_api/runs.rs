@@ -297,7 +297,7 @@ pub(super) async fn modify(
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     if let Some(metadata) = metadata_of(&body, false)? {
         notes::put(&found, run.id(), &metadata).await?;
-        run.note(metadata);
+        run.set_metadata(metadata);
     }
     Ok(Json(run.object(Timestamp::now())))
 }

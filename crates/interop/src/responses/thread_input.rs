@@ -1,6 +1,6 @@
-//! From the input of a request to what is to be done on a thread.
+//! From the input of a request to the items of a thread.
 
-use super::conversation::kept_action;
+use super::conversation::action_item;
 use super::draft::{Draft, Ends, Tail};
 use super::echo::VIEW;
 use super::error::RequestError;
@@ -13,28 +13,28 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{ANSWER, Command, ItemType, NewItem, Payload, Role};
 
-/// What is to be done on a thread for a request, in this order.
+/// The input of a request for a thread, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ThreadInput {
     /// For a new thread: the commands that write the past the request brings with it, each decided
     /// in order after the thread is made.
     pub past: Vec<(Timestamp, Command)>,
-    /// For a thread that is there: what is kept before the last item, and answered with it.
+    /// For a thread that exists: the items to store before the last one. They are answered with it.
     pub records: Vec<NewItem>,
-    /// What begins the execution.
+    /// The item that begins the execution.
     pub last: Last,
 }
 
-/// What begins an execution.
+/// The item that begins an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Last {
     /// An item.
     Item(NewItem),
-    /// An item of type `action_result`: results of calls that wait, and what is said beside them.
+    /// An item of type `action_result`: results of open calls, with the messages sent with them.
     Answers(NewItem),
 }
 
-/// The items that an input only names, and where it names them.
+/// The ids of the items that an input references, and their pointers.
 pub(super) fn references(input: &[InputItem]) -> impl Iterator<Item = (&str, &str)> {
     input.iter().filter_map(|item| match &item.says {
         InputSays::Reference { id } => Some((id.as_str(), item.pointer.as_str())),
@@ -48,7 +48,7 @@ pub(super) fn references(input: &[InputItem]) -> impl Iterator<Item = (&str, &st
 }
 
 impl CreateRequest {
-    /// The request without the open calls of the conversation. The rest are the answers.
+    /// The request without the open calls that the conversation has; their answers stay.
     #[must_use]
     pub fn without_calls(&self, open: &BTreeSet<String>) -> Cow<'_, Self> {
         let waits = |item: &InputItem| matches!(&item.says, InputSays::Call { call_id, .. } if open.contains(call_id));
@@ -60,42 +60,44 @@ impl CreateRequest {
         Cow::Owned(left)
     }
 
-    /// Whether a call is among what is said.
+    /// Whether the input has a call.
     pub fn has_calls(&self) -> bool {
         let is_call = |item: &InputItem| matches!(item.says, InputSays::Call { .. });
         self.input.iter().any(is_call)
     }
 
-    /// What is to be done for this request.
+    /// The input for the thread of this request.
     ///
-    /// Without something to go on with, all but the last item is the past of a new thread: what
-    /// agents said and did becomes finished executions, and whoever said it is not believed, which
-    /// its metadata says (`responses.imported`). Results at the end answer the calls before them.
+    /// If the request continues nothing, all but the last item is the past of a new thread. The answers
+    /// and calls of agents become finished executions. Their metadata marks them as not trusted
+    /// (`responses.imported`). Results at the end answer the calls before them.
     ///
-    /// With it, the thread's own past counts: messages are kept in order, of which the last begins
-    /// the execution, results answer the calls that wait, a call with its result is kept, and items that
-    /// are only named are there already. `known` has the items that the input names, as objects, under their ids. `run` is
-    /// kept with the execution whose calls the input answers, for the answer goes on with it.
-    pub fn said(
+    /// If the request continues a conversation, the thread has the past. Messages are stored in order,
+    /// and the last one begins the execution. Results answer the open calls, a call with its result is
+    /// stored, and references to items are skipped.
+    ///
+    /// `known` has the referenced items, as objects, under their ids. `run` is stored with the
+    /// execution whose calls the input answers, because the answer continues it.
+    pub fn thread_input(
         &self,
         known: &BTreeMap<String, Value>,
         run: Option<&Payload>,
         at: Timestamp,
         ids: &mut dyn FnMut() -> String,
-    ) -> Result<Said, RequestError> {
+    ) -> Result<ThreadInput, RequestError> {
         match &self.continues {
             Continues::Nothing => {
                 let input = resolved(&self.input, known)?;
-                begun(&input, run, at, ids)
+                new_thread(&input, run, at, ids)
             }
             Continues::Response { id, .. } | Continues::Conversation { id, .. } => {
-                continued(&self.input, id, ids)
+                continued_thread(&self.input, id, ids)
             }
         }
     }
 }
 
-/// The input with the items in place of their names.
+/// The input with items in place of references.
 fn resolved(
     input: &[InputItem],
     known: &BTreeMap<String, Value>,
@@ -125,56 +127,56 @@ fn resolved(
     input.iter().map(resolve).collect()
 }
 
-fn begun(
+fn new_thread(
     input: &[InputItem],
     run: Option<&Payload>,
     at: Timestamp,
     ids: &mut dyn FnMut() -> String,
-) -> Result<Said, RequestError> {
+) -> Result<ThreadInput, RequestError> {
     let draft = Draft::of(input, ids)?;
     let (commands, ends) = draft.commands(Tail::Answered(run), ids)?;
     let last = match ends {
-        Ends::Said(item) => Last::Item(item),
-        Ends::Waits(answers) => Last::Answers(answers_item(answers, &[], ids)),
-        Ends::Spoken(former) => Last::Item(reference(former.as_deref(), ids)),
+        Ends::Input(item) => Last::Item(item),
+        Ends::Open(answers) => Last::Answers(answers_item(answers, &[], ids)),
+        Ends::Answer(former) => Last::Item(reference(former.as_deref(), ids)),
     };
-    Ok(Said {
+    Ok(ThreadInput {
         past: commands.into_iter().map(|command| (at, command)).collect(),
         records: Vec::new(),
         last,
     })
 }
 
-/// The commands that write these items into a new thread, in which nothing is to be answered yet:
-/// calls at the end that have no results wait for them.
-pub(super) fn kept(
+/// The commands that write these items into a new thread without a run: calls at the end that have no
+/// results stay open.
+pub(super) fn stored_commands(
     input: &[InputItem],
     ids: &mut dyn FnMut() -> String,
 ) -> Result<Vec<Command>, RequestError> {
     let draft = Draft::of(input, ids)?;
-    let (mut commands, ends) = draft.commands(Tail::Kept, ids)?;
+    let (mut commands, ends) = draft.commands(Tail::Open, ids)?;
     match ends {
-        Ends::Said(item) => commands.push(Command::Record { item }),
-        Ends::Waits(_) | Ends::Spoken(_) => {}
+        Ends::Input(item) => commands.push(Command::Record { item }),
+        Ends::Open(_) | Ends::Answer(_) => {}
     }
     Ok(commands)
 }
 
-fn continued(
+fn continued_thread(
     input: &[InputItem],
-    goes_on: &str,
+    continues: &str,
     ids: &mut dyn FnMut() -> String,
-) -> Result<Said, RequestError> {
+) -> Result<ThreadInput, RequestError> {
     let mut records = Vec::new();
     let mut answers = Vec::new();
     let mut answered = BTreeSet::new();
     let pairs = pairs(input);
     for (place, given) in input.iter().enumerate() {
         if pairs.contains(&place) {
-            records.extend(kept_action(&given.says, ids));
+            records.extend(action_item(&given.says, ids));
         } else if let Some(answer) = answer(given, &mut answered)? {
             answers.push(answer);
-        } else if let Some(item) = said_item(given, false, ids) {
+        } else if let Some(item) = message_item(given, false, ids) {
             records.push(item);
         } else if let InputSays::Call { .. } = &given.says {
             let message = "a call can't be added to a conversation that goes on; \
@@ -188,31 +190,31 @@ fn continued(
         return Err(unsupported(given.pointer.as_str(), message));
     }
     let last = if answers.is_empty() {
-        // Nobody answers what an agent has said and done.
-        let speaks = |item: &NewItem| {
+        // Content of an agent begins no run.
+        let is_agents = |item: &NewItem| {
             item.role == Some(Role::Assistant) || item.item_type != ItemType::Message
         };
         match records.pop() {
-            Some(item) if !speaks(&item) => Last::Item(item),
+            Some(item) if !is_agents(&item) => Last::Item(item),
             Some(item) => {
                 let former = item.id.clone();
                 records.push(item);
                 Last::Item(reference(Some(former.as_str()), ids))
             }
-            None => Last::Item(reference(Some(goes_on), ids)),
+            None => Last::Item(reference(Some(continues), ids)),
         }
     } else {
         let beside = std::mem::take(&mut records);
         Last::Answers(answers_item(answers, &beside, ids))
     };
-    Ok(Said {
+    Ok(ThreadInput {
         past: Vec::new(),
         records,
         last,
     })
 }
 
-/// The places of calls that are there with their results, and of these.
+/// The positions of calls that have their results in the input, and of these results.
 fn pairs(input: &[InputItem]) -> BTreeSet<usize> {
     let mut calls = BTreeMap::new();
     let mut pairs = BTreeSet::new();
@@ -270,8 +272,8 @@ fn answer(
     Ok(Some(part))
 }
 
-/// What an item of an input is as an item of the log; none for calls, results and names.
-pub(super) fn said_item(
+/// An item of an input as an item of the log; none for calls, results and references.
+pub(super) fn message_item(
     given: &InputItem,
     imported: bool,
     ids: &mut dyn FnMut() -> String,
@@ -314,7 +316,7 @@ pub(super) fn said_item(
     })
 }
 
-/// Metadata of something this view has brought.
+/// Metadata of an item that this view has imported.
 pub(super) fn marked(about: &Map<String, Value>) -> Payload {
     json!({VIEW: about}).into()
 }
@@ -335,7 +337,7 @@ fn answers_item(
     }
 }
 
-/// What an execution answers that is begun without anything said: a pointer to what came last.
+/// The trigger of an execution that is begun without input: a pointer to the last item.
 pub(super) fn reference(former: Option<&str>, ids: &mut dyn FnMut() -> String) -> NewItem {
     NewItem::reference(ids(), former.map(Into::into).as_ref())
 }

@@ -1,13 +1,13 @@
-//! What a stream says of messages and calls that have become facts, or never will.
+//! The events of messages and calls that begin, end, or turn out void.
 
-use super::{RunStream, Step, frame};
+use super::{RunStream, frame};
 use crate::threads::content::Content;
 use crate::threads::object::{MessageStatus, RunStatus, StepObject, StepStatus};
 use crate::threads::run::{Change, End, MessageEnd, Run};
 use jiff::Timestamp;
 
 impl RunStream {
-    /// Tells clients that the running step writes a message, if they do not know.
+    /// Announces the message of the running step, once.
     pub(super) fn announce_message(&mut self, out: &mut String) {
         if self.step.message {
             return;
@@ -23,7 +23,7 @@ impl RunStream {
         frame::event("thread.message.in_progress", &message, out);
     }
 
-    /// Tells clients that the running step calls tools, if they do not know.
+    /// Announces the calls of the running step, once.
     pub(super) fn announce_calls(&mut self, out: &mut String) {
         if self.step.calls {
             return;
@@ -36,8 +36,8 @@ impl RunStream {
         }
     }
 
-    /// Tells clients what has come to its end.
-    pub(super) fn settle(&mut self, at: Timestamp, out: &mut String) {
+    /// Shows the new calls, and the messages and calls that have ended.
+    pub(super) fn show_changes(&mut self, at: Timestamp, out: &mut String) {
         let changes = self.run.as_mut().map(Run::take_changes);
         let changes = changes.unwrap_or_default();
         for change in &changes {
@@ -45,7 +45,7 @@ impl RunStream {
                 self.message_ended(*place, out);
             }
         }
-        self.tell_calls(at, out);
+        self.show_calls(at, out);
         for change in &changes {
             if let Change::Calls(place) = change {
                 self.calls_ended(*place, at, out);
@@ -62,15 +62,15 @@ impl RunStream {
             return;
         };
         let id = &self.step.message_id;
-        // Texts were streamed in their order; what else there is comes after them.
+        // Texts were streamed in their order; other content comes after them.
         let (mut texts, mut others) = (0, run.n_streamed_texts());
         for content in &message.content {
             if let Content::Text { text } = content
                 && let Some(known) = run.streamed_text(texts)
             {
-                let rest = text.value.strip_prefix(known.as_str());
+                let rest = text.value.strip_prefix(known);
                 if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
-                    frame::text_delta(id, texts, false, &frame::inside(rest), out);
+                    frame::text_delta(id, texts, false, rest, out);
                 }
                 texts += 1;
                 continue;
@@ -88,15 +88,15 @@ impl RunStream {
         self.step.n_texts = 0;
     }
 
-    /// Shows what was not streamed of the running step's calls, once they are facts.
-    fn tell_calls(&mut self, at: Timestamp, out: &mut String) {
+    /// Shows the rest of the running step's calls, once they are stored.
+    fn show_calls(&mut self, at: Timestamp, out: &mut String) {
         let place = self.step.place;
         let new = self.run.as_mut().map(|run| run.take_new_calls(place));
         let new = new.unwrap_or_default();
         if new.is_empty() {
             return;
         }
-        // What was held back comes whole, after the message.
+        // Calls that were held back come whole, after the message.
         let was_shown = self.step.calls;
         self.void_message(at, out);
         self.announce_calls(out);
@@ -110,14 +110,13 @@ impl RunStream {
             let arguments = &call.function.arguments;
             let shown = run.streamed_arguments(&call.id).filter(|_| was_shown);
             if let Some((index, known)) = shown {
-                let rest = arguments.strip_prefix(known.as_str());
+                let rest = arguments.strip_prefix(known);
                 if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
-                    frame::call_delta(id, index, &frame::inside(rest), out);
+                    frame::call_delta(id, index, rest, out);
                 }
             } else {
-                let inside = frame::inside(arguments);
                 let name = &call.function.name;
-                frame::call_begins(id, next, &call.id, name, &inside, out);
+                frame::call_begins(id, next, &call.id, name, arguments, out);
                 next += 1;
             }
         }
@@ -150,17 +149,13 @@ impl RunStream {
         }
     }
 
-    /// An attempt has died: what it began ends, and what comes again comes anew.
-    pub(super) fn died(&mut self, at: Timestamp, out: &mut String) {
+    /// Ends the message and the calls of a dead attempt.
+    pub(super) fn void_attempt(&mut self, at: Timestamp, out: &mut String) {
         self.void_message(at, out);
         self.void_calls(at, out);
-        if let Some(run) = &mut self.run {
-            run.reset();
-            self.step = Step::of(run);
-        }
     }
 
-    /// Ends what was begun and came to nothing: text that is no part of the answer, calls that were not made.
+    /// Ends the streamed text that is no part of the answer, and the calls that were not made.
     pub(super) fn void(&mut self, at: Timestamp, out: &mut String) {
         self.void_message(at, out);
         let run = self.run.as_ref();
@@ -183,7 +178,7 @@ impl RunStream {
     }
 }
 
-/// How a message and a run step end that came to nothing, by how their run stands.
+/// The ends of a void message and a void run step, by the status of their run.
 fn void_ends(status: RunStatus) -> (MessageEnd, End) {
     match status {
         RunStatus::Cancelled => (MessageEnd::Cancelled, End::Cancelled),
