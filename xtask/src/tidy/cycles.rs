@@ -99,7 +99,7 @@ fn target(
         _ => [&own[..], path].concat(),
     };
     if !matches!(path[0].as_str(), "crate" | "self" | "super")
-        && !modules.contains_key(&full[..own.len() + 1].join("::"))
+        && !modules.contains_key(&full[..=own.len()].join("::"))
     {
         return None;
     }
@@ -176,7 +176,9 @@ fn leaves(
 fn inline(code: &str) -> Vec<Vec<String>> {
     let is_path = |it: char| it.is_alphanumeric() || it == '_' || it == ':';
     let words = code.split(|it: char| !is_path(it));
-    let paths = words.filter(|word| word.starts_with("crate::") || word.starts_with("super::"));
+    let paths = words.filter(|word| {
+        ["crate::", "super::"].iter().any(|it| word.starts_with(it)) && !word.ends_with("::")
+    });
     let names = paths.map(|path| {
         path.split("::")
             .filter(|it| !it.is_empty())

@@ -7,7 +7,7 @@ use loomline_runtime as runtime;
 use runtime::{Policy, React, Runtime, RuntimeError, Until};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use store::{Page, Store, StoreError, ThreadTable as _};
+use store::{Page, StoreError, ThreadTable as _};
 use timeline::{Event, ExecutionStatus, Record, Seq};
 
 /// Between two looks at what becomes of something.

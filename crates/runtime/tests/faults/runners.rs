@@ -12,7 +12,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use store::{Store, ThreadTable as _};
+use store::ThreadTable as _;
 use timeline::{Event, ExecutionStatus, Record, Seq};
 
 /// Says something that the store fails to keep.

@@ -2,7 +2,7 @@
 
 use super::projection::Tables;
 use super::value::{int, nanos};
-use rusqlite::{Params, params};
+use rusqlite::params;
 use store::StoreError;
 use store::rows::{RunRow, SpanRow, TraceChange, TraceEventRow, TraceStatus};
 

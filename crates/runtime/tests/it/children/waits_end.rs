@@ -12,7 +12,7 @@ use loomline_runtime as runtime;
 use runtime::{Addressed, Runtime, RuntimeError};
 use serde_json::json;
 use std::sync::Arc;
-use store::{MemoryStore, Store, StoreError, ThreadTable as _};
+use store::{MemoryStore, StoreError, ThreadTable as _};
 use timeline::{Command, ExecutionStatus, NewItem, Rejected, ThreadStatus};
 use tokio::sync::Semaphore;
 

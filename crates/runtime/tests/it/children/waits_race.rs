@@ -13,7 +13,7 @@ use loomline_runtime as runtime;
 use runtime::Runtime;
 use serde_json::json;
 use std::sync::Arc;
-use store::{EventLog as _, MemoryStore, Store};
+use store::{EventLog as _, MemoryStore};
 use timeline::{Command, ExecutionId, ItemId, StepId, Trigger};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
