@@ -140,9 +140,9 @@ impl Runtime {
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         let (span, _) = executed(&chain, execution, |run| run.goes_on).await?;
         let last = span.last.min(chain.own(last));
-        Ok(chain
+        chain
             .read_marked(Span { last, ..span }, Filter::Facts)
-            .await?)
+            .await
     }
 
     /// Reads at most so many records after a place, chunks among them, and where the last of them stands.

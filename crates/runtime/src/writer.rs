@@ -368,7 +368,7 @@ impl StepWriter {
 
     pub(crate) async fn transcript(&self) -> Result<Transcript, Stopped> {
         self.live.transcript(Filter::Facts).await.map_err(|error| {
-            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
+            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             Stopped
         })
     }

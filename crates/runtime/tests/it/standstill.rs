@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::suite::Author;
-use store::{EventLog as _, MemoryStore, ParentRun, Run, Store, StoreError, TenantId};
+use store::{MemoryStore, ParentRun, Run, Store, StoreError, TenantId};
 use timeline::{
     Command, Ending, Event, ExecutionId, ExecutionStatus, NewItem, NewThread, OpenCall, OpenChild,
     OpenKind, Payload, Seq, State, StepOutcome, Trigger,

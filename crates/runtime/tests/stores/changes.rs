@@ -9,7 +9,7 @@ use store::suite::script::{
     Author, answer, complete_step, end, enqueue, fork, item, keep, leave_open, respond, start,
     tenant,
 };
-use store::{EventLog as _, Filter, StoreError};
+use store::{Filter, StoreError};
 use timeline::{
     Command, Entry, NewThread, Payload, Rejected, Removed, Seq, ThreadUpdate, Transcript, Trigger,
 };
