@@ -95,6 +95,7 @@ impl Output {
             RunEvent::Started { .. }
             | RunEvent::Continued { .. }
             | RunEvent::ExecutionEnded { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

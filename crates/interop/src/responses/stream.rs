@@ -172,7 +172,8 @@ impl ResponseStream {
             | RunEvent::Responded { .. }
             | RunEvent::Part { .. }
             | RunEvent::StepEnded { .. }) => self.output.event(event, out),
-            RunEvent::Ended
+            RunEvent::Continues
+            | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
             | RunEvent::ThreadChanged(_) => {}

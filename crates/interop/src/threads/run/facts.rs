@@ -45,6 +45,7 @@ impl Run {
             | RunEvent::Chunk(_)
             | RunEvent::Started { .. }
             | RunEvent::Continued { .. }
+            | RunEvent::Continues
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
