@@ -78,7 +78,7 @@ pub(super) fn views(log: &RunLog) -> String {
         };
         let before = ThreadView::of(&log.transcript(place));
         if let Some(run) = before.runs().last() {
-            let stream = RunStream::going_on(THREAD, run.clone(), item);
+            let stream = RunStream::continuing(THREAD, run.clone(), item);
             golden.section(&name("going on"), streamed(stream, &log.records[place..]));
             golden.section(&name("queued again"), json(&run.as_queued_again()));
         }
