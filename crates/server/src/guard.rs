@@ -275,16 +275,16 @@ mod tests {
             api: api.clone(),
             table: Arc::new(table),
         };
-        let router = routes
+        let service = routes
             .route_layer(from_fn_with_state(guard, check_policy))
             .with_state(api);
-        let mut statuses = Vec::new();
+        let mut found = Vec::new();
         for path in paths {
             let request = Request::get(*path).body(Body::empty()).unwrap();
-            let response = router.clone().oneshot(request).await.unwrap();
-            statuses.push(response.status().as_u16());
+            let response = service.clone().oneshot(request).await.unwrap();
+            found.push(response.status().as_u16());
         }
-        statuses
+        found
     }
 
     #[tokio::test]

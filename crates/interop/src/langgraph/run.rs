@@ -139,7 +139,7 @@ impl RunRecord {
                     }
                     match runs.last_mut() {
                         Some(run) if is_handed_over(&reaction.execution, trigger) => {
-                            run.take(reaction)
+                            run.take(reaction);
                         }
                         Some(_) | None => runs.push(Self::begin(reaction, trigger)),
                     }

@@ -10,10 +10,6 @@ use timeline::{
 
 /// What happens in a run.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "events are handled one by one and are not stored"
-)]
 pub enum RunEvent<'r> {
     /// The run's first execution begins.
     Started {
@@ -96,6 +92,10 @@ pub enum RunEvent<'r> {
 
 /// What a stored part of a step is.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "parts are handled one by one and are not stored"
+)]
 pub enum RunPart {
     /// A tool call.
     Tool(ToolPart),

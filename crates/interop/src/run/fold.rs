@@ -349,7 +349,7 @@ impl StepFold {
     }
 
     /// Text that was not streamed is given whole. Readers have nothing to show of an empty one.
-    fn stored<'r>(&mut self, idx: u32, part: &Payload, out: &mut Vec<RunEvent<'r>>) {
+    fn stored(&mut self, idx: u32, part: &Payload, out: &mut Vec<RunEvent<'_>>) {
         let Some(blocks) = &mut self.blocks else {
             return;
         };
@@ -377,12 +377,12 @@ impl StepFold {
     }
 }
 
-fn block_start<'r>(kind: BlockKind, block: BlockId<'r>) -> RunEvent<'r> {
+fn block_start(kind: BlockKind, block: BlockId<'_>) -> RunEvent<'_> {
     let extra = None;
     RunEvent::Chunk(Chunk::BlockStart { kind, block, extra })
 }
 
-fn block_end<'r>(kind: BlockKind, block: BlockId<'r>) -> RunEvent<'r> {
+fn block_end(kind: BlockKind, block: BlockId<'_>) -> RunEvent<'_> {
     let extra = None;
     RunEvent::Chunk(Chunk::BlockEnd { kind, block, extra })
 }

@@ -15,9 +15,10 @@ pub fn replay<'t>(
     executions: impl IntoIterator<Item = &'t Reaction>,
     with_blocks: bool,
 ) -> impl Iterator<Item = (Timestamp, RunEvent<'t>)> {
-    let mut fold = match with_blocks {
-        true => StepFold::default().with_blocks(),
-        false => StepFold::default(),
+    let mut fold = if with_blocks {
+        StepFold::default().with_blocks()
+    } else {
+        StepFold::default()
     };
     let mut executions = executions.into_iter().peekable();
     let mut is_first = true;
@@ -100,8 +101,10 @@ fn end<'t>(reaction: &'t Reaction, is_last: bool, out: &mut Vec<(Timestamp, RunE
         is_last,
     };
     out.push((at, ended));
-    out.push(match is_last {
-        true => (at, RunEvent::Ended),
-        false => (at, RunEvent::Continues),
-    });
+    let over = if is_last {
+        RunEvent::Ended
+    } else {
+        RunEvent::Continues
+    };
+    out.push((at, over));
 }

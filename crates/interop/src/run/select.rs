@@ -239,16 +239,12 @@ impl RunSelector {
         let hands_over = std::mem::take(&mut self.hands_over);
         let is_next = |later: &mut Awaited| !hands_over || matches!(later, Awaited::Next { .. });
         let handoff = hands_over.then_some(Awaited::Next { answers: false });
-        match self.later.pop_front_if(is_next).or(handoff) {
-            Some(awaited) => {
-                self.phase = Phase::Continues(awaited);
-                Selected::Own
-            }
-            None => {
-                self.phase = Phase::Over;
-                Selected::Last
-            }
+        if let Some(awaited) = self.later.pop_front_if(is_next).or(handoff) {
+            self.phase = Phase::Continues(awaited);
+            return Selected::Own;
         }
+        self.phase = Phase::Over;
+        Selected::Last
     }
 }
 

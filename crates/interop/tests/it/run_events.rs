@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use timeline::{BlockKind, Chunk, Event, ItemId, PartKind, Payload, StepStatus, part_kind};
 
 fn triggers(log: &Log) -> Vec<ItemId> {
-    let executions = log.records.iter().filter_map(|record| match &record.event {
-        Event::ExecutionCreated { execution } => Some(execution.trigger_item_id.clone()),
-        _ => None,
+    let executions = log.records.iter().filter_map(|record| {
+        let Event::ExecutionCreated { execution } = &record.event else {
+            return None;
+        };
+        Some(execution.trigger_item_id.clone())
     });
     executions.collect()
 }
@@ -23,7 +25,9 @@ fn stored_text(part: &Payload) -> Option<(BlockKind, String)> {
         PartKind::OutputText | PartKind::InputText => (BlockKind::Text, "text"),
         PartKind::Refusal => (BlockKind::Text, "refusal"),
         PartKind::Reasoning => (BlockKind::Reasoning, "text"),
-        _ => return None,
+        PartKind::InputImage | PartKind::InputFile | PartKind::Tool(_) | PartKind::Extension(_) => {
+            return None;
+        }
     };
     let text = part.str_field(key).filter(|text| !text.is_empty())?;
     Some((kind, text))
@@ -65,11 +69,25 @@ fn texts(log: &Log, trigger: &ItemId) -> Vec<(Texts, Texts)> {
                     is_new: true,
                     ..
                 } => stored.extend(stored_text(payload)),
-                RunEvent::StepEnded { status, .. } if status == StepStatus::Completed => {
+                RunEvent::StepEnded {
+                    status: StepStatus::Completed,
+                    ..
+                } => {
                     assert!(open.is_empty(), "a completed step leaves no block open");
                     steps.push((std::mem::take(&mut stored), std::mem::take(&mut ended)));
                 }
-                _ => {}
+                RunEvent::StepEnded { .. }
+                | RunEvent::Chunk(_)
+                | RunEvent::Part { .. }
+                | RunEvent::Started { .. }
+                | RunEvent::Continued { .. }
+                | RunEvent::Responded { .. }
+                | RunEvent::ExecutionEnded { .. }
+                | RunEvent::Continues
+                | RunEvent::Ended
+                | RunEvent::Abandoned
+                | RunEvent::ItemAdded(_)
+                | RunEvent::ThreadChanged(_) => {}
             }
         }
     }

@@ -262,8 +262,8 @@ impl ProtocolRun {
                     self.replace_message(message);
                 }
                 let node = self.run.node().to_owned();
-                self.node_updated(&node, Vec::from_iter(message));
-                self.node_updated("tools", results);
+                self.node_updated(&node, message.as_slice());
+                self.node_updated("tools", &results);
             }
             Update::Custom { name, data } => {
                 let name = name.strip_prefix("data-").unwrap_or(name);
@@ -278,7 +278,7 @@ impl ProtocolRun {
     }
 
     /// A node added messages to the thread.
-    fn node_updated(&mut self, node: &str, messages: Vec<Value>) {
+    fn node_updated(&mut self, node: &str, messages: &[Value]) {
         if !messages.is_empty() {
             self.push(
                 Channel::Updates,

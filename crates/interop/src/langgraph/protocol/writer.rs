@@ -136,10 +136,8 @@ impl MessageWriter {
         }
         let calls = ["tool_calls", "invalid_tool_calls"].map(|key| message[key].as_array());
         for (index, call) in calls.into_iter().flatten().flatten().enumerate() {
-            let args = match &call["args"] {
-                Value::String(text) => text.clone(),
-                args => args.to_string(),
-            };
+            let text = call["args"].as_str();
+            let args = text.map_or_else(|| call["args"].to_string(), str::to_owned);
             self.call(index, (&call["id"], &call["name"]), &args, out);
         }
     }

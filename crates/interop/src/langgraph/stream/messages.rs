@@ -21,8 +21,8 @@ impl RunStream {
                 if let Some(message) = &message {
                     self.message(message, RunUpdates::node, is_replaced);
                 }
-                self.node_updated(RunUpdates::node, Vec::from_iter(message));
-                self.node_updated(|_| "tools", results);
+                self.node_updated(RunUpdates::node, message.as_slice());
+                self.node_updated(|_| "tools", &results);
             }
             Update::Custom { name, data } => self.push(
                 StreamMode::Custom,
@@ -32,7 +32,7 @@ impl RunStream {
         }
     }
 
-    fn node_updated(&mut self, node: fn(&RunUpdates) -> &str, messages: Vec<Value>) {
+    fn node_updated(&mut self, node: fn(&RunUpdates) -> &str, messages: &[Value]) {
         if !messages.is_empty() {
             self.push(
                 StreamMode::Updates,

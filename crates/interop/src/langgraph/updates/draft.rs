@@ -154,13 +154,11 @@ impl Draft {
     /// then.
     pub(super) fn end_call<'e>(&mut self, call: &str, args: &'e str) -> Option<Piece<'e>> {
         let known = self.calls.get(call);
-        match known.and_then(|(_, known)| args.strip_prefix(known.as_str())) {
-            Some(rest) => self.grow_call(call, rest),
-            None => {
-                self.is_wrong = true;
-                None
-            }
+        if let Some(rest) = known.and_then(|(_, known)| args.strip_prefix(known.as_str())) {
+            return self.grow_call(call, rest);
         }
+        self.is_wrong = true;
+        None
     }
 
     /// Whether the message has grown enough to be streamed whole again: by an eighth, so that a long

@@ -48,7 +48,7 @@ pub(super) async fn submit(
     let Some(open) = open else {
         return Ok(Json(run.as_queued_again()).into_response());
     };
-    let stream = RunStream::continuing(found.id(), run, accepted.item_id);
+    let stream = RunStream::continuing(found.id().as_str(), run, accepted.item_id);
     RunView(stream).response(&found, accepted.after, open).await
 }
 
