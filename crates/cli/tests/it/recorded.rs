@@ -44,8 +44,8 @@ fn events(name: &str) -> String {
     let mut sections = text.split("\n== ");
     let wanted = "GET /api/v1/threads/k/events?until=rest\n";
     let found = sections.find_map(|text| text.strip_prefix(wanted)).unwrap();
-    let (_, events) = found.split_once("\nid: 1\n").unwrap();
-    format!("id: 1\n{events}\n")
+    let start = found.find("id: 1.").unwrap();
+    format!("{}\n", &found[start..])
 }
 
 /// What was said first.

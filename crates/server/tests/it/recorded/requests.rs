@@ -29,7 +29,7 @@ impl Get {
         }
     }
 
-    fn after(path: impl Into<String>, after: impl ToString) -> Self {
+    fn after(path: impl Into<String>, after: &impl ToString) -> Self {
         Self {
             after: Some(after.to_string()),
             ..Self::new(path)
@@ -141,7 +141,7 @@ fn native(named: &Named) -> Vec<Get> {
     let mut gets = vec![Get::new("/api/v1/threads")];
     gets.extend(of_thread.map(|path| Get::new(format!("/api/v1/threads/k{path}"))));
     let events = "/api/v1/threads/k/events?until=rest";
-    gets.push(Get::after(events, named.middle));
+    gets.push(Get::after(events, &named.middle));
     for execution in &named.executions {
         gets.push(Get::new(format!("/api/v1/threads/k/runs/{execution}")));
     }
@@ -197,7 +197,7 @@ fn langgraph(named: &Named) -> Vec<Get> {
         let stream = format!("{run}/stream?{MODES}");
         gets.push(Get::new(stream.as_str()));
         gets.push(Get::new(format!("{run}/stream")));
-        gets.push(Get::after(stream, format!("{}-1", named.middle)));
+        gets.push(Get::after(stream, &format!("{}-1", named.middle)));
     }
     gets
 }
@@ -207,7 +207,7 @@ pub(super) fn in_the_midst(records: &[Record]) -> Vec<Get> {
     let named = Named::of(records);
     let mut gets = vec![
         Get::new("/api/v1/threads/k/events?until=rest"),
-        Get::after("/api/v1/threads/k/events?until=rest", named.middle),
+        Get::after("/api/v1/threads/k/events?until=rest", &named.middle),
         Get::new("/api/v1/threads/k/messages"),
         Get::new("/api/chat/k/messages"),
         Get::new("/ag-ui/threads/k/messages"),
@@ -223,7 +223,7 @@ pub(super) fn in_the_midst(records: &[Record]) -> Vec<Get> {
         gets.push(Get::new(format!("{run}?stream=true&starting_after=4")));
         let run = format!("/threads/{}/runs/{execution}", named.thread);
         gets.push(Get::new(format!("{run}/stream?{MODES}")));
-        gets.push(Get::after(format!("{run}/stream?{MODES}"), "13-1"));
+        gets.push(Get::after(format!("{run}/stream?{MODES}"), &"13-1"));
     }
     for item in &named.said {
         let task = named.id("task_", item);
