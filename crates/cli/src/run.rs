@@ -10,7 +10,7 @@ use crate::output::{DIM, Output, TOOL, clean};
 use crate::serve::{Signal, stopped};
 use crate::store::{Place, Reach, checked};
 use futures_util::StreamExt;
-use interop::parts::ToolPart;
+use interop::parts::{ToolPart, ToolState};
 use interop::run::{RunEvent, RunFold, RunPart, RunSelector, Selected};
 use runtime::{
     Ids, Logged, React, Run, RuntimeError, SubagentEvent, SystemIds, TenantId, Until, Watched,
@@ -301,6 +301,8 @@ impl<'a> Screen<'a> {
                 Value::String(text) => text,
                 value => value.to_string(),
             },
+            // A result that is null is kept as none.
+            (None, None) if tool.state == ToolState::OutputAvailable => "null".to_owned(),
             (None, None) => return Ok(()),
         };
         self.output
