@@ -35,6 +35,10 @@ pub(crate) struct Protocol {
 
 /// Rules that hold for all routes of a protocol.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each rule holds or not, whatever the others are"
+)]
 pub(crate) struct Rules {
     /// In development mode, pages of other ports of this machine may call it (CORS).
     pub(crate) local_pages: bool,

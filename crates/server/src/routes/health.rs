@@ -56,7 +56,7 @@ pub(crate) async fn index(Extension(description): Extension<Arc<Description>>) -
     Json(json!({
         "name": "loomline",
         "version": env!("CARGO_PKG_VERSION"),
-        "links": Map::from_iter(links),
+        "links": links.collect::<Map<String, Value>>(),
     }))
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn open(
         let socket = upgrade.socket(meter, limit.saturating_add(READ_BEYOND));
         if let Some(socket) = socket.await {
             let mut line = Line::new(&api, socket, open);
-            turn::take_turns(&api, &caller, &mut line).await;
+            Box::pin(turn::take_turns(&api, &caller, &mut line)).await;
             line.close().await;
         }
     });

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
     let mut held = None;
     while let Ok(message) = line.next().await {
-        let done = match begun(api, caller, message, &mut held).await {
+        let done = match Box::pin(begun(api, caller, message, &mut held)).await {
             Ok(begun) => made(begun, line, &mut held).await,
             Err(error) => line.refuse(&error).await,
         };
