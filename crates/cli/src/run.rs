@@ -15,7 +15,7 @@ use interop::run::{RunEvent, RunFold, RunPart, RunSelector, Selected};
 use runtime::{
     Ids, Logged, React, Run, RuntimeError, SubagentEvent, SystemIds, TenantId, Until, Watched,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use server::{App, OpenMode};
 use std::ops::ControlFlow;
 use thread::Limits;
@@ -241,7 +241,7 @@ impl<'a> Screen<'a> {
             | RunEvent::StepStarted { .. }
             | RunEvent::Responded { .. }
             | RunEvent::StepEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
@@ -278,14 +278,7 @@ impl<'a> Screen<'a> {
             }
             Chunk::ToolInputDelta { text, .. } => self.put(&clean(&text)),
             Chunk::Source { .. }
-            | Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
+            | Chunk::Marker(_)
             | Chunk::Runtime { .. }
             | Chunk::Data { .. }
             | Chunk::Other { .. } => Ok(()),
@@ -297,12 +290,9 @@ impl<'a> Screen<'a> {
         let name = clean(tool.tool_name());
         let shown = match (&tool.error_text, &tool.output) {
             (Some(error), _) => format!("failed: {error}"),
-            (None, Some(output)) => match output.value() {
-                Value::String(text) => text,
-                value => value.to_string(),
-            },
-            // A result that is null is kept as none.
+            // A result that is null is read as none.
             (None, None) if tool.state == ToolState::OutputAvailable => "null".to_owned(),
+            (None, Some(output)) => output.read().unwrap_or_else(|_| output.value().to_string()),
             (None, None) => return Ok(()),
         };
         self.output

@@ -165,7 +165,7 @@ impl Gathered {
             | RunEvent::Started { .. }
             | RunEvent::Continued { .. }
             | RunEvent::Chunk(_)
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

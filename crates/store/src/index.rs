@@ -1,6 +1,6 @@
 //! Where in a log the things are that it has made.
 
-use crate::{Run, StoreError};
+use crate::StoreError;
 use futures_util::future::BoxFuture;
 use timeline::{Execution, ExecutionId, ItemId, ItemType, Removed, Seq, StepId, ThreadId};
 
@@ -45,7 +45,7 @@ impl Ran {
     /// Whether an execution with a trigger of this type goes on with the one before it on its thread:
     /// it acts on answers to that one's calls, or an agent has handed over to its own.
     pub fn continues(execution: &Execution, trigger: ItemType) -> bool {
-        trigger == ItemType::ActionResult || Run::of(execution.run.as_ref()).handoffs > 0
+        trigger == ItemType::ActionResult || execution.follows_handoff()
     }
 }
 

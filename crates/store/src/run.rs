@@ -11,10 +11,10 @@ pub struct Run {
     /// The agent's name; the default agent when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// At most so many steps; unbounded when absent.
+    /// Maximum number of steps. Unlimited when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// The execution is stopped after so many milliseconds.
+    /// Time limit of the execution, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// For the reactor: what it alone understands.

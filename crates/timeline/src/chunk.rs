@@ -149,22 +149,8 @@ pub enum Chunk<'a> {
         /// The description.
         data: &'a Payload,
     },
-    /// The model has answered; the data describe the answer.
-    StepResponse(Option<&'a Payload>),
-    /// The attempt that streamed so far died. Its chunks and parts of this step are void.
-    StepReset,
-    /// An effect tool starts.
-    ToolStarted(Option<&'a Payload>),
-    /// The step keeps a note for its next attempt.
-    StepNoted(Option<&'a Payload>),
-    /// A process takes up an execution that another process began.
-    ExecutionResumed,
-    /// The process that ran the execution shut down in order.
-    ExecutionParked,
-    /// The thread's title or metadata changed.
-    ThreadUpdated(Option<&'a Payload>),
-    /// Readers leave an item or step out from here on.
-    ItemRemoved(Option<&'a Payload>),
+    /// A marker: a chunk that state depends on.
+    Marker(Marker<'a>),
     /// A sign of the runtime for the clients of EK: the context, its substate, a ping.
     Runtime {
         /// The chunk's type.
@@ -186,6 +172,67 @@ pub enum Chunk<'a> {
         /// Its data.
         data: Option<&'a Payload>,
     },
+}
+
+/// A chunk that state depends on. Only the runtime writes them, each by its own command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker<'a> {
+    /// The model has answered; the data describe the answer.
+    StepResponse(Option<&'a Payload>),
+    /// The attempt that streamed so far died. Its chunks and parts of this step are void.
+    StepReset,
+    /// An effect tool starts.
+    ToolStarted(Option<&'a Payload>),
+    /// The step keeps a note for its next attempt.
+    StepNoted(Option<&'a Payload>),
+    /// A process takes up an execution that another process began.
+    ExecutionResumed,
+    /// The process that ran the execution shut down in order.
+    ExecutionParked,
+    /// The thread's title or metadata changed.
+    ThreadUpdated(Option<&'a Payload>),
+    /// Readers leave an item or step out from here on.
+    ItemRemoved(Option<&'a Payload>),
+}
+
+impl<'a> Marker<'a> {
+    fn decode(chunk_type: &str, data: Option<&'a Payload>) -> Option<Self> {
+        Some(match chunk_type {
+            chunk_type::STEP_RESPONSE => Self::StepResponse(data),
+            chunk_type::STEP_RESET => Self::StepReset,
+            chunk_type::TOOL_STARTED => Self::ToolStarted(data),
+            chunk_type::STEP_NOTED => Self::StepNoted(data),
+            chunk_type::EXECUTION_RESUMED => Self::ExecutionResumed,
+            chunk_type::EXECUTION_PARKED => Self::ExecutionParked,
+            chunk_type::THREAD_UPDATED => Self::ThreadUpdated(data),
+            chunk_type::ITEM_REMOVED => Self::ItemRemoved(data),
+            _ => return None,
+        })
+    }
+
+    const fn chunk_type(self) -> &'static str {
+        match self {
+            Self::StepResponse(_) => chunk_type::STEP_RESPONSE,
+            Self::StepReset => chunk_type::STEP_RESET,
+            Self::ToolStarted(_) => chunk_type::TOOL_STARTED,
+            Self::StepNoted(_) => chunk_type::STEP_NOTED,
+            Self::ExecutionResumed => chunk_type::EXECUTION_RESUMED,
+            Self::ExecutionParked => chunk_type::EXECUTION_PARKED,
+            Self::ThreadUpdated(_) => chunk_type::THREAD_UPDATED,
+            Self::ItemRemoved(_) => chunk_type::ITEM_REMOVED,
+        }
+    }
+
+    const fn data(self) -> Option<&'a Payload> {
+        match self {
+            Self::StepResponse(data)
+            | Self::ToolStarted(data)
+            | Self::StepNoted(data)
+            | Self::ThreadUpdated(data)
+            | Self::ItemRemoved(data) => data,
+            Self::StepReset | Self::ExecutionResumed | Self::ExecutionParked => None,
+        }
+    }
 }
 
 /// A chunk as it is written into the log: its type and its JSON.
@@ -259,15 +306,10 @@ impl<'a> Chunk<'a> {
     /// Reads a chunk of a log. A chunk whose JSON has another shape than its type wants is
     /// [`Chunk::Other`].
     pub fn decode(chunk_type: &'a str, data: Option<&'a Payload>) -> Self {
+        if let Some(marker) = Marker::decode(chunk_type, data) {
+            return Self::Marker(marker);
+        }
         match chunk_type {
-            chunk_type::STEP_RESPONSE => Self::StepResponse(data),
-            chunk_type::STEP_RESET => Self::StepReset,
-            chunk_type::TOOL_STARTED => Self::ToolStarted(data),
-            chunk_type::STEP_NOTED => Self::StepNoted(data),
-            chunk_type::EXECUTION_RESUMED => Self::ExecutionResumed,
-            chunk_type::EXECUTION_PARKED => Self::ExecutionParked,
-            chunk_type::THREAD_UPDATED => Self::ThreadUpdated(data),
-            chunk_type::ITEM_REMOVED => Self::ItemRemoved(data),
             chunk_type::CONTEXT_ID | chunk_type::CONTEXT_SUBSTATE | chunk_type::THREAD_PING => {
                 Self::Runtime { chunk_type, data }
             }
@@ -373,14 +415,7 @@ impl<'a> Chunk<'a> {
                 kind: SourceKind::Document,
                 ..
             } => name::SOURCE_DOCUMENT,
-            Self::StepResponse(_) => chunk_type::STEP_RESPONSE,
-            Self::StepReset => chunk_type::STEP_RESET,
-            Self::ToolStarted(_) => chunk_type::TOOL_STARTED,
-            Self::StepNoted(_) => chunk_type::STEP_NOTED,
-            Self::ExecutionResumed => chunk_type::EXECUTION_RESUMED,
-            Self::ExecutionParked => chunk_type::EXECUTION_PARKED,
-            Self::ThreadUpdated(_) => chunk_type::THREAD_UPDATED,
-            Self::ItemRemoved(_) => chunk_type::ITEM_REMOVED,
+            Self::Marker(marker) => marker.chunk_type(),
             Self::Runtime { chunk_type, .. }
             | Self::Data { chunk_type, .. }
             | Self::Other { chunk_type, .. } => chunk_type,
@@ -430,15 +465,10 @@ impl<'a> Chunk<'a> {
                 written(&fields, extra)
             }
             Self::Source { data, .. } => Some((*data).clone()),
-            Self::StepResponse(data)
-            | Self::ToolStarted(data)
-            | Self::StepNoted(data)
-            | Self::ThreadUpdated(data)
-            | Self::ItemRemoved(data)
-            | Self::Runtime { data, .. }
-            | Self::Data { data, .. }
-            | Self::Other { data, .. } => data.cloned(),
-            Self::StepReset | Self::ExecutionResumed | Self::ExecutionParked => None,
+            Self::Marker(marker) => marker.data().cloned(),
+            Self::Runtime { data, .. } | Self::Data { data, .. } | Self::Other { data, .. } => {
+                data.cloned()
+            }
         }
     }
 }

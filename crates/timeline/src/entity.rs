@@ -205,6 +205,20 @@ pub struct Execution {
     pub run: Option<Payload>,
 }
 
+impl Execution {
+    /// Whether an agent handed over to the one of this execution: its `run` counts handoffs.
+    pub fn follows_handoff(&self) -> bool {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Handoffs {
+            handoffs: u32,
+        }
+        let run = self.run.as_ref();
+        let run: Option<Handoffs> = run.and_then(|run| run.read().ok());
+        run.unwrap_or_default().handoffs > 0
+    }
+}
+
 /// What a step came to (EK §4.6).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

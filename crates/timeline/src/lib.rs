@@ -37,7 +37,7 @@ mod verify;
 
 pub use answer::{ANSWER, Answer, SAID, Says, beside, said_beside};
 pub use change::{Removed, ThreadUpdate};
-pub use chunk::{BlockId, BlockKind, Chunk, Extra, NewChunk, SourceKind};
+pub use chunk::{BlockId, BlockKind, Chunk, Extra, Marker, NewChunk, SourceKind};
 pub use command::{Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{
     ContentError, PartKind, check_content, check_item, check_part, check_parts, part_kind,

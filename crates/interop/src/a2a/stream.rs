@@ -254,7 +254,7 @@ impl TaskView {
                 let why = interruption.cloned();
                 self.ended = Some((execution_id.clone(), status, why));
             }
-            RunEvent::Continues => self.complete_answer(at),
+            RunEvent::ContinuationPending => self.complete_answer(at),
             RunEvent::Ended => self.finish(at),
             RunEvent::Abandoned => self.end(TaskState::Canceled, at, None),
             RunEvent::Chunk(_)

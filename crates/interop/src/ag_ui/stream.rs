@@ -289,7 +289,7 @@ impl RunView {
             }
             RunEvent::Responded { .. }
             | RunEvent::StepEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::ItemAdded(_)
             | RunEvent::ThreadChanged(_) => {}
@@ -350,14 +350,7 @@ impl RunView {
                 self.custom(chunk_type, inner.unwrap_or(data));
             }
             Chunk::BlockStart { .. }
-            | Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
+            | Chunk::Marker(_)
             | Chunk::Runtime { .. }
             | Chunk::Other { .. } => {}
         }

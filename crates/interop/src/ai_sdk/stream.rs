@@ -98,24 +98,6 @@ impl StreamView {
         self
     }
 
-    /// A view of a run that continues over the ends of as many executions ([`RunSelector::through`]).
-    #[must_use]
-    pub fn through(self, answers: impl IntoIterator<Item = bool>) -> Self {
-        Self {
-            fold: self.fold.through(answers),
-            ..self
-        }
-    }
-
-    /// A view of a run that the executions continue which answer these items, in order.
-    #[must_use]
-    pub fn then_answering(self, items: impl IntoIterator<Item = timeline::ItemId>) -> Self {
-        Self {
-            fold: self.fold.then_answering(items),
-            ..self
-        }
-    }
-
     /// A view that also shows what happens in the thread beside its runs, as transient data.
     #[must_use]
     pub fn with_thread(mut self) -> Self {

@@ -142,7 +142,7 @@ impl RunUpdates {
             }
             RunEvent::StepEnded { .. }
             | RunEvent::ExecutionEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
@@ -179,14 +179,7 @@ impl RunUpdates {
             }
             Chunk::BlockStart { .. }
             | Chunk::BlockEnd { .. }
-            | Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
+            | Chunk::Marker(_)
             | Chunk::Runtime { .. }
             | Chunk::Other { .. } => None,
         }

@@ -95,7 +95,7 @@ impl Output {
             RunEvent::Started { .. }
             | RunEvent::Continued { .. }
             | RunEvent::ExecutionEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

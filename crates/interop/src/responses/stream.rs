@@ -172,7 +172,7 @@ impl ResponseStream {
             | RunEvent::Responded { .. }
             | RunEvent::Part { .. }
             | RunEvent::StepEnded { .. }) => self.output.event(event, out),
-            RunEvent::Continues
+            RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

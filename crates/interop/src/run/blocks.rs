@@ -18,6 +18,8 @@ pub(super) struct Blocks {
     all: Vec<Block>,
     /// The positions of the blocks that are open, by kind and id.
     open: BTreeMap<(BlockKind, String), usize>,
+    /// The position of the block that grew last, while it is open.
+    last: Option<usize>,
     /// How many blocks at the front are stored.
     n_stored: usize,
     calls: BTreeSet<String>,
@@ -40,22 +42,34 @@ impl Blocks {
         true
     }
 
-    /// Appends to a block that is open.
-    pub(super) fn grow(&mut self, kind: BlockKind, id: &BlockId<'_>, delta: &str) {
-        let position = self.open.get(&(kind, id.id.clone().into_owned()));
-        if let Some(block) = position.and_then(|position| self.all.get_mut(*position)) {
+    /// Appends to a block, which begins with this if it is not open. True if it begins.
+    pub(super) fn grow(&mut self, kind: BlockKind, id: &BlockId<'_>, delta: &str) -> bool {
+        // Most deltas are of the block before.
+        if let Some(block) = self.last.and_then(|last| self.all.get_mut(last))
+            && (block.kind, &block.id) == (kind, id)
+        {
+            block.text.push_str(delta);
+            return false;
+        }
+        let begins = self.start(kind, id);
+        let position = self.open.get(&(kind, id.id.clone().into_owned())).copied();
+        self.last = position;
+        if let Some(block) = position.and_then(|position| self.all.get_mut(position)) {
             block.text.push_str(delta);
         }
+        begins
     }
 
     /// Ends a block. False if it is not open.
     pub(super) fn end(&mut self, kind: BlockKind, id: &BlockId<'_>) -> bool {
+        self.last = None;
         let key = (kind, id.id.clone().into_owned());
         self.open.remove(&key).is_some()
     }
 
     /// Ends all open blocks and gives them in the order of their starts.
     pub(super) fn end_all(&mut self) -> Vec<(BlockKind, BlockId<'static>)> {
+        self.last = None;
         let mut open: Vec<usize> = std::mem::take(&mut self.open).into_values().collect();
         open.sort_unstable();
         let ended = open.into_iter().filter_map(|position| {
@@ -84,6 +98,7 @@ impl Blocks {
         let key = (kind, id.id.clone().into_owned());
         let was_open = self.open.get(&key) == Some(&position);
         if was_open {
+            self.last = None;
             self.open.remove(&key);
         }
         Some((id, was_open))

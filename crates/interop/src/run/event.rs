@@ -79,7 +79,7 @@ pub enum RunEvent<'r> {
         is_last: bool,
     },
     /// Everything of an execution is written, and another execution continues the run.
-    Continues,
+    ContinuationPending,
     /// Nothing of the run follows.
     Ended,
     /// The run will never begin: its thread was closed.

@@ -4,8 +4,8 @@ use super::blocks::Blocks;
 use super::event::{RunEvent, RunPart, stored_text};
 use super::select::{RunSelector, Selected};
 use timeline::{
-    BlockId, BlockKind, Chunk, Event, Execution, ExecutionStatus, ItemId, Payload, Record, Step,
-    StepId, StepStatus,
+    BlockId, BlockKind, Chunk, Event, Execution, ExecutionStatus, ItemId, Marker, Payload, Record,
+    Step, StepId, StepStatus,
 };
 
 /// Folds the log of a thread, record by record, into the events of one run.
@@ -48,15 +48,6 @@ impl RunFold {
     pub fn with_blocks(mut self) -> Self {
         self.steps.blocks = Some(Blocks::default());
         self
-    }
-
-    /// The run continues over the ends of as many executions ([`RunSelector::through`]).
-    #[must_use]
-    pub fn through(self, answers: impl IntoIterator<Item = bool>) -> Self {
-        Self {
-            selector: self.selector.through(answers),
-            ..self
-        }
     }
 
     /// The executions that answer these items continue the run, in order.
@@ -104,7 +95,9 @@ impl RunFold {
         }
         let has_stopped = was_running && !self.selector.is_running();
         match selected {
-            Selected::Own if self.has_started && has_stopped => out.push(RunEvent::Continues),
+            Selected::Own if self.has_started && has_stopped => {
+                out.push(RunEvent::ContinuationPending);
+            }
             Selected::Last if self.has_started => out.push(RunEvent::Ended),
             Selected::Never => out.push(RunEvent::Abandoned),
             Selected::Other | Selected::Own | Selected::Last => {}
@@ -263,24 +256,11 @@ impl StepFold {
 
     pub(super) fn chunk<'r>(&mut self, chunk: Chunk<'r>, out: &mut Vec<RunEvent<'r>>) {
         match chunk {
-            Chunk::StepResponse(data) => out.push(RunEvent::Responded {
-                response: data.and_then(|data| data.read().ok()),
-            }),
-            Chunk::StepReset => {
-                let open = self.end_blocks();
-                out.push(RunEvent::StepReset { open });
-                self.reset_blocks();
+            Chunk::Marker(marker) => self.marker(marker, out),
+            Chunk::Other { .. } => {}
+            Chunk::Source { .. } | Chunk::Runtime { .. } | Chunk::Data { .. } => {
+                out.push(RunEvent::Chunk(chunk));
             }
-            Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
-            | Chunk::Other { .. } => {}
-            Chunk::ToolStarted(_)
-            | Chunk::Source { .. }
-            | Chunk::Runtime { .. }
-            | Chunk::Data { .. } => out.push(RunEvent::Chunk(chunk)),
             Chunk::BlockStart { .. }
             | Chunk::BlockDelta { .. }
             | Chunk::BlockEnd { .. }
@@ -290,6 +270,25 @@ impl StepFold {
                     out.push(RunEvent::Chunk(chunk));
                 }
             }
+        }
+    }
+
+    pub(super) fn marker<'r>(&mut self, marker: Marker<'r>, out: &mut Vec<RunEvent<'r>>) {
+        match marker {
+            Marker::StepResponse(data) => out.push(RunEvent::Responded {
+                response: data.and_then(|data| data.read().ok()),
+            }),
+            Marker::StepReset => {
+                let open = self.end_blocks();
+                out.push(RunEvent::StepReset { open });
+                self.reset_blocks();
+            }
+            Marker::ToolStarted(_) => out.push(RunEvent::Chunk(Chunk::Marker(marker))),
+            Marker::StepNoted(_)
+            | Marker::ExecutionResumed
+            | Marker::ExecutionParked
+            | Marker::ThreadUpdated(_)
+            | Marker::ItemRemoved(_) => {}
         }
     }
 
@@ -304,24 +303,16 @@ impl StepFold {
             Chunk::BlockDelta {
                 kind, block, text, ..
             } => {
-                if blocks.start(*kind, block) {
+                if blocks.grow(*kind, block, text) {
                     out.push(block_start(*kind, block.clone()));
                 }
-                blocks.grow(*kind, block, text);
                 true
             }
             Chunk::BlockEnd { kind, block, .. } => blocks.end(*kind, block),
             Chunk::ToolInputStart { tool_call_id, .. } => blocks.start_call(tool_call_id),
             Chunk::ToolInputDelta { tool_call_id, .. } => blocks.has_call(tool_call_id),
             Chunk::Source { .. }
-            | Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
+            | Chunk::Marker(_)
             | Chunk::Runtime { .. }
             | Chunk::Data { .. }
             | Chunk::Other { .. } => true,

@@ -4,7 +4,7 @@ use super::event::RunEvent;
 use super::fold::StepFold;
 use crate::parts::StepResponse;
 use jiff::Timestamp;
-use timeline::{Chunk, Execution, ExecutionStatus, Reaction, StepRecord, StepStatus};
+use timeline::{Chunk, Execution, ExecutionStatus, Marker, Reaction, StepRecord, StepStatus};
 
 /// The events of the run that these executions are, in order, each with its time.
 ///
@@ -79,7 +79,7 @@ fn replay_step<'t>(
         put(part.updated_at, std::mem::take(&mut events));
     }
     if let Some((response, at)) = &record.response {
-        fold.chunk(Chunk::StepResponse(Some(response)), &mut events);
+        fold.marker(Marker::StepResponse(Some(response)), &mut events);
         put(*at, std::mem::take(&mut events));
     }
     if step.status != StepStatus::Running {
@@ -104,7 +104,7 @@ fn end<'t>(reaction: &'t Reaction, is_last: bool, out: &mut Vec<(Timestamp, RunE
     let over = if is_last {
         RunEvent::Ended
     } else {
-        RunEvent::Continues
+        RunEvent::ContinuationPending
     };
     out.push((at, over));
 }

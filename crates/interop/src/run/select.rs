@@ -169,7 +169,7 @@ impl RunSelector {
         }
     }
 
-    /// Whether the execution at work acts on answers to calls, as the run was told.
+    /// Whether the execution at work acts on answers to calls.
     pub(super) fn answers(&self) -> bool {
         self.answers
     }

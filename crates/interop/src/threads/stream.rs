@@ -215,7 +215,7 @@ impl RunStream {
             RunEvent::ExecutionEnded { .. } => self.report(at, out),
             RunEvent::Started { .. }
             | RunEvent::Continued { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

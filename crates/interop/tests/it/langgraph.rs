@@ -1,6 +1,6 @@
 //! `LangGraph`: what is streamed of a run, and what its thread then has.
 
-mod protocol;
+pub(crate) mod protocol;
 
 use crate::log::Log;
 use crate::native::conversation;

@@ -55,7 +55,6 @@ mod removed;
 mod responses;
 #[cfg(test)]
 mod run;
-mod run_events;
 #[cfg(test)]
 mod sse;
 #[cfg(test)]

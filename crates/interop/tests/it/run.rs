@@ -2,7 +2,7 @@
 
 use crate::langgraph::executions;
 use crate::native::conversation;
-use loomline_interop::parts::StepResponse;
+use loomline_interop::parts::{StepResponse, TextPart};
 use loomline_interop::run::{RunEvent, RunFold, RunSelector, replay};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ fn outcome<'r>(events: impl IntoIterator<Item = RunEvent<'r>>) -> Outcome {
             | RunEvent::Continued { .. }
             | RunEvent::StepStarted { .. }
             | RunEvent::ExecutionEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
@@ -103,6 +103,26 @@ proptest! {
             let replayed = outcome(replay(reactions, true).map(|(_, event)| event));
             prop_assert!(live.is_over);
             prop_assert_eq!(live, replayed);
+        }
+    }
+
+    #[test]
+    fn a_fold_with_blocks_gives_each_stored_text_once(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let log = conversation(&bytes);
+        for (_, trigger) in executions(&log) {
+            let mut fold = RunFold::new(RunSelector::answering(trigger)).with_blocks();
+            let live = outcome(log.records.iter().flat_map(|record| fold.events(record)));
+            for message in live.messages {
+                let mut blocks = message.texts;
+                let parts = message.parts.values();
+                let texts = parts.filter_map(|part| part.read::<TextPart>().ok());
+                for text in texts.filter(|it| it.part_type == "output_text" && !it.text.is_empty()) {
+                    let block = (BlockKind::Text, text.text);
+                    let found = blocks.iter().position(|known| *known == block);
+                    prop_assert!(found.is_some(), "no block for {:?}", block);
+                    found.map(|found| blocks.remove(found));
+                }
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ impl ChildEvents {
             | RunEvent::StepReset { .. }
             | RunEvent::Part { .. }
             | RunEvent::ExecutionEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
@@ -143,14 +143,7 @@ impl ChildEvents {
             Chunk::BlockStart { .. }
             | Chunk::BlockEnd { .. }
             | Chunk::Source { .. }
-            | Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
+            | Chunk::Marker(_)
             | Chunk::Runtime { .. }
             | Chunk::Data { .. }
             | Chunk::Other { .. } => return None,

@@ -51,7 +51,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(runs).join(name)
 }
 
-/// Plays a scene; gives the logs of its threads by their names, and what watchers were told.
+/// Plays a scene. Gives the logs of its threads by name, and the events that watchers received.
 fn played(scene: &Scene) -> (BTreeMap<String, String>, String) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -27,6 +27,7 @@ use http::StatusCode;
 use interop::ai_sdk::{
     ChatRequest, ChatRequestError, SentMessage, from_chat_request, leave, subagent, to_ui_messages,
 };
+use interop::run::RunSelector;
 use nested::Shown;
 use runtime::{Filter, React, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
@@ -212,7 +213,7 @@ pub(crate) async fn post(
     let takes_back = react.rewind.is_some();
     let accepted = speech.react(react, None, place).await;
     let accepted = accepted.map_err(|error| changed_meanwhile(error, takes_back, &request))?;
-    let stream = UiStream::new(accepted.item_id, wanted);
+    let stream = UiStream::new(RunSelector::answering(accepted.item_id), wanted);
     stream.response(&thread, accepted.after, open).await
 }
 
@@ -276,7 +277,8 @@ pub(crate) async fn resume(
     };
     let open = api.open_stream(&caller)?;
     let begun = begun::begun(&thread, active, tail).await?;
-    let stream = UiStream::new(begun.trigger, wanted).through(begun.goes_on);
+    let run = RunSelector::answering(begun.trigger).through(begun.goes_on);
+    let stream = UiStream::new(run, wanted);
     let stream = stream.from(start);
     stream.response(&thread, begun.after, open).await
 }

@@ -1,5 +1,10 @@
 //! Starting, health, figures, and who may call at all.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at the threads of the runtime itself"
+)]
+
 use crate::harness::{Served, Server, two_tenants};
 use axum::body::Body;
 use http::{Request, header};

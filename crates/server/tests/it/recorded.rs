@@ -5,6 +5,11 @@
 //! are, so all ids and times are theirs. No run goes on here: of a log that ends in the midst of a run,
 //! clients are shown what there is.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at the threads of the runtime itself"
+)]
+
 #[path = "../../../interop/tests/it/recorded_runs/compact.rs"]
 mod compact;
 #[path = "../../../interop/tests/it/recorded_runs/golden.rs"]

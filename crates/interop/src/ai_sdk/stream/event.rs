@@ -6,7 +6,7 @@ use crate::parts::ThreadEvent;
 use crate::run::RunEvent;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use timeline::{BlockKind, Chunk, ExecutionStatus, Extra, Interruption, Item, StepStatus};
+use timeline::{BlockKind, Chunk, ExecutionStatus, Extra, Interruption, Item, Marker, StepStatus};
 
 impl StreamView {
     /// Writes the chunks of an event that happened at this time.
@@ -68,7 +68,7 @@ impl StreamView {
             }
             RunEvent::ItemAdded(_)
             | RunEvent::ThreadChanged(_)
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned => {}
         }
@@ -134,15 +134,7 @@ impl StreamView {
                     self.push(json!({"type": chunk_type, "data": data, "transient": true}));
                 }
             }
-            Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
-            | Chunk::Other { .. } => {}
+            Chunk::Marker(_) | Chunk::Other { .. } => {}
         }
     }
 
@@ -186,7 +178,7 @@ impl StreamView {
     /// A change of the thread beside its runs. It is transient: it belongs to no answer, and clients
     /// that load the messages find its result there.
     fn thread(&mut self, chunk: &Chunk<'_>) {
-        let (Chunk::ThreadUpdated(data) | Chunk::ItemRemoved(data)) = chunk else {
+        let Chunk::Marker(Marker::ThreadUpdated(data) | Marker::ItemRemoved(data)) = chunk else {
             return;
         };
         let mut data = data.map(timeline::Payload::value).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::parts::ToolPart;
 use crate::run::{RunEvent, Selected};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Chunk, ExecutionId, ItemId, OpenCall, Record, StepStatus};
+use timeline::{Chunk, ExecutionId, ItemId, Marker, OpenCall, Record, StepStatus};
 
 /// The events of one run for one reader of its thread.
 ///
@@ -313,7 +313,7 @@ impl ProtocolRun {
                     self.tool(tool);
                 }
             }
-            RunEvent::Chunk(Chunk::ToolStarted(data)) => {
+            RunEvent::Chunk(Chunk::Marker(Marker::ToolStarted(data))) => {
                 let call = data.and_then(|data| data.str_field("toolCallId"));
                 self.tool_marked(&call.unwrap_or_default());
             }
@@ -326,7 +326,7 @@ impl ProtocolRun {
             | RunEvent::Chunk(_)
             | RunEvent::Continued { .. }
             | RunEvent::ExecutionEnded { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)

@@ -45,7 +45,7 @@ impl Run {
             | RunEvent::Chunk(_)
             | RunEvent::Started { .. }
             | RunEvent::Continued { .. }
-            | RunEvent::Continues
+            | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
             | RunEvent::ItemAdded(_)
@@ -54,7 +54,7 @@ impl Run {
         Delta::Nothing
     }
 
-    /// A step begins, of which so many attempts have died. A removed one is known to have written and
+    /// A step begins after `n_resets` attempts that died. A removed step is known to have written and
     /// called; its content and its calls are not shown.
     pub(in crate::threads) fn step_started(
         &mut self,

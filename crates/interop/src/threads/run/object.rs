@@ -157,8 +157,8 @@ impl Run {
         Some((object, self.message_step(step, None)))
     }
 
-    /// A void message of which so many texts were shown. It has as many texts, because clients look up
-    /// the last one: those that are known, or empty ones.
+    /// A void message after `n_texts` of its texts were streamed. It has that many texts, some of them
+    /// empty, because clients read the last one.
     pub(in crate::threads) fn void_message(
         &self,
         place: usize,

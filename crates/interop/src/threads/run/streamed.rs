@@ -66,14 +66,7 @@ impl Streamed {
             | Chunk::BlockStart { .. }
             | Chunk::BlockEnd { .. }
             | Chunk::Source { .. }
-            | Chunk::StepResponse(_)
-            | Chunk::StepReset
-            | Chunk::ToolStarted(_)
-            | Chunk::StepNoted(_)
-            | Chunk::ExecutionResumed
-            | Chunk::ExecutionParked
-            | Chunk::ThreadUpdated(_)
-            | Chunk::ItemRemoved(_)
+            | Chunk::Marker(_)
             | Chunk::Runtime { .. }
             | Chunk::Data { .. }
             | Chunk::Other { .. } => None,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{Event, ItemId, ItemType, OpenCall, Record};
 
-const ALL: [&str; 9] = [
+pub(crate) const ALL: [&str; 9] = [
     "values",
     "updates",
     "messages",
@@ -24,7 +24,7 @@ const ALL: [&str; 9] = [
     "tasks",
 ];
 
-fn request(channels: &[&str], since: Option<FrameId>) -> EventRequest {
+pub(crate) fn request(channels: &[&str], since: Option<FrameId>) -> EventRequest {
     let mut body = json!({"channels": channels});
     if let Some(since) = since {
         body["since"] = since.number().into();

@@ -5,7 +5,7 @@ use super::log::{Began, RunLog};
 use loomline_interop::ag_ui::{RunView, to_messages, was_cut_off};
 use timeline::ItemId;
 
-/// A run to its end. What the client is given there is what the server gives it.
+/// The events of a run up to its end, including those that the server adds there.
 fn streamed(mut view: RunView, log: &RunLog, from: usize) -> String {
     let mut marked = Marked::default();
     for (place, record) in log.records.iter().enumerate().skip(from) {

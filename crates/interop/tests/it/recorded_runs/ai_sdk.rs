@@ -44,7 +44,8 @@ pub(super) fn views(log: &RunLog) -> String {
                 );
             }
         }
-        let view = || answering(7, began.trigger_id());
+        let run = || RunSelector::answering(began.trigger_id());
+        let view = || StreamView::new(7, run());
         let name = |kind: &str| format!("{n} {kind}");
         golden.section(
             &name("with thread"),
@@ -65,7 +66,7 @@ pub(super) fn views(log: &RunLog) -> String {
         if !through.is_empty() {
             golden.section(
                 &name("through"),
-                streamed(view().through(through), &log.records),
+                streamed(StreamView::new(7, run().through(through)), &log.records),
             );
         }
         let answers: Vec<_> = later.iter().filter(|it| it.answers()).collect();
@@ -73,7 +74,10 @@ pub(super) fn views(log: &RunLog) -> String {
             let items = answers.iter().map(|it| it.trigger_id());
             golden.section(
                 &name("then"),
-                streamed(view().then_answering(items), &log.records),
+                streamed(
+                    StreamView::new(7, run().then_answering(items)),
+                    &log.records,
+                ),
             );
         }
     }

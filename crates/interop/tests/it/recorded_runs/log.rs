@@ -113,7 +113,7 @@ impl RunLog {
         end.map_or(self.records.len(), |place| place + 1)
     }
 
-    /// The conversation after so many records, as readers are given it.
+    /// The transcript of the first `n_records` records.
     pub(super) fn transcript(&self, n_records: usize) -> Transcript {
         let mut transcript = Transcript::default();
         for record in &self.records[..n_records] {

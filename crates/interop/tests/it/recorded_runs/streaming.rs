@@ -3,28 +3,8 @@
 use super::golden::{Golden, Marked};
 use super::langgraph::Followed;
 use super::log::RunLog;
-use loomline_interop::langgraph::{EventRequest, FrameId, Moment, ProtocolEvent, ProtocolRun};
-use serde_json::json;
-
-const ALL: [&str; 9] = [
-    "values",
-    "updates",
-    "messages",
-    "tools",
-    "lifecycle",
-    "input",
-    "checkpoints",
-    "custom",
-    "tasks",
-];
-
-fn request(channels: &[&str], since: Option<FrameId>) -> EventRequest {
-    let mut body = json!({"channels": channels});
-    if let Some(since) = since {
-        body["since"] = since.number().into();
-    }
-    EventRequest::read(&body).unwrap()
-}
+use crate::langgraph::protocol::{ALL, request};
+use loomline_interop::langgraph::{EventRequest, Moment, ProtocolEvent, ProtocolRun};
 
 fn events(run: &Followed<'_>, request: EventRequest) -> Vec<ProtocolEvent> {
     let view = ProtocolRun::new("thread", "run", run.began.trigger_id(), request);

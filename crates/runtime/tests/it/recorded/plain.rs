@@ -28,7 +28,7 @@ scenes![
     removed_and_renamed,
 ];
 
-/// A turn that is told slowly, so that each piece of it is written by itself.
+/// A turn with a pause after each piece, so that each piece is one record.
 pub(super) fn slowly(turn: ScriptTurn) -> ScriptTurn {
     ScriptTurn {
         delay_ms: Some(40),
@@ -36,7 +36,7 @@ pub(super) fn slowly(turn: ScriptTurn) -> ScriptTurn {
     }
 }
 
-/// A tool that gives this after so many milliseconds.
+/// A tool that returns `output` after `ms` milliseconds.
 pub(super) fn gives(name: &str, ms: u64, output: Value) -> Tool {
     let run = move |_: Value, _: ToolContext| {
         let output = output.clone();

@@ -56,7 +56,7 @@ pub(super) struct Rig {
     sources: Sources,
     options: RuntimeOptions,
     pub(super) runtime: Runtime,
-    /// What a watcher was told of sub-agents as it happened.
+    /// The events of sub-agents that a live watcher received.
     live: Arc<Mutex<Option<Vec<SubagentEvent>>>>,
     watcher: Mutex<JoinSet<()>>,
 }
@@ -147,7 +147,7 @@ impl Rig {
         accepted
     }
 
-    /// What watchers of the thread are told of its sub-agents.
+    /// The events of sub-agents that a watcher of the thread receives.
     async fn watch(&self, until: Until) -> BoxStream<'static, SubagentEvent> {
         let tenant = tenant();
         let watch = self.runtime.watch(&tenant, KEY, Seq::ZERO, until);

@@ -12,6 +12,7 @@ use axum::response::Response;
 use interop::ai_sdk::{
     ChatAnswer, MessageSoFar, SentMessage, StoredMessage, message_so_far, subagent,
 };
+use interop::run::RunSelector;
 use runtime::{
     Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RequestToken,
     RuntimeError, StoreError, Stretch,
@@ -273,11 +274,11 @@ pub(super) async fn reply(
     if let Some(last) = last.filter(|_| message.is_none() && !ran) {
         message = so_far(chat, last, true).await?;
     }
-    let stream = match first.item {
-        Some(item) => UiStream::new(item, wanted),
-        None => UiStream::running(first.execution, wanted),
+    let run = match first.item {
+        Some(item) => RunSelector::answering(item),
+        None => RunSelector::running(first.execution),
     };
-    let stream = stream.then_answering(then).continuing(message);
+    let stream = UiStream::new(run.then_answering(then), wanted).continuing(message);
     let stream = stream.with_calls(calls);
     stream.response(chat.thread, before, open).await
 }

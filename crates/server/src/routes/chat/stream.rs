@@ -17,9 +17,7 @@ use runtime::{Below, Logged, Pending, RuntimeError, StoreError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use timeline::{
-    Event, ExecutionId, ExecutionStatus, ItemId, OpenCall, OpenKind, Seq, StepId, StepStatus,
-};
+use timeline::{Event, ExecutionStatus, OpenCall, OpenKind, Seq, StepId, StepStatus};
 
 /// How a client wants its stream.
 #[derive(Clone, Copy)]
@@ -66,25 +64,8 @@ pub(super) struct UiStream {
 }
 
 impl UiStream {
-    /// The run that answers this item.
-    pub(super) fn new(trigger: ItemId, wanted: Wanted) -> Self {
-        Self::of(RunSelector::answering(trigger), wanted)
-    }
-
-    /// This run, or the next one that begins.
-    pub(super) fn running(execution: Option<ExecutionId>, wanted: Wanted) -> Self {
-        Self::of(RunSelector::running(execution), wanted)
-    }
-
-    /// The runs that answer these items go on with the message, in order.
-    pub(super) fn then_answering(self, items: Vec<ItemId>) -> Self {
-        Self {
-            view: self.view.then_answering(items),
-            ..self
-        }
-    }
-
-    fn of(run: RunSelector, wanted: Wanted) -> Self {
+    /// The stream of a run.
+    pub(super) fn new(run: RunSelector, wanted: Wanted) -> Self {
         Self {
             key: String::new(),
             view: StreamView::new(wanted.major, run).with_thread(),
@@ -111,16 +92,7 @@ impl UiStream {
         }
     }
 
-    /// The message is written by more than one execution: for each after the first, whether it answers
-    /// calls.
-    pub(super) fn through(self, goes_on: Vec<bool>) -> Self {
-        Self {
-            view: self.view.through(goes_on),
-            ..self
-        }
-    }
-
-    /// Without so many of the run's own chunks.
+    /// Leaves out the run's first chunks, as many as the client has.
     pub(super) fn from(self, n_known: usize) -> Self {
         Self { n_known, ..self }
     }

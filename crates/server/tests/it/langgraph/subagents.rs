@@ -1,5 +1,10 @@
 //! Runs whose sub-agents ask, and runs that hand over.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at the threads of the runtime itself"
+)]
+
 use super::repeated::once;
 use super::{last, says};
 use crate::harness::{Answer, Server, TEAM};

@@ -1,5 +1,10 @@
 //! What is said with an agent elsewhere.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at the threads of the runtime itself"
+)]
+
 use super::{PROTOCOLS, Two, texts, until};
 use crate::harness::names;
 use loomline_server::DEV_TENANT;

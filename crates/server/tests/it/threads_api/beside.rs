@@ -1,5 +1,10 @@
 //! What lies beside a thread goes with it, and nothing is put there once it is gone.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at the threads of the runtime itself"
+)]
+
 use super::between::{N_SWEEPS, N_TRIES, says};
 use super::{Client, object};
 use crate::harness::polled;
