@@ -1,6 +1,6 @@
 //! The AI SDK's UI message stream, its messages and its requests (`ai` 5 to 7).
 //!
-//! [`chunks`] turns the log of one execution into the chunks of its stream, record by record;
+//! [`StreamView`] turns the log of one execution into the chunks of its stream, record by record;
 //! [`to_ui_messages`] is what a client shows that loads the thread anew; [`Reducer`] builds a message
 //! from chunks as the client does, and the second is made of the first with it. [`sse`] reads the
 //! chunks that another server sends. [`from_chat_request`] reads what the client posts: the server

@@ -1,7 +1,7 @@
 //! The Threads API (`OpenAI`'s Assistants v2) and the shapes of AITP-T01, as a view of a thread.
 //!
 //! A thread is a thread, an execution is a run. A run that waits for its client's tools and goes on
-//! with their outputs is several executions here ([`continues`]) and one [`Run`] there, named after
+//! with their outputs is several executions here ([`continues`](crate::run::continues)) and one [`Run`] there, named after
 //! the first; so is one in which agents have handed over. What one step of a model says is one
 //! message with its own run step, and what it calls is another run step beside it.
 //!
