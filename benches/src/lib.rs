@@ -7,7 +7,7 @@
 use agents::{Agent, AgentOptions};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use runtime::{AgentReactor, React, Runtime, RuntimeOptions, Store};
+use runtime::{AgentReactor, ReactRequest, Runtime, RuntimeOptions, Store};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,9 +62,9 @@ pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
 }
 
 /// A trigger with a text.
-pub fn saying(runtime: &Runtime, key: &str, text: &str) -> React {
+pub fn saying(runtime: &Runtime, key: &str, text: &str) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": text}]).into();
-    React::new("bench".into(), key, NewItem::user(runtime.mint(), content))
+    ReactRequest::new("bench".into(), key, NewItem::user(runtime.mint(), content))
 }
 
 /// The value at a share of the sorted samples, in microseconds.

@@ -60,7 +60,7 @@ pub enum OptionsError {
     },
     /// The schema of the answer exceeds a limit.
     #[error("the schema of the answer is no usable JSON Schema")]
-    InvalidStructure(#[source] upp::schema::Refused),
+    InvalidStructure(#[source] upp::schema::RefusedSchema),
 }
 
 /// Why a run has no result (UAP §4.4).

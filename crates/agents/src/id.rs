@@ -10,7 +10,7 @@ pub(crate) enum Id {
     /// Minted here.
     Minted(Uuid, OnceLock<Arc<str>>),
     /// Read from elsewhere, whatever it is.
-    Given(Arc<str>),
+    Fixed(Arc<str>),
 }
 
 impl Id {
@@ -36,7 +36,7 @@ impl Id {
                 let text: &str = id.hyphenated().encode_lower(&mut buffer);
                 text.into()
             }),
-            Self::Given(text) => text,
+            Self::Fixed(text) => text,
         }
     }
 }
@@ -45,7 +45,7 @@ impl PartialEq for Id {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Minted(id, _), Self::Minted(other, _)) => id == other,
-            (Self::Minted(..) | Self::Given(_), _) => self.as_str() == other.as_str(),
+            (Self::Minted(..) | Self::Fixed(_), _) => self.as_str() == other.as_str(),
         }
     }
 }

@@ -22,9 +22,9 @@ impl From<Stopped> for AgentError {
 }
 
 /// A keeper that has nothing to do. It has no size, so boxing it allocates nothing.
-pub(crate) struct Kept;
+pub(crate) struct Recorded;
 
-impl Future for Kept {
+impl Future for Recorded {
     type Output = Result<(), Stopped>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
@@ -76,7 +76,7 @@ pub trait Journal: Send + Sync {
     /// `responded`; must be durable by then.
     fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
         let _ = message;
-        Kept.boxed()
+        Recorded.boxed()
     }
 
     /// The model has answered; must be durable before a tool starts.
@@ -99,6 +99,6 @@ pub trait Journal: Send + Sync {
         trace: &'a SubagentExecutionTrace,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
         let _ = trace;
-        Kept.boxed()
+        Recorded.boxed()
     }
 }

@@ -28,7 +28,7 @@ const TOO_COSTLY: &str = "\n- they are too large or too complex to be compared w
 pub enum SchemaError {
     /// It exceeds a limit.
     #[error(transparent)]
-    Refused(#[from] upp::schema::Refused),
+    Refused(#[from] upp::schema::RefusedSchema),
     /// It is no JSON Schema, or refers to one that is not part of it.
     #[error(transparent)]
     Invalid(#[from] Box<ValidationError<'static>>),
@@ -64,7 +64,7 @@ impl Schema {
         match within(Budget::small(), || self.validator.is_valid(Node(value))) {
             Some(true) => None,
             Some(false) => {
-                let all = within(Budget::places(), || self.all(value));
+                let all = within(Budget::locations(), || self.all(value));
                 Some(all.unwrap_or_else(|| NO_PLACE.to_owned()))
             }
             None => self.apart(value),

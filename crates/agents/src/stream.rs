@@ -6,7 +6,7 @@ use crate::agent::{Agent, GenerateResult, Start};
 use crate::boxed::boxed;
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
-use crate::journal::{Journal, Kept, Stopped};
+use crate::journal::{Journal, Recorded, Stopped};
 use crate::state::AgentState;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream};
@@ -132,7 +132,7 @@ impl Journal for Watched {
     }
 
     fn responded<'a>(&'a self, _response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
-        Kept.boxed()
+        Recorded.boxed()
     }
 
     fn returned<'a>(
@@ -140,6 +140,6 @@ impl Journal for Watched {
         _position: usize,
         _execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
-        Kept.boxed()
+        Recorded.boxed()
     }
 }

@@ -3,27 +3,31 @@
 use crate::args::Agents;
 use crate::error::CliError;
 use crate::output::{BAD, BOLD, DIM, GOOD, Output, clean};
-use crate::store::Place;
+use crate::store::StoreLocation;
 use serde_json::json;
-use server::config::Severity;
+use server::config::FindingSeverity;
 use server::inspect::{AgentReport, Found, SubagentReport, ToolReport};
 use server::{Inspection, inspect};
 
-pub(crate) fn agents(place: &Place, command: &Agents, output: &Output) -> Result<(), CliError> {
+pub(crate) fn agents(
+    place: &StoreLocation,
+    command: &Agents,
+    output: &Output,
+) -> Result<(), CliError> {
     match command {
         Agents::Check => check(place, output),
         Agents::List => list(place, output),
     }
 }
 
-fn check(place: &Place, output: &Output) -> Result<(), CliError> {
+fn check(place: &StoreLocation, output: &Output) -> Result<(), CliError> {
     let inspection = match place.checked() {
         Ok(checked) => inspect(checked),
         // It can't be understood, so there is nothing to show but why.
         Err(CliError::Config(_, error)) => Inspection {
             agents: Vec::new(),
             findings: vec![Found {
-                severity: Severity::Error,
+                severity: FindingSeverity::Error,
                 message: error.message,
                 line: Some(error.line),
                 column: Some(error.column),
@@ -45,7 +49,7 @@ fn check(place: &Place, output: &Output) -> Result<(), CliError> {
     }
 }
 
-fn list(place: &Place, output: &Output) -> Result<(), CliError> {
+fn list(place: &StoreLocation, output: &Output) -> Result<(), CliError> {
     let inspection = inspect(place.checked()?);
     for agent in &inspection.agents {
         output.value(&json!({
@@ -69,8 +73,8 @@ fn verdict(inspection: &Inspection) -> String {
 
 fn told(finding: &Found) -> String {
     let word = match finding.severity {
-        Severity::Error => format!("{BAD}error{BAD:#}"),
-        Severity::Warning => format!("{BOLD}warning{BOLD:#}"),
+        FindingSeverity::Error => format!("{BAD}error{BAD:#}"),
+        FindingSeverity::Warning => format!("{BOLD}warning{BOLD:#}"),
     };
     let place = match (finding.line, finding.column) {
         (Some(line), Some(column)) => format!("line {line}, column {column}: "),

@@ -5,7 +5,7 @@ use crate::convert::json_fault;
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BAD, BOLD, DIM, GOOD, Output, WARNED, clean, json_line};
-use crate::report::{at_line, before, place};
+use crate::report::{at_line, before, location};
 use crate::sink::Sink;
 use crate::work::{Done, Spot, Totals, Way, work};
 use interop::convert::{self, ReadOptions};
@@ -174,14 +174,14 @@ fn finding(
         None => format!("{before}{style}{word}{style:#} {message}\n"),
         Some(rule) => format!(
             "{before}{style}{word}{style:#} {BOLD}{}{BOLD:#} {message} {DIM}[{rule}]{DIM:#}\n",
-            place(pointer)
+            location(pointer)
         ),
     }
 }
 
 /// For the formats whose validation is that they can be read.
 fn readable(
-    form: convert::Form,
+    form: convert::SourceForm,
     text: &str,
     (limits, tally): (Limits, &Tally),
     spot: &Spot,
@@ -231,7 +231,7 @@ pub(crate) fn hash(options: &Hash, output: &Output) -> Result<(), CliError> {
         };
         Ok(Done {
             out: printed,
-            said: inexact
+            stderr_lines: inexact
                 .map(|it| inexact_line(&it, spot, &out))
                 .unwrap_or_default(),
             ..Done::default()
@@ -270,7 +270,7 @@ pub(crate) fn undecoded(mut source: DecodeError, spot: &Spot) -> CliError {
     if let Some(line) = spot.line {
         source.line = usize::try_from(line).unwrap_or(usize::MAX);
     }
-    CliError::Unread {
+    CliError::Unreadable {
         spot: spot.to_string(),
         what: "a ThreadProtocol document",
         source: source.into(),

@@ -154,7 +154,7 @@ impl Client {
     }
 
     /// Says something on a thread; the answer begins or waits.
-    pub(crate) async fn say(
+    pub(crate) async fn post_message(
         &self,
         key: &str,
         (text, agent, max_steps): (&str, Option<&str>, Option<u32>),

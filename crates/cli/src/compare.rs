@@ -2,12 +2,12 @@
 
 use crate::args::{Diff, Form, LimitOptions, Merge, Patch};
 use crate::check::decode;
-use crate::convert::unread;
+use crate::convert::unreadable;
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BAD, DIM, GOOD, Output, TOOL, clean, json_line};
 use crate::progress::Progress;
-use crate::report::{place, report};
+use crate::report::{location, report};
 use crate::sink::Sink;
 use crate::work::Spot;
 use anstyle::Style;
@@ -64,7 +64,7 @@ pub(crate) fn patch(options: &Patch, output: &Output) -> Result<(), CliError> {
     let spot = input.name.to_string();
     let limits = options.limits.limits();
     let text = input.text(limits.max_bytes)?;
-    let unread = |source: Box<dyn std::error::Error + Send + Sync>| CliError::Unread {
+    let unread = |source: Box<dyn std::error::Error + Send + Sync>| CliError::Unreadable {
         spot: spot.clone(),
         what: "a diff, as `loomline diff --json` prints it",
         source,
@@ -104,11 +104,11 @@ pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
         }
         None if output.is_json() => {
             let lines = merged.conflicts.iter().map(|it| json_line(value(it)));
-            output.told(&lines.collect::<String>());
+            output.write_stderr(&lines.collect::<String>());
         }
         None => {
             let lines = merged.conflicts.iter().map(told);
-            output.told(&lines.collect::<String>());
+            output.write_stderr(&lines.collect::<String>());
         }
     }
     sink.finish()?;
@@ -139,7 +139,7 @@ fn words(kind: &ConflictKind) -> (&'static str, &str) {
 }
 
 fn told(conflict: &Conflict) -> String {
-    let pointer = place(&conflict.pointer);
+    let pointer = location(&conflict.pointer);
     let (_, what) = words(&conflict.kind);
     let mut text = format!("{BAD}conflict{BAD:#}  {pointer}  {}\n", clean(what));
     for (side, json) in sides(conflict) {
@@ -245,11 +245,11 @@ fn load(
         ..ReadOptions::default()
     };
     let archive = convert::read(form.of(), &text, &options);
-    let archive = archive.map_err(|error| unread(form.of(), error, &spot))?;
+    let archive = archive.map_err(|error| unreadable(form.of(), error, &spot))?;
     let document = archive.value.to_thread();
     let losses = archive.losses.iter().chain(&document.losses);
     for Loss { pointer, what } in losses {
-        output.told(&report(output, &spot, "not compared", pointer, what));
+        output.write_stderr(&report(output, &spot, "not compared", pointer, what));
     }
     Ok(document.value)
 }

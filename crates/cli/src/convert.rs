@@ -9,17 +9,17 @@ use crate::output::{Output, json_line};
 use crate::report::report;
 use crate::sink::Sink;
 use crate::work::{Done, Spot, Totals, Way, work};
-use interop::ai_sdk::sse::{DONE, Decoder, EventTooLarge};
+use interop::ai_sdk::sse::{DONE, EventTooLarge, SseDecoder};
 use interop::archive::{Archive, Format};
-use interop::convert::{self, Form, ReadError, ReadOptions, Trust, WriteOptions};
+use interop::convert::{self, ConvertError, ReadOptions, SourceForm, Trust, WriteOptions};
 use interop::{Converted, Loss};
 use serde_json::json;
 use std::path::Path;
 
 /// A conversion, as the command line has it.
 struct Conversion {
-    from: Form,
-    to: Form,
+    from: SourceForm,
+    to: SourceForm,
     read: ReadOptions,
     write: WriteOptions,
     onto: Option<Archive>,
@@ -73,7 +73,7 @@ pub(crate) fn convert(options: Convert, output: &Output) -> Result<(), CliError>
         conversion.document(text, spot)
     })?;
     if !output.is_quiet() {
-        output.told(&summary(output, by_line, totals));
+        output.write_stderr(&summary(output, by_line, totals));
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ fn archive(file: &Path, limits: LimitOptions) -> Result<Archive, CliError> {
     let spot = input.name.to_string();
     let limits = limits.limits();
     let text = input.text(limits.max_bytes)?;
-    Archive::decode(text, &limits).map_err(|source| CliError::Unread {
+    Archive::decode(text, &limits).map_err(|source| CliError::Unreadable {
         spot,
         what: "archive",
         source: source.into(),
@@ -119,7 +119,7 @@ impl Conversion {
         });
         let mut done = Done {
             out: written.value,
-            said: losses
+            stderr_lines: losses
                 .iter()
                 .map(|Loss { pointer, what }| {
                     report(&self.output, spot, "not carried", pointer, what)
@@ -128,8 +128,8 @@ impl Conversion {
             n_found: losses.len(),
             refused: None,
         };
-        if spot.line.is_some() && self.to == Form::Of(Format::AiSdkStream) {
-            done.out = chunks(&done.out).map_err(|error| CliError::Unread {
+        if spot.line.is_some() && self.to == SourceForm::Of(Format::AiSdkStream) {
+            done.out = chunks(&done.out).map_err(|error| CliError::Unreadable {
                 spot: spot.to_string(),
                 what: self.to.name(),
                 source: error.into(),
@@ -145,7 +145,7 @@ impl Conversion {
     }
 
     fn archive(&self, text: &str, spot: &Spot) -> Result<(Archive, Vec<Loss>), CliError> {
-        let failed = |error| unread(self.from, error, spot);
+        let failed = |error| unreadable(self.from, error, spot);
         if let Some(archive) = &self.onto {
             let mut archive = archive.clone();
             let losses = convert::append(&mut archive, self.from, text, &self.read);
@@ -158,11 +158,11 @@ impl Conversion {
 }
 
 /// The error of a text that is not in this form.
-pub(crate) fn unread(form: Form, mut error: ReadError, spot: &Spot) -> CliError {
+pub(crate) fn unreadable(form: SourceForm, mut error: ConvertError, spot: &Spot) -> CliError {
     if let (Some(line), Some(error)) = (spot.line, json_fault(&mut error)) {
         error.line = usize::try_from(line).unwrap_or(usize::MAX);
     }
-    CliError::Unread {
+    CliError::Unreadable {
         spot: spot.to_string(),
         what: form.name(),
         source: error.into(),
@@ -170,14 +170,14 @@ pub(crate) fn unread(form: Form, mut error: ReadError, spot: &Spot) -> CliError 
 }
 
 /// What is wrong with the text as JSON, if that is it.
-pub(crate) fn json_fault(error: &mut ReadError) -> Option<&mut thread::DecodeError> {
+pub(crate) fn json_fault(error: &mut ConvertError) -> Option<&mut thread::DecodeError> {
     use interop::ai_sdk::AiSdkError;
     use interop::archive::ArchiveError;
     use interop::pydantic_ai::PydanticAiError;
-    if let ReadError::Json(error)
-    | ReadError::Archive(ArchiveError::Json(error))
-    | ReadError::PydanticAi(PydanticAiError::Json(error))
-    | ReadError::AiSdk(AiSdkError::Json(error)) = error
+    if let ConvertError::Json(error)
+    | ConvertError::Archive(ArchiveError::Json(error))
+    | ConvertError::PydanticAi(PydanticAiError::Json(error))
+    | ConvertError::AiSdk(AiSdkError::Json(error)) = error
     {
         return Some(error);
     }
@@ -187,7 +187,7 @@ pub(crate) fn json_fault(error: &mut ReadError) -> Option<&mut thread::DecodeErr
 /// The chunks of a stream of server-sent events as an array on one line: a stream has many.
 fn chunks(stream: &str) -> Result<String, EventTooLarge> {
     let mut events = Vec::new();
-    Decoder::with_limit(stream.len()).push(stream.as_bytes(), &mut events)?;
+    SseDecoder::with_limit(stream.len()).push(stream.as_bytes(), &mut events)?;
     events.retain(|event| event != DONE);
     // Line breaks of an event are white space of its JSON.
     Ok(format!("[{}]", events.join(",").replace('\n', " ")))

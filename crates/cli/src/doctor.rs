@@ -2,16 +2,16 @@
 
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
-use crate::store::Place;
+use crate::store::StoreLocation;
 use serde_json::json;
 use server::{
-    App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, open_to_others, store_files, told,
+    App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, open_to_others, render_error, store_files,
 };
 use std::io::ErrorKind;
 use std::path::Path;
-use store::{EventLog as _, Page, StoreError, ThreadTable as _};
+use store::{EventLog as _, StoreError, ThreadRows, ThreadTable as _};
 
-pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn doctor(place: &StoreLocation, output: &Output) -> Result<(), CliError> {
     let mut report = Report {
         output,
         n_findings: 0,
@@ -27,14 +27,14 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
             config
         }
         Err(error) => {
-            report.found("configuration", &told(&error), None)?;
+            report.found("configuration", &render_error(&error), None)?;
             return report.end();
         }
     };
     let directory = match place.directory(&config) {
         Ok(directory) => directory,
         Err(error) => {
-            report.found("data directory", &told(&error), None)?;
+            report.found("data directory", &render_error(&error), None)?;
             return report.end();
         }
     };
@@ -54,7 +54,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
             } else {
                 None
             };
-            report.found(opens, &told(&error), advice)?;
+            report.found(opens, &render_error(&error), advice)?;
         }
         Ok(app) => {
             report.sound(opens)?;
@@ -113,7 +113,11 @@ async fn look_at_runs(
     let poisoned = match store.poisoned().await {
         Ok(poisoned) => poisoned,
         Err(error) => {
-            return report.found(check, &told(&error), advice(app, &error, directory).await);
+            return report.found(
+                check,
+                &render_error(&error),
+                advice(app, &error, directory).await,
+            );
         }
     };
     let n_poisoned = poisoned.len();
@@ -162,7 +166,11 @@ async fn look_at_pages(
             }
             Ok(())
         }
-        Err(error) => report.found(check, &told(&error), advice(app, &error, directory).await),
+        Err(error) => report.found(
+            check,
+            &render_error(&error),
+            advice(app, &error, directory).await,
+        ),
     }
 }
 
@@ -171,7 +179,11 @@ async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(
     let usage = match app.runtime().store().usage().await {
         Ok(usage) => usage,
         Err(error) => {
-            return report.found("usage", &told(&error), advice(app, &error, directory).await);
+            return report.found(
+                "usage",
+                &render_error(&error),
+                advice(app, &error, directory).await,
+            );
         }
     };
     let config = app.config();
@@ -280,9 +292,9 @@ fn broken_disk(directory: &Path) -> String {
 async fn can_list(app: &App) -> bool {
     let configured = app.config().tenants.keys().map(String::as_str);
     for tenant in configured.chain([DEV_TENANT]) {
-        let page = Page {
+        let page = ThreadRows {
             limit: 1,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         if app.runtime().list(&tenant.into(), page).await.is_err() {
             return false;

@@ -6,11 +6,11 @@ use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, WARNED, clean};
 use crate::sink::Sink;
-use crate::store::{Place, Reach, checked};
+use crate::store::{Reach, StoreLocation, checked};
 use crate::threads::missing;
 use interop::Loss;
 use interop::ag_ui::was_cut_off;
-use interop::convert::Attribution;
+use interop::convert::AttributedFields;
 use interop::document::to_strict_document;
 use runtime::Filter;
 use serde_json::{Value, json};
@@ -22,11 +22,11 @@ use thread::{CanonicalOptions, Limits, Thread};
 /// What a file to import holds, and who ran in it.
 pub(crate) struct Source {
     pub(crate) from: Exchanged,
-    pub(crate) attribution: Vec<Attribution>,
+    pub(crate) attribution: Vec<AttributedFields>,
 }
 
 pub(crate) async fn export(
-    place: &Place,
+    place: &StoreLocation,
     (whose, key): (&Whose, &str),
     (to, file): (Exchanged, Option<PathBuf>),
     output: &Output,
@@ -50,7 +50,7 @@ pub(crate) async fn export(
     sink.finish()?;
     if let Some(inexact) = &inexact {
         let warning = clean(&inexact.to_string());
-        output.say(&format!("{WARNED}warning{WARNED:#} {warning}"));
+        output.print(&format!("{WARNED}warning{WARNED:#} {warning}"));
     }
     let Some(file) = file.filter(|file| file != Path::new("-")) else {
         return Ok(());
@@ -76,7 +76,7 @@ pub(crate) async fn export(
 }
 
 pub(crate) async fn import(
-    place: &Place,
+    place: &StoreLocation,
     (source, file): (Source, &Path),
     (whose, key): (&Whose, Option<String>),
     output: &Output,
@@ -135,7 +135,7 @@ async fn exported(client: &Client, key: &str, to: Exchanged) -> Result<Exported,
         max_bytes: usize::MAX,
         max_nodes: usize::MAX,
     };
-    let document = Thread::decode_with(&text, &limits).map_err(|source| CliError::Unread {
+    let document = Thread::decode_with(&text, &limits).map_err(|source| CliError::Unreadable {
         spot: "the answer of the server".to_owned(),
         what: "a ThreadProtocol document",
         source: source.into(),
@@ -156,7 +156,7 @@ fn of_document(text: String, losses: Vec<Loss>, document: &Thread) -> Exported {
 fn say_losses(losses: &[Loss], output: &Output) {
     for Loss { pointer, what } in losses {
         let (pointer, what) = (clean(pointer), clean(what));
-        output.say(&format!("{DIM}not carried{DIM:#} {pointer}: {what}"));
+        output.print(&format!("{DIM}not carried{DIM:#} {pointer}: {what}"));
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) enum CliError {
     },
     /// A document is not what it should be.
     #[error("{spot} can't be read as {what}")]
-    Unread {
+    Unreadable {
         /// The file, and the line where each is a document.
         spot: String,
         /// What it should be.

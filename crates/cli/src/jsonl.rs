@@ -146,7 +146,7 @@ fn write(
         let answer = awaited?.recv().map_err(|_| CliError::WorkerStopped)?;
         totals.add(answer.totals);
         if !answer.said.is_empty() {
-            progress.aside(|| output.told(&answer.said));
+            progress.aside(|| output.write_stderr(&answer.said));
         }
         if !answer.out.is_empty() {
             progress.aside(|| sink.lines(&answer.out))?;
@@ -215,7 +215,7 @@ impl Shop {
             at: error.valid_up_to(),
         })?;
         let done = (self.work)(text, &spot)?;
-        answer.said.push_str(&done.said);
+        answer.said.push_str(&done.stderr_lines);
         answer.totals.found = answer.totals.found.saturating_add(done.n_found);
         if !self.documents {
             answer.out.push_str(&done.out);

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let output = Output::new(arguments.json, arguments.quiet, arguments.color);
     let serving = matches!(arguments.command, Command::Serve { .. });
-    let place = store::Place {
+    let place = store::StoreLocation {
         data: arguments.data,
         config: arguments.config,
     };
@@ -80,7 +80,11 @@ fn main() -> ExitCode {
     }
 }
 
-async fn dispatch(place: store::Place, command: Command, output: &Output) -> Result<(), CliError> {
+async fn dispatch(
+    place: store::StoreLocation,
+    command: Command,
+    output: &Output,
+) -> Result<(), CliError> {
     match command {
         Command::Serve { listen } => serve::serve(&place, listen, output).await,
         Command::Run(options) => run::run(&place, options, output).await,
@@ -151,7 +155,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)
-        | CliError::Unread { .. }
+        | CliError::Unreadable { .. }
         | CliError::TooLarge { .. }
         | CliError::NotUtf8 { .. }
         | CliError::Canonical { .. }

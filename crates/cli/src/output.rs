@@ -81,7 +81,7 @@ impl Output {
     }
 
     /// Prints lines that are not the result, made for people or for scripts: to standard error.
-    pub(crate) fn told(&self, lines: &str) {
+    pub(crate) fn write_stderr(&self, lines: &str) {
         // Nothing can be done when standard error is gone.
         let _ = if self.json {
             std::io::stderr().lock().write_all(lines.as_bytes())
@@ -117,7 +117,7 @@ impl Output {
     }
 
     /// Notes something that is not the result: to standard error.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         if !self.json && !self.quiet {
             // Nothing can be done when standard error is gone.
             let _ = writeln!(anstream::stderr().lock(), "{text}");
@@ -126,7 +126,7 @@ impl Output {
 
     pub(crate) fn error(&self, error: &CliError) {
         if !matches!(error, CliError::BrokenPipe | CliError::Differ) {
-            self.told(&self.error_text(error));
+            self.write_stderr(&self.error_text(error));
         }
     }
 

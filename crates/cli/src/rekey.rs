@@ -4,11 +4,15 @@ use crate::args::Rekey;
 use crate::error::CliError;
 use crate::output::{DIM, Output};
 use crate::progress::Progress;
-use crate::store::Place;
+use crate::store::StoreLocation;
 use serde_json::json;
 use server::StoreKey;
 
-pub(crate) async fn rekey(place: &Place, options: &Rekey, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn rekey(
+    place: &StoreLocation,
+    options: &Rekey,
+    output: &Output,
+) -> Result<(), CliError> {
     let key = match &options.new_key_env {
         Some(variable) => Some(new_key(variable)?),
         None => None,

@@ -19,9 +19,9 @@ pub(crate) fn render(options: Render, output: &Output) -> Result<(), CliError> {
     let limits = limits.limits();
     let rendering = RenderOptions {
         attribution: match options.attribution {
-            Attribution::Prefix => render::Attribution::Prefix,
-            Attribution::Name => render::Attribution::NameField,
-            Attribution::Quoted => render::Attribution::QuotedInUserMessage,
+            Attribution::Prefix => render::SpeakerAttribution::Prefix,
+            Attribution::Name => render::SpeakerAttribution::NameField,
+            Attribution::Quoted => render::SpeakerAttribution::QuotedInUserMessage,
         },
         tool_traffic: match options.foreign_tools {
             ForeignTools::Show => ToolTraffic::Show,
@@ -64,7 +64,7 @@ pub(crate) fn render(options: Render, output: &Output) -> Result<(), CliError> {
             let losses = taken.losses.iter();
             let losses =
                 losses.map(|loss| report(&output, spot, "not carried", &loss.pointer, &loss.what));
-            done.said = lines.chain(losses).collect();
+            done.stderr_lines = lines.chain(losses).collect();
         }
         Ok(done)
     })

@@ -20,11 +20,11 @@ pub(crate) fn report(
     }
     let what = clean(what).replace('\n', " ");
     let line = before(spot);
-    format!("{line}{DIM}{word}{DIM:#}  {}  {what}\n", place(pointer))
+    format!("{line}{DIM}{word}{DIM:#}  {}  {what}\n", location(pointer))
 }
 
 /// The pointer, for people.
-pub(crate) fn place(pointer: &str) -> String {
+pub(crate) fn location(pointer: &str) -> String {
     if pointer.is_empty() {
         "(document)".into()
     } else {

@@ -8,12 +8,13 @@ use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{DIM, Output, TOOL, clean};
 use crate::serve::{Signal, stopped};
-use crate::store::{Place, Reach, checked};
+use crate::store::{Reach, StoreLocation, checked};
 use futures_util::StreamExt;
 use interop::parts::{ToolPart, ToolState};
 use interop::run::{RunEvent, RunFold, RunPart, RunSelector, Selected};
 use runtime::{
-    Ids, Logged, React, Run, RuntimeError, SubagentEvent, SystemIds, TenantId, Until, Watched,
+    Ids, Logged, ReactRequest, Run, RuntimeError, SubagentEvent, SystemIds, TenantId, Until,
+    Watched,
 };
 use serde_json::json;
 use server::{App, OpenMode};
@@ -22,7 +23,7 @@ use thread::Limits;
 use timeline::{BlockKind, Chunk, ItemId, NewItem, Payload};
 
 pub(crate) async fn run(
-    place: &Place,
+    place: &StoreLocation,
     mut options: RunOptions,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -36,7 +37,7 @@ pub(crate) async fn run(
     if let Ended::Stopped(signal) = ended {
         return Err(CliError::Interrupted { key, signal });
     }
-    output.say(&format!(
+    output.print(&format!(
         "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
     ));
     match failure {
@@ -79,13 +80,13 @@ async fn run_here(
     app.recover().await?;
     let runtime = app.runtime();
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
-    let request = React {
+    let request = ReactRequest {
         run: Run {
             agent: options.agent,
             max_steps: options.max_steps,
             ..Run::default()
         },
-        ..React::new(tenant, key, NewItem::user(runtime.mint(), content))
+        ..ReactRequest::new(tenant, key, NewItem::user(runtime.mint(), content))
     };
     let tenant = request.tenant.clone();
     let accepted = runtime.react(request).await.map_err(unknown)?;
@@ -129,7 +130,7 @@ async fn run_there(
         options.agent.as_deref(),
         options.max_steps,
     );
-    let accepted = client.say(key, message).await?;
+    let accepted = client.post_message(key, message).await?;
     let mut screen = Screen::new(output, accepted.item_id, accepted.queued);
     let mut frames = client.events(key, accepted.after, true).await?;
     let follow = async {
@@ -175,7 +176,7 @@ impl<'a> Screen<'a> {
     /// For the run that answers an item.
     fn new(output: &'a Output, item: ItemId, is_queued: bool) -> Self {
         if is_queued {
-            output.say(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
+            output.print(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
         }
         Self {
             output,

@@ -6,7 +6,7 @@ mod signals;
 use crate::args::{Listen, LogFormat};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output};
-use crate::store::{Place, environment};
+use crate::store::{StoreLocation, environment};
 use anstream::{AutoStream, ColorChoice};
 use hang_up::HangUp;
 use secrecy::ExposeSecret;
@@ -69,7 +69,7 @@ pub(crate) fn end(telemetry: Option<TelemetryGuard>) {
 }
 
 pub(crate) async fn serve(
-    place: &Place,
+    place: &StoreLocation,
     listen: Option<Listen>,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -109,7 +109,7 @@ pub(crate) async fn serve(
     }
     let stop = async {
         shutdown.cancelled().await;
-        output.say("stopping; unfinished runs go on at the next start");
+        output.print("stopping; unfinished runs go on at the next start");
         std::future::pending::<()>().await;
     };
     let keys = app.clone();
@@ -127,7 +127,7 @@ fn with_local(sockets: Sockets, directory: &Path) -> Sockets {
     match LocalListener::publish(directory) {
         Ok(local) => sockets.with_local(local),
         Err(error) => {
-            let error = server::told(&error);
+            let error = server::render_error(&error);
             tracing::warn!(error, "commands on this machine can't reach this server");
             sockets
         }

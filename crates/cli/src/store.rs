@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Where the data and the configuration are.
-pub(crate) struct Place {
+pub(crate) struct StoreLocation {
     pub(crate) data: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ pub(crate) fn is_empty_variable(name: &OsStr) -> bool {
 /// The export of spans, for the commands that run agents; off unless OpenTelemetry's variables or the
 /// configuration name a collector. The variables win.
 pub(crate) fn telemetry(
-    place: &Place,
+    place: &StoreLocation,
     command: &Command,
 ) -> Result<Option<TelemetryGuard>, CliError> {
     if !matches!(command, Command::Serve { .. } | Command::Run(_)) {
@@ -75,7 +75,7 @@ pub(crate) fn telemetry(
     })
 }
 
-impl Place {
+impl StoreLocation {
     /// The configuration, or development mode.
     pub(crate) fn config(&self) -> Result<Config, CliError> {
         let (name, text) = self.text()?;

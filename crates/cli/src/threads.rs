@@ -6,8 +6,8 @@ use crate::args::{Threads, Whose};
 use crate::client::{Client, Listed};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, TOOL, clean, reader_left};
-use crate::store::{Place, Reach, checked};
-use runtime::{Filter, Logged, Page, RuntimeError, StoreError, Watched};
+use crate::store::{Reach, StoreLocation, checked};
+use runtime::{Filter, Logged, RuntimeError, StoreError, ThreadRows, Watched};
 use serde_json::{Value, json};
 use server::OpenMode;
 use std::io::{BufRead, IsTerminal, Write};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use timeline::{Entry, Reaction, Seq};
 
 pub(crate) async fn threads(
-    place: &Place,
+    place: &StoreLocation,
     command: Threads,
     output: &Output,
 ) -> Result<(), CliError> {
@@ -103,7 +103,7 @@ pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
 }
 
 async fn list(
-    place: &Place,
+    place: &StoreLocation,
     whose: &Whose,
     prefix: String,
     limit: usize,
@@ -112,7 +112,7 @@ async fn list(
     let threads = match place.reach(whose, OpenMode::ReadOnly)? {
         Reach::Server(client) => client.list(&prefix, limit).await?,
         Reach::Store(app, tenant) => {
-            let page = Page {
+            let page = ThreadRows {
                 after: None,
                 prefix: (!prefix.is_empty()).then(|| prefix.clone()),
                 limit,
@@ -139,7 +139,12 @@ async fn list(
     Ok(())
 }
 
-async fn show(place: &Place, whose: &Whose, key: &str, output: &Output) -> Result<(), CliError> {
+async fn show(
+    place: &StoreLocation,
+    whose: &Whose,
+    key: &str,
+    output: &Output,
+) -> Result<(), CliError> {
     let transcript = match place.reach(whose, OpenMode::ReadOnly)? {
         Reach::Server(client) => client.transcript(key, Filter::Facts).await?,
         Reach::Store(app, tenant) => {
@@ -215,7 +220,7 @@ fn text_of(content: &Value) -> String {
 }
 
 async fn tail(
-    place: &Place,
+    place: &StoreLocation,
     whose: &Whose,
     key: &str,
     mut after: Seq,

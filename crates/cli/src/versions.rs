@@ -64,7 +64,7 @@ pub(crate) fn downgrade(options: &Downgrade, output: &Output) -> Result<(), CliE
 fn done(document: String, changes: &[Change], spot: &Spot, output: &Output) -> Done {
     Done {
         out: document,
-        said: changes
+        stderr_lines: changes
             .iter()
             .map(|it| report(output, spot, it.kind.as_str(), &it.pointer, &it.what))
             .collect(),

@@ -34,7 +34,7 @@ pub(crate) struct Done {
     /// The document that is written, or the lines that are printed.
     pub(crate) out: String,
     /// The lines for standard error.
-    pub(crate) said: String,
+    pub(crate) stderr_lines: String,
     /// What was found: violations, losses, changes.
     pub(crate) n_found: usize,
     /// Why the document is not as it should be, though it could be read.
@@ -99,7 +99,7 @@ pub(crate) fn work(
     let text = input.text(way.limits.limits().max_bytes)?;
     let done = work(&text, &spot)?;
     drop(progress);
-    way.output.told(&done.said);
+    way.output.write_stderr(&done.stderr_lines);
     if done.refused.is_none() || !sink.takes_documents() {
         sink.document(&done.out)?;
     }

@@ -24,13 +24,13 @@ mod task;
 pub use card::{AgentCard, Interfaces};
 pub use error::{ErrorKind, RequestError};
 pub use message::{Incoming, MESSAGE_METADATA};
-pub use reply::{Asked, Reply, ReplyAnswer};
+pub use reply::{PendingCallView, ReplyAnswer, TaskAnswer};
 pub use request::{ListTasks, SendMessage, TaskId, check_version};
-pub use requests::{AskedRequest, RequestReply, goes_on_id, going_on};
+pub use requests::{PendingRequestView, RequestReply, goes_on_id, going_on};
 pub use rpc::{Call, Method, failure, result};
 pub use state::TaskState;
 pub use stream::TaskView;
-pub use task::{Shown, TaskRun, Waiting};
+pub use task::{TaskOptions, TaskRun, TaskWait};
 
 /// The version of the protocol, as its header and its cards say it.
 pub const VERSION: &str = "1.0";

@@ -11,5 +11,7 @@ mod stream;
 
 pub use messages::{is_known_message, is_sent_with_answers, to_messages, was_cut_off};
 pub(crate) use request::MESSAGE_ID;
-pub use request::{NewMessage, Resume, RunInput, RunInputError, ToolAnswer, from_run_input};
+pub use request::{
+    InterruptAnswer, NewMessage, RunInput, RunInputError, ToolAnswer, from_run_input,
+};
 pub use stream::{RunView, interrupt_id};

@@ -1,11 +1,11 @@
 //! AITP: actors, capability messages and the life of requests (AITP-1, 3, 4, 5).
 //!
 //! * [`ThreadMetadata`], [`Actor`]: who takes part, in every shape that was ever written.
-//! * [`Change`], [`Roster`]: join, leave and declare as facts of the thread, and who may speak as whom.
+//! * [`ParticipantChange`], [`Roster`]: join, leave and declare as facts of the thread, and who may speak as whom.
 //! * [`Message`], [`find`], [`Schemas`]: capability messages in what is said, and what is wrong with them.
 //! * [`Ledger`]: what was asked in the thread, by whom, and what came of it; who may answer.
-//! * [`Question`]: a request for those who don't speak AITP, and their answer as a capability message.
-//! * [`Desk`]: all of it as one state of a thread, which is what a server asks.
+//! * [`RequestQuestion`]: a request for those who don't speak AITP, and their answer as a capability message.
+//! * [`AitpState`]: all of it as one state of a thread, which is what a server asks.
 //!
 //! What AITP leaves open is answered in `docs/aitp.md`.
 
@@ -13,18 +13,18 @@ mod actors;
 mod amount;
 mod change;
 mod choice;
-mod desk;
 mod family;
 mod form;
 mod kind;
 mod ledger;
 mod meaning;
 mod message;
+mod participants;
 mod question;
-mod roster;
 #[cfg(test)]
 mod samples;
 mod schemas;
+mod state;
 mod violation;
 
 pub use actors::{
@@ -32,19 +32,22 @@ pub use actors::{
     read_capabilities, read_message_actor,
 };
 pub use amount::{Amount, is_same_amount};
-pub use change::{ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused, shown_metadata};
+pub use change::{
+    ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, ChangeRefused, ParticipantChange, shown_metadata,
+};
 pub use choice::{Choice, ChoiceType, Choices};
-pub use desk::{Accepted, AcceptedChange, ChangeTurned, Desk, Judged, Turned};
-pub use family::{Family, REQUESTS, Version, capability_of};
-pub use form::{Field, FieldOption, FieldType, Form, MAX_FIELDS, read_form_document};
+pub use family::{Family, FamilyVersion, REQUESTS, capability_of};
+pub use form::{Field, FieldOption, FieldType, MAX_FIELDS, RequestForm, read_form_document};
 pub use kind::{Kind, Purpose, Topic};
 pub use ledger::{
-    Ask, Effect, Given, Key, Ledger, Life, MAX_ANSWERS, MAX_CLOSED, MAX_OPEN, MAX_REASON, Refusal,
-    Refusing, Request, Settlement, Standing, State, Verdict,
+    Key, Ledger, Life, MAX_ANSWERS, MAX_CLOSED, MAX_OPEN, MAX_REASON, MessageVerdict, Refusing,
+    Request, RequestEffect, RequestRefusal, RequestState, RequestStatus, RequestTerms, Settlement,
+    SubmittedAnswer,
 };
-pub use meaning::{Asked, check_answer, check_request};
+pub use meaning::{RequestedWork, check_answer, check_request};
 pub use message::{MAX_MESSAGE, MAX_MESSAGES, Message, TooManyMessages, find, find_in_part};
-pub use question::Question;
-pub use roster::{MayNotSpeak, Member, Party, Roster, Voice};
-pub use schemas::{SchemaError, Schemas, Strictness, schema_text};
-pub use violation::Violation;
+pub use participants::{MayNotSpeak, Participant, Party, Roster, Voice};
+pub use question::RequestQuestion;
+pub use schemas::{PayloadSchemaError, Schemas, Strictness, schema_text};
+pub use state::{AcceptedChange, AcceptedMessage, AitpState, ChangeTurned, Judged, Turned};
+pub use violation::MessageViolation;

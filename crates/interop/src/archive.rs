@@ -2,7 +2,7 @@
 //!
 //! The canonical document is what other runtimes can go on from: complete cycles, no system prompts,
 //! one vocabulary. Real histories hold more, and hold it in the words of whoever wrote them. An
-//! [`Archive`] keeps each [`Record`] as it came, byte for byte, in [`Run`]s that say which format
+//! [`Archive`] keeps each [`SourceText`] as it came, byte for byte, in [`ArchivedRun`]s that say which format
 //! it is in and whose run it was. Everything else is a view: [`Archive::to_thread`] is a pure function
 //! of it, and so is each foreign format.
 //!
@@ -15,7 +15,7 @@ mod record;
 pub mod schema;
 
 pub use decode::ArchiveError;
-pub use record::Record;
+pub use record::SourceText;
 pub use schema::schema;
 
 use thread::{Json, Object};
@@ -29,12 +29,12 @@ pub struct Archive {
     /// The root members, in order, but for `archive` and `runs`.
     pub root: Object,
     /// The runs, in the order in which they happened.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ArchivedRun>,
 }
 
 /// One run of one agent: what began it, what it said, what it was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ArchivedRun {
     /// What the records are.
     pub format: Format,
     /// The id of the agent that ran, if one did; a key of the registry.
@@ -42,7 +42,7 @@ pub struct Run {
     /// What else is known of the run; which members there are depends on the format.
     pub head: Object,
     /// What was said, in order.
-    pub records: Vec<Record>,
+    pub records: Vec<SourceText>,
 }
 
 /// What the records of a run are.
@@ -147,10 +147,10 @@ impl Archive {
     }
 }
 
-impl Run {
+impl ArchivedRun {
     /// A run of these records.
     #[must_use]
-    pub fn new(format: Format, agent_id: Option<&str>, records: Vec<Record>) -> Self {
+    pub fn new(format: Format, agent_id: Option<&str>, records: Vec<SourceText>) -> Self {
         Self {
             format,
             agent_id: agent_id.map(str::to_owned),
@@ -169,7 +169,7 @@ impl Run {
         }
         members(&self.head, text);
         text.push_str(r#","records":"#);
-        Record::write_list(&self.records, text);
+        SourceText::write_list(&self.records, text);
         text.push('}');
     }
 }

@@ -1,6 +1,6 @@
 //! Who ran, said by the caller: a JSON list.
 
-use crate::convert::Attribution;
+use crate::convert::AttributedFields;
 use thread::{DecodeError, Json, Limits, Object};
 
 /// Why a text does not say who ran.
@@ -19,7 +19,7 @@ pub enum AttributionError {
     },
 }
 
-impl Attribution {
+impl AttributedFields {
     /// Reads a JSON list of `agent`, `agent_id`, `run_id` and `n_messages` or `n_new_messages`; other
     /// members are left alone.
     pub fn list(text: &str, limits: &Limits) -> Result<Vec<Self>, AttributionError> {
@@ -27,7 +27,7 @@ impl Attribution {
     }
 }
 
-fn entries(json: &Json) -> Result<Vec<Attribution>, AttributionError> {
+fn entries(json: &Json) -> Result<Vec<AttributedFields>, AttributionError> {
     let misfit = |pointer: String, expected| AttributionError::Misfit { pointer, expected };
     let list = json
         .as_array()
@@ -37,7 +37,7 @@ fn entries(json: &Json) -> Result<Vec<Attribution>, AttributionError> {
             .as_object()
             .ok_or_else(|| misfit(format!("/{place}"), "an object"))?;
         let agent = string(object, place, "agent")?;
-        Ok(Attribution {
+        Ok(AttributedFields {
             agent: agent.ok_or_else(|| misfit(format!("/{place}/agent"), "a name"))?,
             agent_id: string(object, place, "agent_id")?,
             run_id: string(object, place, "run_id")?,

@@ -7,14 +7,14 @@
 //! (TP-8): they are reported as losses, as is what an interrupted run said beyond its complete cycles.
 
 mod draft;
-mod mend;
 mod model;
+mod repair;
 mod turns;
 
 pub(crate) use draft::instant;
 pub(crate) use model::model_runs;
 
-use crate::archive::{Archive, Format, Record, Run};
+use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use crate::document::{UNNAMED, agent_id};
 use crate::runs::model_runs_of;
 use crate::{Converted, Loss, Losses};
@@ -28,10 +28,10 @@ impl Archive {
         let mut root = thread.root().clone();
         let turns = root.get_mut("turns").and_then(Json::as_array_mut);
         let turns = turns.map(std::mem::take).unwrap_or_default();
-        let mut run = Run::new(
+        let mut run = ArchivedRun::new(
             Format::Thread,
             None,
-            turns.iter().map(Record::from).collect(),
+            turns.iter().map(SourceText::from).collect(),
         );
         run.head.insert("root", root.clone());
         root.retain(|key, _| !matches!(key, "version" | "turns" | "archive" | "runs"));
@@ -81,7 +81,7 @@ impl Archive {
         }
         let mut value = Thread::from_root(root);
         if !is_document {
-            mend::mend(&mut value, &mut places, &mut losses);
+            repair::repair(&mut value, &mut places, &mut losses);
         }
         losses.with(value)
     }
@@ -139,14 +139,14 @@ fn register_unnamed(root: &mut Object, turns: &[turns::Built]) {
 }
 
 /// The document that a run of turns is, in the newest version: its root and its turns.
-fn document_of(run: &Run, pointer: &str, losses: &mut Losses) -> (Object, Vec<Json>) {
+fn document_of(run: &ArchivedRun, pointer: &str, losses: &mut Losses) -> (Object, Vec<Json>) {
     let mut root = run
         .head
         .get("root")
         .and_then(Json::as_object)
         .cloned()
         .unwrap_or_default();
-    let turns: Vec<Json> = run.records.iter().map(Record::json).collect();
+    let turns: Vec<Json> = run.records.iter().map(SourceText::json).collect();
     if !turns.is_empty() {
         root.insert("turns", Json::Array(turns));
     }

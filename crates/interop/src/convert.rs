@@ -15,7 +15,7 @@ pub struct ReadOptions {
     /// For people.
     pub title: Option<String>,
     /// Who ran. An entry without run and count stands for every run that no other entry names.
-    pub attribution: Vec<Attribution>,
+    pub attribution: Vec<AttributedFields>,
     /// The instant of what has none, in RFC 3339.
     pub at: String,
     /// Whether what a message carries in our namespace is believed.
@@ -40,7 +40,7 @@ impl Default for ReadOptions {
 
 /// Which agent a run was, said by the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attribution {
+pub struct AttributedFields {
     /// The agent's name.
     pub agent: String,
     /// The agent's id; without one, the id that follows from its name.
@@ -81,7 +81,7 @@ impl Default for WriteOptions {
 
 /// Why a source can't be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ConvertError {
     /// It is no JSON, or too large.
     #[error(transparent)]
     Json(#[from] DecodeError),
@@ -99,7 +99,7 @@ pub enum ReadError {
     Append(&'static str),
 }
 
-impl ReadError {
+impl ConvertError {
     /// Where in the source, as a JSON pointer, if the error is of one place.
     #[must_use]
     pub fn pointer(&self) -> Option<&str> {
@@ -115,14 +115,14 @@ impl ReadError {
 
 /// What a text is, or is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SourceForm {
     /// An archive.
     Archive,
     /// A history or document of this format.
     Of(Format),
 }
 
-impl Form {
+impl SourceForm {
     /// The name, as in `loomline convert --from`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -135,19 +135,19 @@ impl Form {
 
 /// Reads a source into an archive.
 pub fn read(
-    form: Form,
+    form: SourceForm,
     text: &str,
     options: &ReadOptions,
-) -> Result<Converted<Archive>, ReadError> {
+) -> Result<Converted<Archive>, ConvertError> {
     Ok(match form {
-        Form::Archive => Converted::whole(Archive::decode(text, &options.limits)?),
-        Form::Of(Format::Thread) => {
+        SourceForm::Archive => Converted::whole(Archive::decode(text, &options.limits)?),
+        SourceForm::Of(Format::Thread) => {
             let thread = Thread::decode_with(text, &options.limits)?;
             Converted::whole(Archive::from_thread(&thread))
         }
-        Form::Of(Format::PydanticAi) => Converted::whole(pydantic_ai::read(text, options)?),
-        Form::Of(Format::AiSdkUi) => ai_sdk::read_messages(text, options)?,
-        Form::Of(Format::AiSdkStream) => ai_sdk::read_stream(text, options)?,
+        SourceForm::Of(Format::PydanticAi) => Converted::whole(pydantic_ai::read(text, options)?),
+        SourceForm::Of(Format::AiSdkUi) => ai_sdk::read_messages(text, options)?,
+        SourceForm::Of(Format::AiSdkStream) => ai_sdk::read_stream(text, options)?,
     })
 }
 
@@ -155,7 +155,7 @@ pub fn read(
 ///
 /// A place that no source has, such as one of the archive's own root, stays as it is.
 #[must_use]
-pub fn in_source(form: Form, archive: &Archive, losses: Vec<Loss>) -> Vec<Loss> {
+pub fn in_source(form: SourceForm, archive: &Archive, losses: Vec<Loss>) -> Vec<Loss> {
     let moved = losses.into_iter().map(|Loss { pointer, what }| {
         let pointer = place_in_source(form, archive, &pointer).unwrap_or(pointer);
         Loss { pointer, what }
@@ -163,17 +163,17 @@ pub fn in_source(form: Form, archive: &Archive, losses: Vec<Loss>) -> Vec<Loss> 
     moved.collect()
 }
 
-fn place_in_source(form: Form, archive: &Archive, pointer: &str) -> Option<String> {
+fn place_in_source(form: SourceForm, archive: &Archive, pointer: &str) -> Option<String> {
     let (run, rest) = pointer.strip_prefix("/runs/")?.split_once('/')?;
     let before = archive.runs.get(..run.parse().ok()?)?;
     let list = match form {
         // The pointer is one into the source already.
-        Form::Archive => return None,
-        Form::Of(Format::Thread) => match rest.strip_prefix("root") {
+        SourceForm::Archive => return None,
+        SourceForm::Of(Format::Thread) => match rest.strip_prefix("root") {
             Some(root) => return Some(root.to_owned()),
             None => "/turns",
         },
-        Form::Of(Format::PydanticAi | Format::AiSdkUi | Format::AiSdkStream) => "",
+        SourceForm::Of(Format::PydanticAi | Format::AiSdkUi | Format::AiSdkStream) => "",
     };
     let rest = rest.strip_prefix("records/")?;
     let end = rest.find('/').unwrap_or(rest.len());
@@ -186,28 +186,30 @@ fn place_in_source(form: Form, archive: &Archive, pointer: &str) -> Option<Strin
 /// Goes on with an archive: a history that has grown, or the next run.
 pub fn append(
     archive: &mut Archive,
-    form: Form,
+    form: SourceForm,
     text: &str,
     options: &ReadOptions,
-) -> Result<Vec<Loss>, ReadError> {
+) -> Result<Vec<Loss>, ConvertError> {
     match form {
-        Form::Of(Format::PydanticAi) => {
+        SourceForm::Of(Format::PydanticAi) => {
             pydantic_ai::append(archive, text, options)?;
             Ok(Vec::new())
         }
-        Form::Of(Format::AiSdkUi) => Ok(ai_sdk::append_messages(archive, text, options)?),
-        Form::Of(Format::AiSdkStream) => Ok(ai_sdk::append_stream(archive, text, options)?),
-        Form::Archive | Form::Of(Format::Thread) => Err(ReadError::Append(form.name())),
+        SourceForm::Of(Format::AiSdkUi) => Ok(ai_sdk::append_messages(archive, text, options)?),
+        SourceForm::Of(Format::AiSdkStream) => Ok(ai_sdk::append_stream(archive, text, options)?),
+        SourceForm::Archive | SourceForm::Of(Format::Thread) => {
+            Err(ConvertError::Append(form.name()))
+        }
     }
 }
 
 /// Writes an archive in a form.
-pub fn write(form: Form, archive: &Archive, options: &WriteOptions) -> Converted<String> {
+pub fn write(form: SourceForm, archive: &Archive, options: &WriteOptions) -> Converted<String> {
     match form {
-        Form::Archive => Converted::whole(archive.encode()),
-        Form::Of(Format::Thread) => archive.to_thread().map(|thread| thread.encode()),
-        Form::Of(Format::PydanticAi) => pydantic_ai::write(archive),
-        Form::Of(Format::AiSdkUi) => ai_sdk::write_messages(archive, options),
-        Form::Of(Format::AiSdkStream) => ai_sdk::write_stream(archive, options),
+        SourceForm::Archive => Converted::whole(archive.encode()),
+        SourceForm::Of(Format::Thread) => archive.to_thread().map(|thread| thread.encode()),
+        SourceForm::Of(Format::PydanticAi) => pydantic_ai::write(archive),
+        SourceForm::Of(Format::AiSdkUi) => ai_sdk::write_messages(archive, options),
+        SourceForm::Of(Format::AiSdkStream) => ai_sdk::write_stream(archive, options),
     }
 }

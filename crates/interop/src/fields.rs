@@ -112,13 +112,13 @@ impl<'a, E: Refusal> Fields<'a, E> {
     }
 
     /// A member that is there, be it null.
-    pub(crate) fn given(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn present(&self, key: &str) -> Option<&'a Value> {
         E::find(self.map, key)
     }
 
     /// A member that is there and not null.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
-        self.given(key).filter(|value| !value.is_null())
+        self.present(key).filter(|value| !value.is_null())
     }
 
     /// The error of a member that must be there.

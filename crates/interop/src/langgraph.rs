@@ -5,7 +5,7 @@
 //!   does not do is refused by name, and never passed over.
 //! - Objects: [`messages_of`] is a thread's `values.messages` in `LangChain`'s shape, [`Snapshots`] its states, [`RunRecord`] a run.
 //! - Interrupts: [`interrupts`] are the calls that wait, [`Resume`] reads what answers them.
-//! - Events: [`RunStream`] writes the server-sent events of a run, record by record.
+//! - Events: [`RunEventStream`] writes the server-sent events of a run, record by record.
 //! - The streaming protocol, by which clients command a thread and follow it: [`ProtocolCommand`], [`ProtocolRun`].
 //!
 //! A run is one execution, and those it has handed over to. A run that comes to a call somebody must answer is over
@@ -31,23 +31,23 @@ mod updates;
 
 pub use agent::{Agent, AgentSearch};
 pub use error::{ErrorKind, RequestError};
-pub use input::{Input, MESSAGE_METADATA, Said, ToolResult};
-pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
+pub use input::{ClientToolResult, Input, InputMessage, MESSAGE_METADATA};
+pub use interrupt::{InterruptedCall, Resume, ResumeAnswer, interrupts};
 pub use message::{agent_protocol_messages, messages_of, messages_of_step};
 pub use protocol::{
     Answered, CommandError, ErrorCode, EventRequest, ProtocolCommand, ProtocolEvent, ProtocolRun,
 };
 pub use request::{
-    Answers, HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery, RunsSearch, Speaks,
+    HistoryQuery, JoinQuery, Multitask, ResumeValues, RunCreate, RunsQuery, RunsSearch, Speaks,
     StateQuery, StateUpdate, StreamMode, ThreadCreate, ThreadPatch, ThreadSearch, read_cancel,
     uuid_of,
 };
-pub use run::{RunRecord, RunStatus, Waiting, is_pending};
+pub use run::{QueuedRun, RunRecord, RunStatus, is_pending};
 pub use select::Select;
 pub use state::{Moment, Snapshot, Snapshots, values_at, values_of};
 pub use store::{StoreDelete, StoreGet, StoreItem, StoreNamespaces, StorePut, StoreSearch};
-pub use stream::{Frame, FrameId, RunStream};
+pub use stream::{Frame, FrameId, RunEventStream};
 pub use thread::{
-    Shown, ThreadStatus, copied_metadata, matches_metadata, merged_metadata, shown_id,
+    ThreadOptions, ThreadStatus, copied_metadata, matches_metadata, merged_metadata, shown_id,
     thread_object,
 };

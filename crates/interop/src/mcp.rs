@@ -7,6 +7,6 @@ mod progress;
 mod resource;
 mod text;
 
-pub use progress::Progress;
+pub use progress::ProgressView;
 pub use resource::{Resource, View};
-pub use text::{said, to_text};
+pub use text::{message_text, to_text};

@@ -2,8 +2,8 @@
 
 mod answer;
 mod history;
-mod kept;
 mod prompt;
+mod recorded_calls;
 mod result;
 mod user;
 

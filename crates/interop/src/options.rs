@@ -32,7 +32,7 @@ pub struct RunOptions {
     pub only_these_tools: bool,
     /// Whether the model must call a tool; holds for the first model call of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_choice: Option<ToolChoice>,
+    pub tool_choice: Option<RunToolChoice>,
     /// Whether the model may call several tools at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
@@ -173,7 +173,7 @@ pub(crate) fn check_schema(_: &Value, _: &str) -> Result<(), (String, &'static s
     rename_all = "snake_case",
     rename_all_fields = "camelCase"
 )]
-pub enum ToolChoice {
+pub enum RunToolChoice {
     /// The model decides.
     Auto,
     /// It may not.

@@ -21,7 +21,7 @@ pub use messages::library_messages;
 
 use crate::Converted;
 use crate::archive::Format;
-use crate::convert::{Form, ReadOptions, in_source};
+use crate::convert::{ReadOptions, SourceForm, in_source};
 use thread::json::{Step, Within};
 use thread::{DecodeError, Thread};
 
@@ -89,6 +89,6 @@ pub fn to_document(
 ) -> Result<Converted<Thread>, PydanticAiError> {
     let archive = read(text, options)?;
     let Converted { value, losses } = archive.to_thread();
-    let losses = in_source(Form::Of(Format::PydanticAi), &archive, losses);
+    let losses = in_source(SourceForm::Of(Format::PydanticAi), &archive, losses);
     Ok(Converted { value, losses })
 }

@@ -3,19 +3,19 @@
 //! has beyond a model is here.
 //!
 //! What an answer was in the other's words, such as the ids of its task and of its context, is kept in the
-//! metadata of the message that it became ([`Place`]). So the next message finds where the conversation stands
+//! metadata of the message that it became ([`RemotePosition`]). So the next message finds where the conversation stands
 //! there, from the last such message on, and sends only what came after it ([`News`]). What it has refused for good
-//! is not sent again ([`Refused`]).
+//! is not sent again ([`RemoteRefusal`]).
 
 pub mod a2a;
-mod news;
-mod place;
+mod delta;
+mod position;
 mod refused;
 pub mod responses;
-mod said;
+mod text_pieces;
 pub mod threads;
 
-pub use news::News;
-pub use place::{Address, Ask, AskKind, Place};
-pub use refused::Refused;
-pub use said::Said;
+pub use delta::News;
+pub use position::{Address, AskKind, RemotePosition, RemoteQuestion};
+pub use refused::RemoteRefusal;
+pub use text_pieces::TextPieces;

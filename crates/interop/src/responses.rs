@@ -66,12 +66,12 @@ pub use echo::Echo;
 pub use ending::Status;
 pub use error::{ErrorKind, RequestError, socket_frame};
 pub use include::ListOptions;
-pub use item::{InputItem, InputSays};
+pub use item::{InputContent, InputItem};
 pub use items::{
-    ListedItem, conversation_item, conversation_items, input_items, says_before, walk_items,
+    ListedItem, conversation_item, conversation_items, input_items, list_before, walk_items,
 };
 pub use named::{Origin, origins};
-pub use page::{Listing, Page};
+pub use page::{ListPage, Listing};
 pub use past::{is_alone, is_brought, transcript_until};
 pub use removed::removal;
 pub use request::{Continues, CreateRequest, EXTENSIONS};
@@ -79,4 +79,4 @@ pub use resource::{ResponseObject, response};
 pub use stream::{ResponseOf, ResponseStream};
 pub use thread_input::{Last, ThreadInput};
 pub use usage::Tokens;
-pub use wire::Framing;
+pub use wire::EventFraming;

@@ -5,7 +5,7 @@
 //! ThreadProtocol's system messages (`message_type: "system"`) in their place between them. A new
 //! format then needs two converters, not two for every other.
 
-use crate::archive::{Archive, Format, Run};
+use crate::archive::{Archive, ArchivedRun, Format};
 use crate::{Converted, Losses};
 use crate::{ai_sdk, canonical, pydantic_ai};
 use thread::Json;
@@ -18,7 +18,7 @@ pub struct ModelRun {
     /// What was said, in order.
     pub messages: Vec<ModelMessage>,
     /// Why the run ended early, if it did.
-    pub interruption: Option<Interruption>,
+    pub interruption: Option<RunInterruption>,
 }
 
 /// A model message or a system message.
@@ -32,7 +32,7 @@ pub struct ModelMessage {
 
 /// Why a run ended early (0.0.4 `InterruptionReason`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interruption {
+pub struct RunInterruption {
     /// `user_cancelled`, `timeout`, `network_failure`, `safety_halt`, `error` or another.
     pub reason: String,
     /// When, in RFC 3339, if it is known.
@@ -52,7 +52,7 @@ pub fn model_runs(archive: &Archive) -> Converted<Vec<ModelRun>> {
 }
 
 /// One run of an archive, which stands at `pointer`.
-pub(crate) fn model_runs_of(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
+pub(crate) fn model_runs_of(run: &ArchivedRun, pointer: &str) -> Converted<Vec<ModelRun>> {
     match run.format {
         Format::PydanticAi => pydantic_ai::model_runs(run, pointer),
         Format::AiSdkUi | Format::AiSdkStream => ai_sdk::model_runs(run, pointer),

@@ -35,7 +35,7 @@ pub use content::{Annotated, Content, Image, ImageFile};
 pub use error::{ErrorKind, ObjectKind, RequestError};
 pub use file::{FileObject, FileUpload, MAX_FILE_BYTES};
 pub use ids::{
-    ASSISTANT, FILE, RunStepId, message_id, read_message_id, split_beside, without_attempt,
+    ASSISTANT, FILE, RunStepId, message_id, read_message_id, split_attached, without_attempt,
 };
 pub use message::message_of_item;
 pub use metadata::Metadata;
@@ -46,10 +46,10 @@ pub use object::{
 pub use page::{FileQuery, ListQuery, Order, Page, Walk};
 pub use request::{
     CreateMessage, CreateRun, CreateThread, CreateThreadAndRun, ModifyThread, RunOverrides,
-    SubmitToolOutputs, ToolOutput, cancels, metadata_of, trigger,
+    SubmitToolOutputs, SubmittedOutput, cancels, metadata_of, trigger,
 };
-pub use run::{EXPIRES_AFTER, PendingCall, Run, RunEcho};
+pub use run::{EXPIRES_AFTER, RequiredCall, Run, RunEcho};
 pub use stream::RunStream;
-pub use tools::Tool;
+pub use tools::AssistantTool;
 pub(crate) use view::cancelled;
 pub use view::{Listed, ThreadView, thread_object};

@@ -2,7 +2,7 @@
 
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::request::{Policy, React};
+use crate::request::{Policy, ReactRequest};
 use crate::run_slots::{QueuedTriggers, RunSlot};
 use crate::runtime::Runtime;
 use timeline::State;
@@ -31,7 +31,7 @@ impl Runtime {
         &self,
         live: &Live,
         state: &State,
-        request: &React,
+        request: &ReactRequest,
     ) -> Result<Admitted, RuntimeError> {
         let is_busy = state.active().is_some() || state.waiting().len() > 0;
         if is_busy && request.policy == Policy::Queue && request.rewind.is_none() {

@@ -1,40 +1,40 @@
 //! An agent as a reactor: each step of the log is one cycle of the agent's strategy.
 
 mod answers;
-mod around;
 mod begin;
 mod failure;
 mod journal;
 mod limits;
+mod middleware;
 mod options;
 pub(crate) mod record;
 mod replay;
+mod run_config;
 mod settle;
-mod wanted;
 
 pub(crate) use answers::called;
 pub use options::{Models, OptionsRefused};
 
-use crate::error::Refusal;
+use crate::error::AnswerRefusal;
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Resumed, StepRun};
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
-use answers::Given;
-use around::{Around, Begun};
-use failure::{Fault, failed, unwritable};
+use answers::SubmittedAnswers;
+use failure::{CycleError, failed, unwritable};
 use futures_util::future::BoxFuture;
 use interop::model;
 use interop::parts::{ToolPart, ToolState};
 use journal::AgentJournal;
 use limits::Spent;
+use middleware::{Around, StartedRun};
 use record::StateRecord;
+use run_config::RunConfig;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::Run;
 use timeline::{Answer, Item, OpenCall, Payload, StepOutcome};
 use upp::{Messages, ToolResult};
-use wanted::Wanted;
 
 /// Runs an agent step by step under the runtime.
 ///
@@ -60,7 +60,7 @@ pub struct AgentReactor {
     agent: Agent,
     models: Option<Arc<dyn Models>>,
     /// What the run wants, where this is the reactor of one run.
-    wanted: Option<Arc<Wanted>>,
+    wanted: Option<Arc<RunConfig>>,
 }
 
 /// What is remembered from step to step.
@@ -126,14 +126,14 @@ impl AgentReactor {
 
     async fn run(&self, mut step: StepRun<'_>) -> Result<Reacted, ReactorError> {
         let resumed = step.resumed.take();
-        let Begun {
+        let StartedRun {
             state,
             mut around,
             view,
             failure,
             spent: before,
             holds_back,
-        } = self.begun(&mut step).await?;
+        } = self.started(&mut step).await?;
         if let (Some(budget), Some(before)) = (self.budget(), before) {
             budget.set(before);
         }
@@ -168,8 +168,8 @@ impl AgentReactor {
                     completed.map_err(|error| failed(&error))?
                 });
             }
-            Err(Fault::Step(error)) => return Err(error),
-            Err(Fault::Run(error)) => {
+            Err(CycleError::Step(error)) => return Err(error),
+            Err(CycleError::Run(error)) => {
                 let ended = around.fail(&self.agent, &step, &state, error, has_begun);
                 let result = ended.await.map_err(|error| failed(&error))?;
                 self.rescue(result, &journal).await?;
@@ -186,7 +186,7 @@ impl AgentReactor {
         record.tool_calls = so_far.map(|spent| spent.calls);
         record.output_tokens = so_far.map(|spent| spent.tokens);
         if wants_more && step.step.iteration == 0 {
-            record.kept.clone_from(around.kept());
+            record.kept.clone_from(around.extension_members());
         }
         let mut outcome = outcome(&journal.written());
         outcome.open_calls = open;
@@ -217,8 +217,8 @@ impl AgentReactor {
         resumed: Option<Resumed>,
         journal: &AgentJournal<'_>,
         n_before: Option<u64>,
-    ) -> Result<Cycle, Fault> {
-        let (mut cycle, has_traces) = match (Given::of(step, state)?, resumed) {
+    ) -> Result<Cycle, CycleError> {
+        let (mut cycle, has_traces) = match (SubmittedAnswers::of(step, state)?, resumed) {
             (Some(given), resumed) => {
                 // The calls of the response that waited are among those that were made.
                 let made = state.last_response().map_or(&[][..], |it| &it.tool_calls);
@@ -269,10 +269,10 @@ impl AgentReactor {
         state: &AgentState,
         (resumed, n_calls_left): (&Resumed, Option<usize>),
         journal: &AgentJournal<'_>,
-    ) -> Result<(Cycle, bool), Fault> {
+    ) -> Result<(Cycle, bool), CycleError> {
         let known = model::recorded(&resumed.parts, &resumed.response, step.step.created_at);
         let agent = replay::replaying(&self.agent, known)
-            .map_err(|error| ReactorError::failed(crate::error::told(&error)))?;
+            .map_err(|error| ReactorError::failed(crate::error::render_error(&error)))?;
         journal.resume(resumed.parts.clone(), resumed.response.clone());
         let answered = self.settle(step, resumed, journal, n_calls_left).await?;
         let cast = Cast {
@@ -291,10 +291,10 @@ impl AgentReactor {
         &self,
         step: &StepRun<'_>,
         state: &AgentState,
-        (given, n_calls_left): (Given, Option<usize>),
+        (given, n_calls_left): (SubmittedAnswers, Option<usize>),
         resumed: Option<Resumed>,
         journal: &AgentJournal<'_>,
-    ) -> Result<(Cycle, bool), Fault> {
+    ) -> Result<(Cycle, bool), CycleError> {
         let calls = state
             .last_response()
             .map(|response| response.tool_calls.clone())
@@ -342,7 +342,7 @@ impl AgentReactor {
 
 /// A conversation that goes on with what was said beside the answers, after their results.
 fn heard(trigger: &Item, mut cycle: Cycle) -> Cycle {
-    for said in timeline::said_beside(trigger) {
+    for said in timeline::messages_with_answers(trigger) {
         if let Some(left) = model::superseded(cycle.state.open_calls(), &said) {
             cycle.state = cycle.state.with_message(left);
         }
@@ -368,7 +368,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
         answers: cast.answers,
         n_calls_left: cast.n_calls_left,
         host: Some(step.children.host(cast.agent, number)),
-        kept: Some(Arc::clone(&step.kept)),
+        call_record: Some(Arc::clone(&step.call_record)),
     };
     // One span a step: no span outlives the process, and a run may.
     let operation = telemetry::invoke_agent(cast.agent, Some(step.key));
@@ -409,9 +409,9 @@ impl Reactor for AgentReactor {
         self.agent.model().abandon(note)
     }
 
-    fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+    fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), AnswerRefusal> {
         let configured = self.configured(run.params.as_ref());
-        let configured = configured.map_err(|refused| Refusal {
+        let configured = configured.map_err(|refused| AnswerRefusal {
             call: None,
             detail: refused.to_string(),
         })?;

@@ -2,13 +2,13 @@
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
-use crate::gate::{Terms, judged};
+use crate::gate::{Preconditions, judged};
 use crate::live::{Held, Live};
-use crate::react::begun;
+use crate::react::started_execution;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, AnswerRequest, for_others};
 use crate::runtime::Runtime;
-use crate::stretch::{Place, Stretch};
+use crate::thread_page::{PageRequest, Position};
 use interop::options::RunOptions;
 use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 use store::Run;
 use store::{Filter, TenantId};
 use timeline::{
-    Answer, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall, OpenKind, Payload,
-    Rejected, Says, Seq, State, Transcript, Trigger,
+    Answer, AnswerContent, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall,
+    OpenKind, Payload, Rejected, Seq, State, Transcript, Trigger,
 };
 
 /// Within how many messages said to its agents, from a thread's end, a call is looked for that waits no longer: a click that
@@ -40,13 +40,16 @@ impl Runtime {
     /// Refuses what does not fit what waits.
     fn judge(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
         state.check_answers(&request.item)?;
-        let (run, calls) = standing(state);
+        let (run, calls) = waiting_run(state);
         let agent = run.agent.as_deref();
         let reactor = self.inner.reactors.find(agent);
         let unknown = || RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
         let reactor = reactor.ok_or_else(unknown)?;
         let answers = Answer::read(request.item.content.as_ref()).map_err(Rejected::from)?;
-        if let Some(own) = answers.iter().find(|it| it.says == Says::Resumed) {
+        if let Some(own) = answers
+            .iter()
+            .find(|it| it.content == AnswerContent::Resumed)
+        {
             let (call, kind) = (own.tool_call_id.clone(), OpenKind::Child);
             return Err(Rejected::WrongAnswer { call, kind }.into());
         }
@@ -57,24 +60,24 @@ impl Runtime {
     /// kept, when this returns. Answers may come in any order, one by one, in any process. One that
     /// does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
-        self.answer_on(request, Terms::default()).await
+        self.answer_on(request, Preconditions::default()).await
     }
 
     /// Answers open calls under preconditions. A gate validates what the request adds to the answers.
     pub async fn answer_on(
         &self,
         request: AnswerRequest,
-        terms: Terms,
+        terms: Preconditions,
     ) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request, &terms).await })
+        self.run_to_completion(async move { runtime.take_answer(request, &terms).await })
             .await
     }
 
     async fn take_answer(
         &self,
         request: AnswerRequest,
-        terms: &Terms,
+        terms: &Preconditions,
     ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
@@ -102,12 +105,13 @@ impl Runtime {
             let RuntimeError::Rejected(Rejected::NotOpen(call)) = refused else {
                 return Err(refused);
             };
-            let (before, n) = (Place::END, N_LOOKED_AT);
-            let stretch = Stretch::Before { before, n };
-            let read = self.stretch_marked(&request.tenant, &request.key, stretch, Filter::Facts);
+            let (before, n) = (Position::END, N_LOOKED_AT);
+            let stretch = PageRequest::Before { before, n };
+            let read =
+                self.page_with_removed(&request.tenant, &request.key, stretch, Filter::Facts);
             return Err(became_of(call, &read.await?.transcript).into());
         }
-        let (begun_with, _) = standing(&core.state);
+        let (begun_with, _) = waiting_run(&core.state);
         let parent = begun_with.parent.clone();
         let run = match request.run {
             // Whoever waits for the run does so however it goes on, and it stays its agent's.
@@ -144,7 +148,7 @@ impl Runtime {
         let accepted = Accepted {
             thread_id: live.thread.clone(),
             item_id,
-            execution_id: begun(&command).or(named),
+            execution_id: started_execution(&command).or(named),
             after,
             queued: waits,
             repeated: false,
@@ -193,7 +197,7 @@ impl Runtime {
         let mut stop = self.reference_to(&asked);
         stop.content = Some(json!({"itemId": asked, "cancels": open.execution.id}).into());
         let start = self.start(Trigger::New(stop), run)?;
-        let execution = begun(&start);
+        let execution = started_execution(&start);
         self.wake_parents(live, parent.as_ref()).await?;
         let end = Command::End {
             ending: Ending::Stopped(why),
@@ -209,7 +213,7 @@ impl Runtime {
 }
 
 /// How the execution that left the open calls was run, and the calls.
-pub(crate) fn standing(state: &State) -> (Run, &[OpenCall]) {
+pub(crate) fn waiting_run(state: &State) -> (Run, &[OpenCall]) {
     let (execution, calls) = match (state.active(), state.open()) {
         (Some(active), _) => (&active.execution, active.open_calls.as_slice()),
         (None, Some(open)) => (&open.execution, open.calls.as_slice()),

@@ -3,7 +3,7 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::runtime::Runtime;
-use crate::stretch::{Chain, Place};
+use crate::thread_page::{Chain, Position};
 use store::{Landmark, TenantId};
 use timeline::{Command, Event, Rejected, Removed, Seq, StepId, ThreadUpdate};
 
@@ -18,7 +18,7 @@ impl Runtime {
         let live = self.existing(tenant, key).await?;
         let ThreadUpdate { title, metadata } = update;
         let command = Command::Update { title, metadata };
-        self.owned(async move {
+        self.run_to_completion(async move {
             let mut held = live.hold().await?;
             held.commit([(None, command)], None).await
         })
@@ -41,7 +41,7 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
-        self.owned(async move {
+        self.run_to_completion(async move {
             let mut held = live.hold().await?;
             runtime.check_removable(&live, &what).await?;
             let commands = [(None, Command::Remove { what })];
@@ -80,12 +80,12 @@ impl Runtime {
 }
 
 /// Where something is, if it is there and is not removed yet.
-pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Place, RuntimeError> {
+pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Position, RuntimeError> {
     let landmark = match &what {
         Removed::Item(id) => Landmark::Item(id),
         Removed::Step(id) => Landmark::Step(id),
     };
-    let Some(place) = chain.place_of(landmark).await? else {
+    let Some(place) = chain.position_of(landmark).await? else {
         return Err(Rejected::NotThere(what).into());
     };
     if !chain.removed(vec![what.clone()]).await?.is_empty() {
@@ -95,7 +95,7 @@ pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Place,
 }
 
 /// Whether an execution writes the item that is here.
-pub(crate) async fn is_written(chain: &Chain<'_>, place: Place) -> Result<bool, RuntimeError> {
+pub(crate) async fn is_written(chain: &Chain<'_>, place: Position) -> Result<bool, RuntimeError> {
     let made = chain.records(place.before(), 1).await?;
     let made = made.first().map(|logged| &logged.record.event);
     Ok(matches!(made, Some(Event::ItemCreated { item }) if item.execution_id.is_some()))
@@ -107,7 +107,7 @@ const PAGE: usize = 100;
 /// Whether a step that is over has left calls for somebody to answer.
 async fn left_open(
     chain: &Chain<'_>,
-    mut place: Place,
+    mut place: Position,
     wanted: &StepId,
 ) -> Result<bool, RuntimeError> {
     loop {
@@ -115,7 +115,7 @@ async fn left_open(
         let Some(last) = page.last() else {
             return Ok(false);
         };
-        place = chain.place_after(place, last);
+        place = chain.position_after(place, last);
         let end = page.iter().find_map(|logged| {
             let Event::StepStatusChanged {
                 step_id, outcome, ..

@@ -12,15 +12,14 @@
 //!
 //! An agent that is not known by name runs in memory inside the call.
 
-mod asked;
 mod delete;
 mod events;
-mod heard;
 mod host;
 mod key;
-mod kin;
 mod outcome;
+mod pending_questions;
 mod records;
+mod relations;
 mod repeated;
 mod report;
 mod run;
@@ -28,15 +27,16 @@ mod scope;
 mod stop;
 mod tree;
 mod wake;
+mod wake_reports;
 mod watch;
 
-pub(crate) use asked::children as unended;
-pub use asked::{Addressed, CallPlace, Pending};
-pub use heard::GoesOn;
+pub(crate) use pending_questions::children as unended;
+pub use pending_questions::{Addressed, CallAddress, Pending};
 pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
 pub use tree::{Below, Cursor, Tree};
 pub(crate) use wake::waiting_parent;
+pub use wake_reports::GoesOn;
 pub use watch::{Watch, Watched};
 
 use crate::live::Live;
@@ -72,7 +72,7 @@ struct Site {
 }
 
 /// A step that is to be run.
-pub(crate) struct Place<'a> {
+pub(crate) struct StepAddress<'a> {
     pub(crate) run: &'a Run,
     pub(crate) step: &'a Step,
     /// The step whose response made the calls.
@@ -87,7 +87,7 @@ impl StepChildren {
         runtime: &Runtime,
         live: &Arc<Live>,
         writer: &Arc<StepWriter>,
-        place: &Place<'_>,
+        place: &StepAddress<'_>,
     ) -> Self {
         let known = place.open_calls.iter().flat_map(|open| &open.children);
         let known = known.map(|child| (child.thread_id.clone(), child.clone()));
@@ -126,8 +126,8 @@ impl Children for StepChildren {
         self.site.has(agent)
     }
 
-    fn is_given_up(&self) -> bool {
-        self.site.writer.is_given_up()
+    fn is_abandoned(&self) -> bool {
+        self.site.writer.is_abandoned()
     }
 
     fn may_hand_over(&self) -> bool {

@@ -9,13 +9,13 @@ use store::{NewRecord, StoreError, TenantId, ThreadRow};
 use timeline::{Seq, ThreadId};
 
 /// A thread that is not there yet. Where making it breaks off, this process forgets it.
-pub(crate) struct Unmade<'a> {
+pub(crate) struct PendingThread<'a> {
     runtime: &'a Runtime,
     pub(crate) live: Arc<Live>,
     is_settled: bool,
 }
 
-impl Drop for Unmade<'_> {
+impl Drop for PendingThread<'_> {
     fn drop(&mut self) {
         if self.is_settled {
             return;
@@ -28,7 +28,7 @@ impl Drop for Unmade<'_> {
     }
 }
 
-impl Unmade<'_> {
+impl PendingThread<'_> {
     /// Looks at what came of making it.
     pub(crate) fn settle<T>(mut self, made: &Result<T, RuntimeError>) {
         self.is_settled = true;
@@ -47,7 +47,11 @@ impl Unmade<'_> {
 impl Runtime {
     /// A thread that was not there a moment ago, to be made by what is committed to it first. Nobody
     /// else finds it before; whoever looks for it right after finds this. Nothing is read or written.
-    pub(crate) fn unmade(&self, tenant: &TenantId, key: &str) -> Result<Unmade<'_>, RuntimeError> {
+    pub(crate) fn pending_thread(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<PendingThread<'_>, RuntimeError> {
         let new = NewThreadRequest {
             key: Some(key.to_owned()),
             ..NewThreadRequest::default()
@@ -61,8 +65,8 @@ impl Runtime {
             gone: false,
         };
         let place = (tenant.clone(), key.to_owned());
-        let live = self.kept_or(thread, place, tail, |live| live.unmade(first));
-        Ok(Unmade {
+        let live = self.kept_or(thread, place, tail, |live| live.pending(first));
+        Ok(PendingThread {
             runtime: self,
             live,
             is_settled: false,

@@ -8,7 +8,7 @@ use timeline::{ExecutionId, Rejected, Seq};
 /// Why a reactor does not take an answer; nothing has been written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
-pub struct Refusal {
+pub struct AnswerRefusal {
     /// The call, where it is about one.
     pub call: Option<String>,
     /// What is wrong, for people.
@@ -32,7 +32,7 @@ pub enum RuntimeError {
     Followed(Seq),
     /// The agent does not take the answer: it does not fit the tool, or comes too early.
     #[error(transparent)]
-    Answer(#[from] Refusal),
+    Answer(#[from] AnswerRefusal),
     /// Too many triggers wait.
     #[error("{limit} messages wait on this thread already; try again when some are answered")]
     QueueFull {
@@ -139,14 +139,14 @@ impl RuntimeError {
 /// second, and not one for each thread.
 pub(crate) fn log_failure(error: &RuntimeError, thread: &str, what: &'static str) {
     if error.is_logged() {
-        tracing::debug!(error = told(error), thread, "{what}");
+        tracing::debug!(error = render_error(error), thread, "{what}");
     } else {
-        tracing::error!(error = told(error), thread, "{what}");
+        tracing::error!(error = render_error(error), thread, "{what}");
     }
 }
 
 /// An error with everything that caused it, on one line.
-pub(crate) fn told(error: &dyn std::error::Error) -> String {
+pub(crate) fn render_error(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -63,7 +63,7 @@ impl Runtime {
             return Ok(store.get_or_create(tenant, first, None).await?);
         };
         let (parent, tenant) = (self.live_by_id(&fork.thread_id).await?, tenant.clone());
-        self.owned(async move {
+        self.run_to_completion(async move {
             let _forks = parent.forks().await;
             Ok(store.get_or_create(&tenant, first, None).await?)
         })

@@ -3,7 +3,7 @@
 
 use crate::error::RuntimeError;
 use crate::live::{Held, Live};
-use crate::request::React;
+use crate::request::ReactRequest;
 use crate::runtime::Runtime;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use timeline::{Command, NewItem, Seq, ThreadId};
 
 /// What is about to be written to a thread.
 #[derive(Debug)]
-pub struct Entering<'a> {
+pub struct IncomingItem<'a> {
     /// The thread; none where the request is about to make it.
     pub thread: Option<&'a ThreadId>,
     /// The last event of its log. Nothing is written before what is judged.
@@ -46,12 +46,12 @@ pub trait Gate: Send + Sync {
     /// # Errors
     ///
     /// [`RuntimeError::TurnedAway`] with the reason, which the caller gets back as it is.
-    fn judge<'a>(&'a self, entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
+    fn judge<'a>(&'a self, entering: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
 }
 
 /// What is asked under a thread's lock before something is taken.
 #[derive(Clone, Default)]
-pub struct Terms {
+pub struct Preconditions {
     /// Who judges what is said.
     pub gate: Option<Arc<dyn Gate>>,
     /// Where nothing may have been said and nothing may have run in the thread's own log since: of
@@ -59,7 +59,7 @@ pub struct Terms {
     pub after: Option<Seq>,
 }
 
-impl Terms {
+impl Preconditions {
     /// Whatever is said is judged by this gate.
     pub fn through(gate: Arc<dyn Gate>) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
-        self.owned(async move {
+        self.run_to_completion(async move {
             gate.prepare(&live.thread, live.end()).await?;
             let mut held = live.hold().await?;
             let at = judged(&live, &mut held, gate.as_ref(), &mut items).await?;
@@ -109,9 +109,9 @@ pub(crate) async fn judged(
     gate: &dyn Gate,
     items: &mut [NewItem],
 ) -> Result<Timestamp, RuntimeError> {
-    let (tail, at) = held.next_place()?;
-    let is_there = !held.core()?.is_unmade();
-    let entering = Entering {
+    let (tail, at) = held.next_position()?;
+    let is_there = !held.core()?.is_pending();
+    let entering = IncomingItem {
         thread: is_there.then_some(&live.thread),
         tail: if is_there { tail } else { Seq::ZERO },
         at,
@@ -126,7 +126,7 @@ pub(crate) async fn judged_trigger(
     live: &Live,
     held: &mut Held<'_>,
     gate: &dyn Gate,
-    request: &mut React,
+    request: &mut ReactRequest,
 ) -> Result<Timestamp, RuntimeError> {
     let mut items = std::mem::take(&mut request.before);
     items.push(request.item.clone());

@@ -11,6 +11,8 @@
 mod admission;
 mod agent;
 mod answer;
+mod ask_agent;
+mod attempt_note;
 mod cache;
 mod change;
 pub mod checkpoint;
@@ -23,7 +25,6 @@ mod fork;
 mod gate;
 mod growth;
 pub mod handoff;
-mod kept;
 mod live;
 mod observer;
 mod pages;
@@ -37,8 +38,7 @@ mod rewind;
 mod run;
 mod run_slots;
 mod runtime;
-mod say;
-mod stretch;
+mod thread_page;
 mod threads;
 pub mod tree;
 mod view;
@@ -47,27 +47,28 @@ mod writer;
 pub use agent::{AgentReactor, Models, OptionsRefused};
 /// What [`Watched`] tells of sub-agents.
 pub use agents::{AgentStreamEvent, SubagentEvent};
-pub use children::{Addressed, Below, CallPlace, Cursor, GoesOn, Pending, Tree, Watch, Watched};
+pub use ask_agent::RunReply;
+pub use children::{Addressed, Below, CallAddress, Cursor, GoesOn, Pending, Tree, Watch, Watched};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
-pub use error::{Refusal, RuntimeError};
+pub use error::{AnswerRefusal, RuntimeError};
 pub use follow::{Follow, Until};
-pub use gate::{Entering, Gate, Terms};
+pub use gate::{Gate, IncomingItem, Preconditions};
 pub use observer::{Ended, Observer};
 pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
 pub use registry::{AgentReactors, RegistryError};
 pub use request::{
-    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, React, RequestToken,
-    Rewind, continued_run,
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, ReactRequest,
+    RequestToken, Rewind, continued_run,
 };
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
 pub use runtime::{Runtime, RuntimeOptions, Sources};
-pub use say::Reply;
 pub use store::objects;
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, LargeRecord, LimitKind,
-    LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, Page, PageSize, ParentRun, Quotas,
-    Ran, Refusals, Run, Side, StorageLimits, Store, StoreError, TenantId, ThreadRow, Token, Usage,
+    Append, Claim, Created, Epoch, Filter, FoundExecution, Head, KeyError, Landmark, LargeRecord,
+    LimitKind, LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, PageSize, ParentRun,
+    Quotas, Refusals, Run, Side, StorageLimits, StorageUsage, Store, StoreError, TenantId,
+    ThreadRow, ThreadRows, Token,
 };
-pub use stretch::{Place, Stretch, StretchOf};
+pub use thread_page::{PageRequest, Position, ThreadPage};
 pub use view::{ViewBudget, ViewRefused, ViewShare};
-pub use writer::{Delta, StepWriter, Stopped};
+pub use writer::{BlockDelta, StepWriter, WriterStopped};

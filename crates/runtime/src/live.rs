@@ -78,7 +78,7 @@ pub(crate) struct Core {
 
 impl Core {
     /// Whether the thread is not there yet, and is made by what is committed first.
-    pub(crate) fn is_unmade(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         self.unmade.is_some()
     }
 
@@ -191,7 +191,7 @@ impl Live {
     }
 
     /// A thread that is to be made with these records and what is committed first. It is no fork.
-    pub(crate) fn unmade(self, first: Vec<NewRecord>) -> Self {
+    pub(crate) fn pending(self, first: Vec<NewRecord>) -> Self {
         let mut state = State::default();
         for record in &first {
             state.apply(&record.event);
@@ -452,7 +452,7 @@ impl Held<'_> {
     }
 
     /// Where the log ends, and the instant that what is appended next has.
-    pub(crate) fn next_place(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
+    pub(crate) fn next_position(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
         let now = self.live.clock.now();
         let core = self.core()?;
         Ok((core.tail, core.instant(now)))

@@ -1,12 +1,12 @@
 //! Triggers, and what happens to those that find a thread busy.
 
+use crate::attempt_note::Abandoned;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::error::RuntimeError;
-use crate::gate::{Terms, judged_trigger};
-use crate::kept::Abandoned;
+use crate::gate::{Preconditions, judged_trigger};
 use crate::live::{Held, Live};
 use crate::repeat::commit_accepted;
-use crate::request::{Accepted, Cancelled, Policy, React};
+use crate::request::{Accepted, Cancelled, Policy, ReactRequest};
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use store::{Run, Side, StoreError, TenantId};
@@ -22,20 +22,20 @@ const QUEUED_MESSAGES: usize = 4;
 impl Runtime {
     /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
     /// returns. The execution runs on whether or not anyone waits for it.
-    pub async fn react(&self, request: React) -> Result<Accepted, RuntimeError> {
-        self.react_on(request, Terms::default()).await
+    pub async fn react(&self, request: ReactRequest) -> Result<Accepted, RuntimeError> {
+        self.react_on(request, Preconditions::default()).await
     }
 
     /// Reacts on these preconditions. A thread that is continued after a position must exist.
     pub async fn react_on(
         &self,
-        mut request: React,
-        terms: Terms,
+        mut request: ReactRequest,
+        terms: Preconditions,
     ) -> Result<Accepted, RuntimeError> {
         // There is nothing in a new thread that it could be taken back to.
         request.must_exist |= request.rewind.is_some() || terms.after.is_some();
         let runtime = self.clone();
-        self.owned(async move {
+        self.run_to_completion(async move {
             let mut n_tries = 0;
             loop {
                 n_tries += 1;
@@ -49,7 +49,7 @@ impl Runtime {
                     }
                 }
                 runtime.check_new(&request)?;
-                let unmade = runtime.unmade(&request.tenant, &request.key)?;
+                let unmade = runtime.pending_thread(&request.tenant, &request.key)?;
                 let made = runtime.accept_on(&unmade.live, request.clone(), &terms);
                 let made = made.await;
                 unmade.settle(&made);
@@ -88,8 +88,8 @@ impl Runtime {
     /// The thread that a request is for, if there is one, and the gate ready to judge there.
     async fn entered(
         &self,
-        request: &React,
-        terms: &Terms,
+        request: &ReactRequest,
+        terms: &Preconditions,
     ) -> Result<Option<Arc<Live>>, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
@@ -105,7 +105,7 @@ impl Runtime {
     }
 
     /// Refuses what makes no thread where there is none.
-    fn check_new(&self, request: &React) -> Result<(), RuntimeError> {
+    fn check_new(&self, request: &ReactRequest) -> Result<(), RuntimeError> {
         let agent = request.run.agent.as_deref();
         if self.inner.reactors.find(agent).is_none() {
             let unknown = agent.unwrap_or_default().to_owned();
@@ -121,8 +121,8 @@ impl Runtime {
     pub(crate) async fn accept_on(
         &self,
         live: &Arc<Live>,
-        request: React,
-        terms: &Terms,
+        request: ReactRequest,
+        terms: &Preconditions,
     ) -> Result<Accepted, RuntimeError> {
         let held = live.hold().await?;
         self.accept_held(live, held, request, terms).await
@@ -132,8 +132,8 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         mut held: Held<'_>,
-        mut request: React,
-        terms: &Terms,
+        mut request: ReactRequest,
+        terms: &Preconditions,
     ) -> Result<Accepted, RuntimeError> {
         // A repetition is answered before anything else is asked: its first run may still be going.
         let token = request.token.as_ref();
@@ -175,7 +175,7 @@ impl Runtime {
         }
         let item_id = request.item.id.clone();
         let named = request.run.execution_id.clone();
-        let mut dealt = self.dealt(&core.state, request.item, request.run, request.policy)?;
+        let mut dealt = self.plan(&core.state, request.item, request.run, request.policy)?;
         if !request.before.is_empty() || request.rewind.is_some() {
             // What is remembered between steps has not heard them, or has what goes.
             core.generation += 1;
@@ -195,7 +195,7 @@ impl Runtime {
             let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
             self.wake_parents(live, parent.as_ref()).await?;
         }
-        let Dealt {
+        let Admission {
             commands,
             begins: execution_id,
             stops,
@@ -226,13 +226,13 @@ impl Runtime {
     }
 
     /// What becomes of a trigger on a thread that stands so (EK-16).
-    fn dealt(
+    fn plan(
         &self,
         state: &State,
         item: NewItem,
         run: Run,
         policy: Policy,
-    ) -> Result<Dealt, RuntimeError> {
+    ) -> Result<Admission, RuntimeError> {
         let active = state.active().map(|active| active.execution.id.clone());
         let n_waiting = state.waiting().len();
         match (active, policy) {
@@ -251,7 +251,7 @@ impl Runtime {
                     return Err(RuntimeError::QueueFull { limit: n_waiting });
                 }
                 let run = Payload::write(&run)?;
-                Ok(Dealt {
+                Ok(Admission {
                     commands: vec![Command::Enqueue { item, run }],
                     begins: None,
                     stops: None,
@@ -267,8 +267,8 @@ impl Runtime {
                     ending: Ending::Stopped(why),
                 });
                 let start = self.start(Trigger::New(item), run)?;
-                let begins = begun(&start);
-                Ok(Dealt {
+                let begins = started_execution(&start);
+                Ok(Admission {
                     commands: end.into_iter().chain([start]).collect(),
                     begins,
                     stops: active,
@@ -305,7 +305,7 @@ impl Runtime {
     ) -> Result<Cancelled, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let (runtime, wanted, reason) = (self.clone(), execution.cloned(), reason.to_owned());
-        self.owned(async move {
+        self.run_to_completion(async move {
             let mut held = live.hold().await?;
             let state = &held.core()?.state;
             let active = state.active().map(|active| active.execution.id.clone());
@@ -370,13 +370,13 @@ fn waiting_bytes(state: &State) -> usize {
 }
 
 /// What is to be written for a trigger, and what that begins and stops.
-struct Dealt {
+struct Admission {
     commands: Vec<Command>,
     begins: Option<ExecutionId>,
     stops: Option<ExecutionId>,
 }
 
-impl Dealt {
+impl Admission {
     /// Puts commands before the others. What is stopped ends first: it has not seen them.
     fn begin_with(&mut self, first: impl Iterator<Item = Command>) {
         let place = usize::from(self.stops.is_some());
@@ -384,7 +384,7 @@ impl Dealt {
     }
 }
 
-pub(crate) fn begun(command: &Command) -> Option<ExecutionId> {
+pub(crate) fn started_execution(command: &Command) -> Option<ExecutionId> {
     if let Command::Start { execution_id, .. } = command {
         return Some(execution_id.clone());
     }

@@ -1,8 +1,8 @@
 //! The reactor contract (EK §6): who runs one step.
 
-use crate::error::Refusal;
+use crate::error::AnswerRefusal;
 use crate::handoff::Handoff;
-use crate::writer::{StepWriter, Stopped};
+use crate::writer::{StepWriter, WriterStopped};
 use agents::{Agent, SubAgentHost};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use timeline::{
     ThreadId, Transcript,
 };
 use tokio_util::sync::CancellationToken;
-use upp::KeptCall;
+use upp::CallRecord;
 
 /// What a crash left of a step whose model had answered.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct StepRun<'a> {
     /// The only way to write.
     pub writer: &'a StepWriter,
     /// What is kept of the step's call of a model; an earlier attempt's note is in it.
-    pub kept: Arc<dyn KeptCall>,
+    pub call_record: Arc<dyn CallRecord>,
     /// What runs the step's sub-agents, and knows whom it may hand over to.
     pub children: Arc<dyn Children>,
     /// Cancelled when the step is no longer wanted.
@@ -76,7 +76,7 @@ pub trait Children: Send + Sync {
     fn has(&self, agent: &str) -> bool;
 
     /// Whether writing has failed, so that the step is tried again.
-    fn is_given_up(&self) -> bool;
+    fn is_abandoned(&self) -> bool;
 
     /// Whether the execution may hand over once more.
     fn may_hand_over(&self) -> bool;
@@ -84,7 +84,7 @@ pub trait Children: Send + Sync {
 
 impl StepRun<'_> {
     /// The whole conversation so far, this execution included; as large as the thread.
-    pub async fn transcript(&self) -> Result<Transcript, Stopped> {
+    pub async fn transcript(&self) -> Result<Transcript, WriterStopped> {
         Ok(self.writer.transcript().await?.without_removed())
     }
 }
@@ -140,8 +140,8 @@ impl ReactorError {
     }
 }
 
-impl From<Stopped> for ReactorError {
-    fn from(_: Stopped) -> Self {
+impl From<WriterStopped> for ReactorError {
+    fn from(_: WriterStopped) -> Self {
         Self::Stopped
     }
 }
@@ -158,7 +158,7 @@ pub trait Reactor: Send + Sync {
     /// Looks at answers to calls that it has left open, before they are kept. Each is for another
     /// of the open calls, and of the kind that the call waits for. `run` is how the execution that
     /// acts on them is run.
-    fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+    fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), AnswerRefusal> {
         let _ = (run, open, answers);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Recovery: the threads that a crash or a stop has left unfinished go on, beside new requests.
 
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, render_error};
 use crate::run::next_run;
 use crate::run_slots::{QueuedTriggers, RunSlot};
 use crate::runtime::Runtime;
@@ -137,7 +137,7 @@ impl Runtime {
                 .is_some_and(|active| active.execution.id == parent.execution_id)),
             Err(StoreError::NotFound) => Ok(false),
             Err(error) => {
-                tracing::error!(error = told(&error), thread = %parent.thread_id, "the thread that a sub-agent belongs to can't be read");
+                tracing::error!(error = render_error(&error), thread = %parent.thread_id, "the thread that a sub-agent belongs to can't be read");
                 Ok(false)
             }
         }
@@ -187,7 +187,7 @@ impl Runtime {
             error,
             RuntimeError::Store(StoreError::NotFound | StoreError::Closed)
         ) {
-            tracing::error!(error = told(error), %thread, "a thread could not be resumed");
+            tracing::error!(error = render_error(error), %thread, "a thread could not be resumed");
         }
     }
 }

@@ -45,7 +45,7 @@ impl Runtime {
         held: &mut Held<'_>,
         token: Option<&RequestToken>,
     ) -> Result<Option<Accepted>, RuntimeError> {
-        let is_unmade = held.core()?.is_unmade();
+        let is_unmade = held.core()?.is_pending();
         let Some(token) = token.filter(|_| !is_unmade) else {
             return Ok(None);
         };

@@ -127,7 +127,7 @@ impl Rewind {
 
 /// A trigger for a thread (EK §7).
 #[derive(Clone, Debug)]
-pub struct React {
+pub struct ReactRequest {
     /// Whose thread.
     pub tenant: TenantId,
     /// Its key; the thread is made if there is none, unless it must be there.
@@ -150,7 +150,7 @@ pub struct React {
     pub token: Option<RequestToken>,
 }
 
-impl React {
+impl ReactRequest {
     /// An item that a thread's default agent answers, in its turn. The thread is made if there is none.
     pub fn new(tenant: TenantId, key: impl Into<String>, item: NewItem) -> Self {
         Self {

@@ -5,7 +5,7 @@ use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::request::Rewind;
 use crate::runtime::Runtime;
-use crate::stretch::{Chain, Place, Span, end_of, told};
+use crate::thread_page::{Chain, Position, Span, end_of, removed_entries};
 use store::Filter;
 use store::Run;
 use timeline::{
@@ -82,7 +82,7 @@ impl Runtime {
                 Some(trigger)
             }
         };
-        let mut goes = told(&transcript);
+        let mut goes = removed_entries(&transcript);
         goes.retain(|what| match what {
             Removed::Item(id) => {
                 stays.as_ref() != Some(id) && !state.waiting().any(|it| it.item.id == *id)
@@ -96,7 +96,7 @@ impl Runtime {
 /// Where a thread is cut.
 struct Cut {
     /// The first place of what goes.
-    first: Place,
+    first: Position,
     stays: Stays,
 }
 
@@ -109,7 +109,7 @@ enum Stays {
     Trigger,
 }
 
-async fn cut(chain: &Chain<'_>, place: Place, to: &Rewind) -> Result<Cut, RuntimeError> {
+async fn cut(chain: &Chain<'_>, place: Position, to: &Rewind) -> Result<Cut, RuntimeError> {
     let run = if is_written(chain, place).await? {
         chain.run_before(place.next()).await?
     } else {

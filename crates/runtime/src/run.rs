@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use step::Turn;
+use step::StepInput;
 use store::Run;
 use store::StoreError;
 use take_up::must_take_up;
@@ -54,7 +54,7 @@ enum Next {
     Rests,
     /// An execution must be taken up first, or a slot is needed for it.
     TakeUp,
-    Step(Box<Turn>),
+    Step(Box<StepInput>),
 }
 
 /// A step that is taken up again for a sub-agent that goes on does that as soon as it can; one that
@@ -66,7 +66,7 @@ struct Again {
 }
 
 impl Again {
-    async fn paused(&mut self, turn: &Turn) {
+    async fn paused(&mut self, turn: &StepInput) {
         if self.step.as_ref() != Some(&turn.step.id) {
             self.step = Some(turn.step.id.clone());
             self.pause = Duration::ZERO;
@@ -202,7 +202,7 @@ impl Runtime {
         };
         let memory =
             memory.filter(|memory| memory.generation == generation && memory.agent == run.agent);
-        let turn = Turn {
+        let turn = StepInput {
             execution: active.execution.clone(),
             trigger: trigger.clone(),
             step: step.step.clone(),

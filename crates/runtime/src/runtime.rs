@@ -178,7 +178,7 @@ impl Runtime {
     /// # Errors
     ///
     /// The request's own, or [`RuntimeError::BrokenOff`] if it panicked.
-    pub async fn owned<T, E>(
+    pub async fn run_to_completion<T, E>(
         &self,
         request: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<T, E>

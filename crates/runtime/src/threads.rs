@@ -8,7 +8,7 @@ use crate::request::{Import, NewThreadRequest};
 use crate::runtime::Runtime;
 use jiff::Timestamp;
 use std::sync::Arc;
-use store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
+use store::{Filter, Logged, NewRecord, StoreError, TenantId, ThreadRow, ThreadRows};
 use timeline::{
     Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
 };
@@ -90,7 +90,7 @@ impl Runtime {
     pub async fn list(
         &self,
         tenant: &TenantId,
-        page: Page,
+        page: ThreadRows,
     ) -> Result<Vec<ThreadRow>, RuntimeError> {
         Ok(self.inner.store.list(tenant, page).await?)
     }
@@ -100,7 +100,7 @@ impl Runtime {
     pub async fn close(&self, tenant: &TenantId, key: &str) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
-        self.owned(async move {
+        self.run_to_completion(async move {
             let mut held = live.hold().await?;
             let close = vec![(None, Command::Close)];
             let why = unwanted("the thread was closed");
@@ -180,7 +180,7 @@ impl Runtime {
         commands: Vec<(Option<Timestamp>, Command)>,
     ) -> Result<Seq, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move {
+        self.run_to_completion(async move {
             let held = live.hold().await?;
             runtime.append_held(&live, held, tail, commands).await
         })

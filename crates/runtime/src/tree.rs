@@ -61,12 +61,12 @@
 //!
 //! [`StoreError::Conflict`]: crate::StoreError::Conflict
 
+mod branch_events;
+mod branch_state;
 mod cut;
 mod error;
-mod forest;
-mod grow;
-mod standing;
-mod told;
+mod import;
+mod trees;
 mod walk;
 mod written;
 
@@ -76,10 +76,10 @@ use crate::error::RuntimeError;
 use crate::request::NewThreadRequest;
 use crate::runtime::Runtime;
 use agents::{ThreadNode, ThreadTree};
-use forest::Forest;
-use grow::Ground;
+use import::ImportTarget;
 use std::sync::Arc;
 use store::{StoreError, TenantId, ThreadRow};
+use trees::Trees;
 use walk::{Walked, about, mark, read, walk};
 
 /// A node of a stored tree, and its thread.
@@ -118,13 +118,13 @@ impl Runtime {
         key: &str,
         tree: &ThreadTree,
     ) -> Result<(), StoredTreeError> {
-        let mut forest = match Forest::load(self.store().as_ref(), tenant, key).await {
-            Err(error) if error.is_not_found() => Forest::default(),
+        let mut forest = match Trees::load(self.store().as_ref(), tenant, key).await {
+            Err(error) if error.is_not_found() => Trees::default(),
             loaded => loaded?,
         };
         let root = forest.branches.first().map(|root| &root.walked.branch.row);
         let root_key = root.and_then(|row| row.thread.key.clone());
-        let ground = Ground {
+        let ground = ImportTarget {
             runtime: self,
             tenant,
             key: root_key.as_deref().unwrap_or(key),
@@ -142,7 +142,7 @@ impl Runtime {
         tenant: &TenantId,
         key: &str,
     ) -> Result<ThreadTree, StoredTreeError> {
-        let forest = Forest::load(self.store().as_ref(), tenant, key).await?;
+        let forest = Trees::load(self.store().as_ref(), tenant, key).await?;
         forest.tree()
     }
 
@@ -200,7 +200,7 @@ impl Runtime {
         let root = walked.first().map(|root| root.branch.row.thread.id.clone());
         let branch = found(walked, key, node)?;
         let root = root.ok_or(StoreError::NotFound)?;
-        let item = told::checkout(self.mint().into(), &branch.node_id)?;
+        let item = branch_events::checkout(self.mint().into(), &branch.node_id)?;
         let live = self.live_by_id(&root).await?;
         let commands = vec![(None, timeline::Command::Record { item })];
         self.append_at(live, None, commands).await?;

@@ -21,11 +21,11 @@ const WINDOW_BYTES: usize = 4_096;
 /// The step is no longer this writer's: it was cancelled, interrupted, or taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the step was stopped")]
-pub struct Stopped;
+pub struct WriterStopped;
 
 /// A growing block of a model's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delta {
+pub enum BlockDelta {
     /// Text.
     Text,
     /// Reasoning.
@@ -34,7 +34,7 @@ pub enum Delta {
     ToolInput,
 }
 
-impl Delta {
+impl BlockDelta {
     fn chunk<'a>(self, id: &'a str, text: &'a str) -> Chunk<'a> {
         let block = |kind| Chunk::BlockDelta {
             kind,
@@ -56,7 +56,7 @@ impl Delta {
 
 enum Piece {
     Delta {
-        kind: Delta,
+        kind: BlockDelta,
         id: String,
         text: String,
     },
@@ -96,7 +96,7 @@ impl Buffer {
         idx
     }
 
-    fn push_delta(&mut self, kind: Delta, id: &str, text: &str) {
+    fn push_delta(&mut self, kind: BlockDelta, id: &str, text: &str) {
         self.bytes += text.len();
         match self.pieces.last_mut() {
             Some(Piece::Delta {
@@ -176,15 +176,15 @@ impl StepWriter {
 
     /// Shows more of a block. The first piece is written as soon as the model pauses; what follows
     /// within 30 ms or 4 KB is written together. Returns once it is durable or buffered.
-    pub async fn delta(&self, kind: Delta, id: &str, text: &str) -> Result<(), Stopped> {
+    pub async fn delta(&self, kind: BlockDelta, id: &str, text: &str) -> Result<(), WriterStopped> {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }
 
     /// Shows something else, in its place between the deltas. The runtime's own markers are refused
     /// (EK §11), and nothing is written.
-    pub async fn emit(&self, kind: &str, data: Payload) -> Result<(), Stopped> {
+    pub async fn emit(&self, kind: &str, data: Payload) -> Result<(), WriterStopped> {
         if chunk_type::MARKERS.contains(&kind) {
-            return Err(Stopped);
+            return Err(WriterStopped);
         }
         self.emit_chunk(NewChunk {
             chunk_type: kind.to_owned(),
@@ -194,7 +194,7 @@ impl StepWriter {
     }
 
     /// Shows a chunk that is no marker.
-    pub(crate) async fn emit_chunk(&self, chunk: NewChunk) -> Result<(), Stopped> {
+    pub(crate) async fn emit_chunk(&self, chunk: NewChunk) -> Result<(), WriterStopped> {
         self.put(|buffer| {
             buffer.bytes += chunk.data.as_ref().map_or(0, |data| data.text().len());
             buffer.pieces.push(Piece::Chunk(chunk));
@@ -202,7 +202,7 @@ impl StepWriter {
         .await
     }
 
-    async fn put(&self, push: impl FnOnce(&mut Buffer)) -> Result<(), Stopped> {
+    async fn put(&self, push: impl FnOnce(&mut Buffer)) -> Result<(), WriterStopped> {
         let full = {
             let mut buffer = self.buffer();
             push(&mut buffer);
@@ -214,7 +214,7 @@ impl StepWriter {
     }
 
     /// Writes what is buffered; durable when this returns.
-    pub async fn flush(&self) -> Result<(), Stopped> {
+    pub async fn flush(&self) -> Result<(), WriterStopped> {
         let _order = self.order.lock().await;
         self.write().await
     }
@@ -253,7 +253,7 @@ impl StepWriter {
         last: Vec<NewChunk>,
         parts: Vec<Payload>,
         response: Payload,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), WriterStopped> {
         let acts = parts.iter().any(|part| ToolPart::read(part).is_some());
         {
             let mut buffer = self.buffer();
@@ -272,7 +272,7 @@ impl StepWriter {
     }
 
     /// An effect tool starts; if a crash follows, its outcome is unknown. Durable when this returns.
-    pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), Stopped> {
+    pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), WriterStopped> {
         let start = Command::StartTool {
             tool_call_id: tool_call_id.to_owned(),
         };
@@ -282,7 +282,7 @@ impl StepWriter {
 
     /// Notes what the step is to find again, should it be run again; in place of the note before.
     /// Durable when this returns.
-    pub async fn note(&self, note: Payload) -> Result<(), Stopped> {
+    pub async fn note(&self, note: Payload) -> Result<(), WriterStopped> {
         let note = Command::Note { note };
         self.buffer().pieces.push(Piece::command(note));
         self.flush().await
@@ -294,7 +294,7 @@ impl StepWriter {
     }
 
     /// Writes a part again: a tool call got its result. Durable when this returns.
-    pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
+    pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), WriterStopped> {
         self.buffer().put(idx, part);
         self.flush().await
     }
@@ -309,7 +309,7 @@ impl StepWriter {
 
     /// Writes one more part after those there are, such as an event beside the model's answer.
     /// Durable when this returns; gives its position.
-    pub async fn add_part(&self, part: Payload) -> Result<u32, Stopped> {
+    pub async fn add_part(&self, part: Payload) -> Result<u32, WriterStopped> {
         let idx = self.buffer().add(part);
         self.flush().await?;
         Ok(idx)
@@ -329,20 +329,20 @@ impl StepWriter {
     }
 
     /// Whether the work on the step is over, or will be because writing has failed.
-    pub(crate) fn is_given_up(&self) -> bool {
+    pub(crate) fn is_abandoned(&self) -> bool {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         fault.is_some() || self.given_up.load(Ordering::Acquire)
     }
 
     /// The parts of the step as they stand.
-    pub async fn parts(&self) -> Result<Vec<Payload>, Stopped> {
-        let mut held = self.live.hold().await.map_err(|_| Stopped)?;
-        let core = held.core().map_err(|_| Stopped)?;
+    pub async fn parts(&self) -> Result<Vec<Payload>, WriterStopped> {
+        let mut held = self.live.hold().await.map_err(|_| WriterStopped)?;
+        let core = held.core().map_err(|_| WriterStopped)?;
         let active = core
             .state
             .active()
             .filter(|active| active.execution.id == self.execution)
-            .ok_or(Stopped)?;
+            .ok_or(WriterStopped)?;
         Ok(active
             .step
             .as_ref()
@@ -366,14 +366,14 @@ impl StepWriter {
         }
     }
 
-    pub(crate) async fn transcript(&self) -> Result<Transcript, Stopped> {
+    pub(crate) async fn transcript(&self) -> Result<Transcript, WriterStopped> {
         self.live.transcript(Filter::Facts).await.map_err(|error| {
             *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            Stopped
+            WriterStopped
         })
     }
 
-    async fn write(&self) -> Result<(), Stopped> {
+    async fn write(&self) -> Result<(), WriterStopped> {
         let result = async {
             let mut held = self.live.hold().await?;
             let core = held.core()?;
@@ -396,10 +396,10 @@ impl StepWriter {
         .await;
         match result {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Stopped),
+            Ok(false) => Err(WriterStopped),
             Err(error) => {
                 *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Err(Stopped)
+                Err(WriterStopped)
             }
         }
     }
@@ -429,10 +429,10 @@ mod tests {
     async fn neighbouring_deltas_of_one_block_become_one() {
         let mut buffer = Buffer::default();
         for (id, text) in [("a", "Hel"), ("a", "lo"), ("b", "x"), ("a", "!")] {
-            buffer.push_delta(Delta::Text, id, text);
+            buffer.push_delta(BlockDelta::Text, id, text);
         }
         let expected = [("a", "Hello"), ("b", "x"), ("a", "!")]
-            .map(|(id, text)| Delta::Text.chunk(id, text).encode());
+            .map(|(id, text)| BlockDelta::Text.chunk(id, text).encode());
         assert_eq!(
             buffer.take(),
             [Command::Emit {

@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, Policy, React, Reacted, Reactor, ReactorError, Runtime, RuntimeError,
-    RuntimeOptions, StepRun, Terms, Until,
+    AgentReactor, Policy, Preconditions, ReactRequest, Reacted, Reactor, ReactorError, Runtime,
+    RuntimeError, RuntimeOptions, StepRun, Until,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -50,11 +50,11 @@ fn over(store: &Arc<MemoryStore>, reactor: Arc<impl Reactor + 'static>) -> Runti
     Runtime::new(store, Arc::new(reactor), options)
 }
 
-fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
+fn say(runtime: &Runtime, text: &str, policy: Policy) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": text}]).into();
-    React {
+    ReactRequest {
         policy,
-        ..React::new(tenant(), "k", NewItem::user(runtime.mint(), content))
+        ..ReactRequest::new(tenant(), "k", NewItem::user(runtime.mint(), content))
     }
 }
 
@@ -169,7 +169,7 @@ async fn a_thread_that_must_be_there_is_not_made() {
         matches!(refused, Err(RuntimeError::Store(StoreError::NotFound)))
     }
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
-    let must_exist = |text| React {
+    let must_exist = |text| ReactRequest {
         must_exist: true,
         ..say(&runtime, text, Policy::Queue)
     };
@@ -553,7 +553,7 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     };
     runtime.update_thread(&tenant(), "k", named).await.unwrap();
     let all = futures_util::future::join_all(
-        ["two", "three", "four"].map(|text| runtime.react_on(say(text), Terms::after(end))),
+        ["two", "three", "four"].map(|text| runtime.react_on(say(text), Preconditions::after(end))),
     );
     let all = all.await;
     let followed = |it: &Result<_, RuntimeError>, at| matches!(it, Err(RuntimeError::Followed(seq)) if *seq == at);
@@ -562,17 +562,22 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     let end = at_rest(&runtime).await.last().unwrap().seq;
     let aside = say("aside").item;
     runtime.record(&tenant(), "k", aside).await.unwrap();
-    let after = runtime.react_on(say("five"), Terms::after(end)).await;
+    let after = runtime
+        .react_on(say("five"), Preconditions::after(end))
+        .await;
     assert!(followed(&after, end), "{after:?}");
     // A repetition is answered all the same.
     let tail = runtime.state(&tenant(), "k").await.unwrap().1;
     let mut last = say("six");
     last.token = Some("once".into());
     let first = runtime
-        .react_on(last.clone(), Terms::after(tail))
+        .react_on(last.clone(), Preconditions::after(tail))
         .await
         .unwrap();
-    let again = runtime.react_on(last, Terms::after(tail)).await.unwrap();
+    let again = runtime
+        .react_on(last, Preconditions::after(tail))
+        .await
+        .unwrap();
     assert_eq!(
         (first.execution_id, true),
         (again.execution_id, again.repeated)

@@ -5,7 +5,7 @@ mod source_archive;
 
 pub use exchange::{Exported, ImportSource};
 
-use crate::auth::{Keys, KeysError, Tokens};
+use crate::auth::{Keys, TokenKeysError, Tokens};
 use crate::body::budget::BodyLease;
 use crate::budgets::Budgets;
 use crate::config::{Config, TenantConfig, TenantLimits};
@@ -65,7 +65,7 @@ pub enum OpenError {
     Agents(#[from] AgentsError),
     /// The keys of the issuer of tokens can't be used.
     #[error("the keys in [auth.jwt] can't be used")]
-    Tokens(#[from] KeysError),
+    Tokens(#[from] TokenKeysError),
     /// The issuer of tokens can't be asked for its keys.
     #[error("the keys in [auth.jwt] can't be asked for")]
     Outbound(#[from] OutboundError),
@@ -78,7 +78,7 @@ pub struct App {
     store: Arc<SqliteStore>,
     runtime: Runtime,
     /// Runs what leaves no trace.
-    passing: Runtime,
+    ephemeral: Runtime,
     opened_at: Timestamp,
     agents: ConfiguredAgents,
     metrics: Metrics,
@@ -163,7 +163,7 @@ impl App {
             config,
             store,
             runtime,
-            passing,
+            ephemeral: passing,
             opened_at: Timestamp::now(),
             agents,
             metrics,
@@ -203,8 +203,8 @@ impl App {
 
     /// Runs the same agents over a store in memory: for what is to leave no trace. Whoever begins a
     /// thread in it deletes it.
-    pub fn passing(&self) -> &Runtime {
-        &self.passing
+    pub fn ephemeral(&self) -> &Runtime {
+        &self.ephemeral
     }
 
     /// When it was opened.
@@ -314,7 +314,7 @@ impl App {
     /// Stops all work tidily, closes the store and ends the MCP servers that are children. What is
     /// unfinished goes on at the next [`App::recover`].
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
-        let passing = self.passing.shutdown().await;
+        let passing = self.ephemeral.shutdown().await;
         let stopped = self.runtime.shutdown().await.and(passing);
         self.agents.close().await;
         stopped

@@ -10,7 +10,7 @@ pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
 pub use tenant::{DEV_TENANT, TenantUnclear, tenant_of};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
-pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
+pub use token::{KeySource, TokenClaims, TokenConfig, TokenKeysError};
 
 use crate::hex::hex;
 use aws_lc_rs::{constant_time, digest, rand};

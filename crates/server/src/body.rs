@@ -150,7 +150,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         match axum::extract::Query::try_from_uri(&parts.uri) {
             Ok(axum::extract::Query(query)) => Ok(Self(query)),
             Err(rejection) => Err(ApiError::InvalidQuery {
-                what: crate::error::told(&rejection),
+                what: crate::error::render_error(&rejection),
             }),
         }
     }

@@ -12,13 +12,13 @@ mod remote;
 mod template;
 
 pub use self::agents::{
-    AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
+    AgentSettings, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
     ToolRef,
 };
 pub use crate::auth::{KeySource, TokenClaims, TokenConfig};
 pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
-pub use check::{Checked, ConfigError, Finding, Severity};
+pub use check::{Checked, ConfigError, Finding, FindingSeverity};
 pub use limits::{AddressRange, LimitsConfig, TenantLimits};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
 pub use remote::{RemoteConfig, RemoteProtocol};
@@ -49,7 +49,7 @@ pub struct Config {
     /// The models, by name.
     pub models: BTreeMap<String, ModelConfig>,
     /// The agents, by name.
-    pub agents: BTreeMap<String, AgentConfig>,
+    pub agents: BTreeMap<String, AgentSettings>,
     /// The agent that answers when a message names none.
     pub default_agent: String,
     /// The tools.
@@ -171,10 +171,10 @@ impl Default for Config {
             script: None,
             params: serde_json::Map::new(),
         };
-        let agent = AgentConfig {
+        let agent = AgentSettings {
             model: DEMO_MODEL.into(),
             tools: ["read_file", "compute"].map(ToolRef::parse).into(),
-            ..AgentConfig::default()
+            ..AgentSettings::default()
         };
         Self {
             server: ServerConfig::default(),
@@ -204,7 +204,7 @@ impl Config {
     pub fn parse(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let checked = check::check(text, env)?;
         let mut findings = checked.findings.into_iter();
-        match findings.find(|finding| finding.severity == Severity::Error) {
+        match findings.find(|finding| finding.severity == FindingSeverity::Error) {
             Some(finding) => Err(finding.error),
             None => Ok(checked.config),
         }

@@ -13,7 +13,7 @@ mod not_ready;
 pub(crate) mod openai;
 mod pointer;
 
-pub use causes::told;
+pub use causes::render_error;
 pub use exchange::ExchangeError;
 pub(crate) use format::ErrorFormat;
 pub(crate) use not_ready::NotReady;
@@ -22,7 +22,7 @@ use crate::aitp::refused::Refused;
 use crate::auth::{Scope, TenantUnclear, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use interop::aitp::Violation;
+use interop::aitp::MessageViolation;
 use pointer::content_pointer;
 use runtime::{LimitKind, LimitReached, RuntimeError, StoreError, ViewRefused};
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub(crate) enum ApiError {
     #[error("this key may not touch this thread")]
     ForbiddenThread,
     #[error("this key is for some threads only, and this belongs to none")]
-    ForbiddenBeside,
+    ForbiddenSidecar,
     #[error("this key may not speak as {actor:?}")]
     ForbiddenActor { actor: String, pointer: String },
     #[error("this server serves this machine only; the host {host:?} is not this machine")]
@@ -127,7 +127,7 @@ pub(crate) enum ApiError {
     #[error("the value does not answer the request: {}", .wrong.first().map(ToString::to_string).unwrap_or_default())]
     InvalidRequestAnswer {
         pointer: String,
-        wrong: Vec<Violation>,
+        wrong: Vec<MessageViolation>,
     },
     #[error(transparent)]
     Refused(Box<Refused>),
@@ -250,9 +250,9 @@ impl ApiError {
             return;
         }
         if self.is_logged() {
-            tracing::debug!(error = told(self), code, "a request failed");
+            tracing::debug!(error = render_error(self), code, "a request failed");
         } else {
-            tracing::error!(error = told(self), code, "a request failed");
+            tracing::error!(error = render_error(self), code, "a request failed");
         }
     }
 
@@ -305,7 +305,7 @@ impl ApiError {
             }
             Self::RateLimited { wait } => Verdict::new(S::TOO_MANY_REQUESTS, "rate_limited")
                 .with(json!({ "retryAfterS": wait.as_secs() + 1 })),
-            Self::ForbiddenThread | Self::ForbiddenBeside => {
+            Self::ForbiddenThread | Self::ForbiddenSidecar => {
                 Verdict::new(S::FORBIDDEN, "forbidden_thread")
             }
             Self::ForbiddenActor { pointer, .. } => {

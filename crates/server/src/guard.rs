@@ -64,9 +64,9 @@ impl Caller {
     }
 
     /// Refuses what belongs to no thread to a key that is for some threads only.
-    pub(crate) fn check_beside(&self) -> Result<(), ApiError> {
+    pub(crate) fn check_sidecar(&self) -> Result<(), ApiError> {
         if self.is_restricted() {
-            return Err(ApiError::ForbiddenBeside);
+            return Err(ApiError::ForbiddenSidecar);
         }
         Ok(())
     }

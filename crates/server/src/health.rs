@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::auth::DEV_TENANT;
 use crate::error::NotReady;
 use crate::state::Api;
-use runtime::{Page, RuntimeError, StoreError, TenantId};
+use runtime::{RuntimeError, StoreError, TenantId, ThreadRows};
 use std::fs::File;
 use stores::StoreHealth;
 
@@ -34,9 +34,9 @@ fn descriptors_run_out() -> bool {
 }
 
 async fn of_store(app: &App) -> Option<NotReady> {
-    let page = Page {
+    let page = ThreadRows {
         limit: 1,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     // A read finds out whether the store can be read at all; damage that it finds is noted.
     let read = app.runtime().list(&TenantId::from(DEV_TENANT), page).await;

@@ -4,7 +4,7 @@ mod report;
 
 pub use report::{AgentReport, ModelReport, SubagentReport, ToolKind, ToolReport};
 
-use crate::config::{Checked, Config, Severity, StrategyConfig};
+use crate::config::{Checked, Config, FindingSeverity, StrategyConfig};
 use crate::metrics::Metrics;
 use crate::reactors::ConfiguredAgents;
 use crate::serve::check_exposed;
@@ -28,7 +28,7 @@ pub struct Inspection {
 pub struct Found {
     /// How bad it is.
     #[serde(serialize_with = "word")]
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// What it is.
     pub message: String,
     /// The line in the file, from 1, where it has one.
@@ -40,10 +40,13 @@ pub struct Found {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
-fn word<S: serde::Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
+fn word<S: serde::Serializer>(
+    severity: &FindingSeverity,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
+        FindingSeverity::Error => "error",
+        FindingSeverity::Warning => "warning",
     })
 }
 
@@ -51,7 +54,9 @@ impl Inspection {
     /// How many findings keep the configuration from being served.
     pub fn n_errors(&self) -> usize {
         let errors = self.findings.iter();
-        errors.filter(|it| it.severity == Severity::Error).count()
+        errors
+            .filter(|it| it.severity == FindingSeverity::Error)
+            .count()
     }
 }
 
@@ -75,7 +80,7 @@ pub fn inspect(checked: Checked) -> Inspection {
         &Metrics::default(),
     ) {
         Ok(agents) => abilities(&config, &agents, &mut findings),
-        Err(error) => findings.push(found(Severity::Error, chain(&error))),
+        Err(error) => findings.push(found(FindingSeverity::Error, chain(&error))),
     }
     refusals(&config, &mut findings);
     places(&config, &mut findings);
@@ -85,7 +90,7 @@ pub fn inspect(checked: Checked) -> Inspection {
     }
 }
 
-fn found(severity: Severity, message: String) -> Found {
+fn found(severity: FindingSeverity, message: String) -> Found {
     Found {
         severity,
         message,
@@ -108,7 +113,7 @@ fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Foun
             let message = format!(
                 "the agent {name:?} plans, and its model {model:?} has no structured output"
             );
-            findings.push(found(Severity::Warning, message));
+            findings.push(found(FindingSeverity::Warning, message));
         }
     }
 }
@@ -116,7 +121,7 @@ fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Foun
 /// What keeps a server from starting, whatever its agents are.
 fn refusals(config: &Config, findings: &mut Vec<Found>) {
     let mut refused = |error: &dyn std::error::Error| {
-        findings.push(found(Severity::Error, chain(error)));
+        findings.push(found(FindingSeverity::Error, chain(error)));
     };
     if let Some(address) = config.server.listen
         && let Err(error) = check_exposed(config, address)
@@ -137,7 +142,7 @@ fn refusals(config: &Config, findings: &mut Vec<Found>) {
 fn places(config: &Config, findings: &mut Vec<Found>) {
     let mut absent = |what: String, path: &Path| {
         let message = format!("{what} is not there: {}", path.display());
-        findings.push(found(Severity::Warning, message));
+        findings.push(found(FindingSeverity::Warning, message));
     };
     if let Some(root) = &config.tools.read_file_root
         && !root.is_dir()

@@ -1,14 +1,14 @@
 //! Agents elsewhere: behind Responses, the Threads API or A2A.
 //!
 //! To the runtime such an agent is a model that keeps the conversation itself: it is sent what it has not heard, and
-//! its answer is read as it comes. What it began is noted in the step ([`upp::KeptCall`]), so that whoever runs the step
+//! its answer is read as it comes. What it began is noted in the step ([`upp::CallRecord`]), so that whoever runs the step
 //! again after a crash looks for that and does not begin it twice
 //! (decision 18).
 
 mod a2a;
+mod call;
 mod client;
 mod responses;
-mod talk;
 mod threads;
 mod unnamed;
 
@@ -16,12 +16,12 @@ use crate::config::{RemoteConfig, RemoteProtocol};
 use crate::outbound::Outbound;
 use agents::{Agent, AgentOptions, OptionsError};
 use async_stream::try_stream;
+use call::{Notes, RemoteCall, Step};
 use client::Client;
 use futures_util::future::BoxFuture;
-use interop::remote::Refused;
+use interop::remote::RemoteRefusal;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use talk::{Notes, Step, Talk};
 use unnamed::{Made, Unnamed};
 use upp::{Capabilities, Error, Model, ModelEvent, ModelStream, Request};
 
@@ -67,21 +67,21 @@ struct RemoteAgent {
 }
 
 impl RemoteAgent {
-    fn talk(&self, request: &Request) -> Result<Box<dyn Talk>, Error> {
+    fn talk(&self, request: &Request) -> Result<Box<dyn RemoteCall>, Error> {
         let client = Arc::clone(&self.client);
         Ok(match self.client.config.protocol {
-            RemoteProtocol::Responses => Box::new(responses::Talk::new(client, request)?),
-            RemoteProtocol::A2a => Box::new(a2a::Talk::new(client, request)?),
-            RemoteProtocol::Threads => Box::new(threads::Talk::new(client, request)?),
+            RemoteProtocol::Responses => Box::new(responses::ResponseCall::new(client, request)?),
+            RemoteProtocol::A2a => Box::new(a2a::TaskCall::new(client, request)?),
+            RemoteProtocol::Threads => Box::new(threads::RunCall::new(client, request)?),
         })
     }
 
     /// Notes that the agent refuses for good what it was told, if that is why it has no answer.
     async fn refused(&self, request: &Request, error: Error) -> Error {
-        if !talk::is_for_good(&error) {
+        if !call::is_for_good(&error) {
             return error;
         }
-        let refused = Refused {
+        let refused = RemoteRefusal {
             agent: self.client.agent.clone(),
             at: self.client.at.shown().to_owned(),
         };
@@ -120,9 +120,9 @@ impl Model for RemoteAgent {
                 Ok(talk) => talk,
                 Err(error) => Err(this.refused(&request, error).await)?,
             };
-            let key = request.kept.as_ref().map(|kept| kept.key().to_owned());
+            let key = request.call_record.as_ref().map(|kept| kept.key().to_owned());
             let mut made = Made::new(&this.unnamed, key, talk);
-            while let Some(talk) = made.talk() {
+            while let Some(talk) = made.call() {
                 let step = signal.run_until_cancelled(talk.next()).await;
                 let step = match step.unwrap_or_else(|| Err(this.client.cancelled())) {
                     Ok(step) => step,
@@ -163,8 +163,8 @@ impl Model for RemoteAgent {
 
 /// The note of what was begun, also where that was not known yet when the call was given up.
 async fn noted(unnamed: &Unnamed, note: Value) -> Option<Value> {
-    let Some(key) = note.get(talk::CALL).and_then(Value::as_str) else {
+    let Some(key) = note.get(call::CALL).and_then(Value::as_str) else {
         return Some(note);
     };
-    talk::begun(unnamed.given_up(key).await?).await
+    call::begun(unnamed.take_abandoned(key).await?).await
 }

@@ -14,7 +14,7 @@ pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod messages;
 mod native;
-mod piece;
+mod page_query;
 mod responses;
 pub(crate) mod runs;
 pub(crate) mod threads;

@@ -285,7 +285,7 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
             "default-src 'none'; frame-ancestors 'none'",
         ))
         .layer(cors)
-        .layer(from_fn(crate::unread::close))
+        .layer(from_fn(crate::drain_body::close))
         .layer(from_fn_with_state(guard.clone(), answer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
             ApiError::Panicked.into_response()

@@ -31,9 +31,9 @@ pub(crate) trait View<T>: Send + 'static {
 }
 
 /// What something that has happened is to a reader.
-pub(crate) struct Told<T> {
+pub(crate) struct SentEvents<T> {
     /// What is said, in order.
-    pub(crate) said: Vec<T>,
+    pub(crate) events: Vec<T>,
     /// Whether this was the last.
     pub(crate) is_last: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
 
 /// A fault is the operator's to look at; that a thread was deleted is what somebody wanted.
 fn noted(error: &ApiError) {
-    let told = crate::error::told(error);
+    let told = crate::error::render_error(error);
     if error.is_fault() && !error.is_logged() {
         tracing::error!(error = told, "a stream can't go on");
     } else {

@@ -1,13 +1,13 @@
 //! What all requests share.
 
-use crate::aitp::desks::Desks;
 use crate::aitp::forms::Forms;
+use crate::aitp::states::AitpStates;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
-use crate::turns::Turns;
+use crate::thread_locks::ThreadLocks;
 use http::Extensions;
 use jiff::Timestamp;
 use runtime::ViewBudget;
@@ -23,9 +23,9 @@ pub(crate) struct Api {
 
 struct Inner {
     app: App,
-    turns: Turns,
-    desks: Arc<Desks>,
-    passing_desks: Arc<Desks>,
+    turns: ThreadLocks,
+    desks: Arc<AitpStates>,
+    ephemeral_aitp_states: Arc<AitpStates>,
     forms: Forms,
     views: ViewBudget,
     /// What protocols keep between requests, each by a type of its own.
@@ -79,16 +79,16 @@ impl OpenStream {
 impl Api {
     pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
         let views = ViewBudget::new(app.config().limits.thread_view_bytes);
-        let desks = Arc::new(Desks::new(app.runtime().clone(), true));
-        let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
+        let desks = Arc::new(AitpStates::new(app.runtime().clone(), true));
+        let passing_desks = Arc::new(AitpStates::new(app.ephemeral().clone(), false));
         let forms = Forms::new(app.config());
         Self {
             inner: Arc::new(Inner {
                 desks,
-                passing_desks,
+                ephemeral_aitp_states: passing_desks,
                 forms,
                 app,
-                turns: Turns::default(),
+                turns: ThreadLocks::default(),
                 views,
                 protocols: Mutex::default(),
                 since: Timestamp::now(),
@@ -114,7 +114,7 @@ impl Api {
         self.inner.app.metrics()
     }
 
-    pub(crate) fn turns(&self) -> &Turns {
+    pub(crate) fn turns(&self) -> &ThreadLocks {
         &self.inner.turns
     }
 
@@ -131,13 +131,13 @@ impl Api {
     }
 
     /// Who takes part in threads, and what waits there.
-    pub(crate) fn desks(&self) -> &Arc<Desks> {
+    pub(crate) fn aitp_states(&self) -> &Arc<AitpStates> {
         &self.inner.desks
     }
 
     /// Participants and open requests of threads that are not stored.
-    pub(crate) fn passing_desks(&self) -> &Arc<Desks> {
-        &self.inner.passing_desks
+    pub(crate) fn ephemeral_aitp_states(&self) -> &Arc<AitpStates> {
+        &self.inner.ephemeral_aitp_states
     }
 
     /// The documents that forms lead to.

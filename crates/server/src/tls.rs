@@ -168,7 +168,7 @@ async fn watch_files(current: Arc<Current>) {
             }
             // Perhaps only one of the two files is there yet: the other one is seen when it comes.
             Err(error) => {
-                let error = crate::error::told(&error);
+                let error = crate::error::render_error(&error);
                 tracing::error!(
                     error,
                     "the new certificate can't be used; the former one stays"

@@ -26,14 +26,14 @@ pub enum Side {
 
 /// An execution as its log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct FoundExecution {
     /// The execution.
     pub execution_id: ExecutionId,
     /// Where the item was kept that it answers.
     pub trigger: Seq,
     /// What that item is.
     pub trigger_type: ItemType,
-    /// Whether it goes on with the execution before it ([`Ran::continues`]).
+    /// Whether it goes on with the execution before it ([`FoundExecution::continues`]).
     pub goes_on: bool,
     /// Its first event.
     pub created: Seq,
@@ -41,7 +41,7 @@ pub struct Ran {
     pub finished: Option<Seq>,
 }
 
-impl Ran {
+impl FoundExecution {
     /// Whether an execution with a trigger of this type goes on with the one before it on its thread:
     /// it acts on answers to that one's calls, or an agent has handed over to its own.
     pub fn continues(execution: &Execution, trigger: ItemType) -> bool {
@@ -54,7 +54,7 @@ impl Ran {
 /// Each look-up costs one of an index, however long the log is.
 pub trait LogIndex: Send + Sync {
     /// The event that made something, if this log has made it.
-    fn place_of<'a>(
+    fn position_of<'a>(
         &'a self,
         thread: &'a ThreadId,
         landmark: Landmark<'a>,
@@ -74,7 +74,7 @@ pub trait LogIndex: Send + Sync {
         &'a self,
         thread: &'a ThreadId,
         side: Side,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<FoundExecution>, StoreError>>;
 
     /// Which of these the log has removed, and where.
     fn removals<'a>(

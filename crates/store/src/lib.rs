@@ -20,7 +20,7 @@ mod threads;
 
 pub use checkpoints::{CheckpointRow, CheckpointTable};
 pub use error::{KeyError, StoreError};
-pub use index::{Landmark, LogIndex, Ran, Side};
+pub use index::{FoundExecution, Landmark, LogIndex, Side};
 pub use limit::{LimitKind, LimitReached};
 pub use log::{
     Append, Claim, Created, Epoch, EventLog, Filter, Head, LargeRecord, Logged, NewRecord,
@@ -28,9 +28,9 @@ pub use log::{
 };
 pub use memory::MemoryStore;
 pub use objects::ObjectTable;
-pub use quota::{Quotas, Refusals, StorageLimits, Usage};
+pub use quota::{Quotas, Refusals, StorageLimits, StorageUsage};
 pub use run::{ParentRun, Run, inherited};
-pub use threads::{Page, TenantId, ThreadRow, ThreadTable};
+pub use threads::{TenantId, ThreadRow, ThreadRows, ThreadTable};
 
 use futures_util::future::BoxFuture;
 
@@ -45,7 +45,7 @@ pub trait Store: EventLog + LogIndex + ThreadTable {
     fn checkpoints(&self) -> &dyn CheckpointTable;
 
     /// What each tenant stores that has stored something. Reads no thread.
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>>;
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, StorageUsage)>, StoreError>>;
 
     /// Writes out what is buffered and closes. Later calls answer [`StoreError::Closed`].
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -1,24 +1,24 @@
 //! A store that keeps everything in memory: for tests, and for threads that need not outlive the process.
 
 mod checkpoints;
-mod kept;
+mod landmarks;
 mod objects;
-mod places;
+mod stored;
 
 use crate::{
-    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
-    NewRecord, ObjectTable, Page, Quotas, Ran, Side, Store, StoreError, TenantId, ThreadRow,
-    ThreadTable, Token, Usage,
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
+    LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
+    TenantId, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use futures_util::future::BoxFuture;
-use kept::Kept;
 use std::sync::{Mutex, PoisonError};
+use stored::StoredThread;
 use timeline::{Removed, Seq, ThreadId};
 
 /// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredThread>,
 }
 
 impl MemoryStore {
@@ -30,14 +30,14 @@ impl MemoryStore {
     /// An empty store with limits for each tenant, and for the bytes of all tenants together.
     pub fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
         Self {
-            kept: Mutex::new(Kept::with_limits(quotas, max_bytes)),
+            kept: Mutex::new(StoredThread::with_limits(quotas, max_bytes)),
         }
     }
 
     // No caller awaits in `work`, so the lock is never held across a wait.
     fn with<T>(
         &self,
-        work: impl FnOnce(&mut Kept) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut StoredThread) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.closed {
@@ -89,12 +89,14 @@ impl EventLog for MemoryStore {
 }
 
 impl LogIndex for MemoryStore {
-    fn place_of<'a>(
+    fn position_of<'a>(
         &'a self,
         thread: &'a ThreadId,
         landmark: Landmark<'a>,
     ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.place_of(landmark))) })
+        Box::pin(
+            async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.place_of(landmark))) },
+        )
     }
 
     fn nearest_triggers<'a>(
@@ -104,7 +106,7 @@ impl LogIndex for MemoryStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
         Box::pin(
-            async move { self.with(|kept| Ok(kept.log(thread)?.places.triggers(side, limit))) },
+            async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.triggers(side, limit))) },
         )
     }
 
@@ -112,8 +114,8 @@ impl LogIndex for MemoryStore {
         &'a self,
         thread: &'a ThreadId,
         side: Side,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run(side))) })
+    ) -> BoxFuture<'a, Result<Option<FoundExecution>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.run(side))) })
     }
 
     fn removals<'a>(
@@ -121,7 +123,7 @@ impl LogIndex for MemoryStore {
         thread: &'a ThreadId,
         of: Vec<Removed>,
     ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.removals(of))) })
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.removals(of))) })
     }
 }
 
@@ -146,7 +148,7 @@ impl ThreadTable for MemoryStore {
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
-        page: Page,
+        page: ThreadRows,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.list(tenant, &page))) })
     }
@@ -186,7 +188,7 @@ impl Store for MemoryStore {
         self
     }
 
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, StorageUsage)>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.usage())) })
     }
 

@@ -57,7 +57,7 @@ pub struct NewObject {
 
 /// An object as it is kept, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct SidecarObject {
     /// Its id.
     pub id: String,
     /// When it was made.
@@ -112,7 +112,7 @@ pub trait ObjectTable: Send + Sync {
     fn replace<'a>(
         &'a self,
         tenant: &'a TenantId,
-        before: &'a Object,
+        before: &'a SidecarObject,
         object: NewObject,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
@@ -122,7 +122,7 @@ pub trait ObjectTable: Send + Sync {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Object>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<SidecarObject>, StoreError>>;
 
     /// The tenant's objects of a kind, by instant and id.
     ///
@@ -134,7 +134,7 @@ pub trait ObjectTable: Send + Sync {
         tenant: &'a TenantId,
         kind: &'a str,
         page: ObjectPage,
-    ) -> BoxFuture<'a, Result<Vec<Object>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<SidecarObject>, StoreError>>;
 
     /// Deletes an object; says whether it did. With `as_read` only if the object is still as it was read: what
     /// somebody else has put in its place stays.
@@ -143,7 +143,7 @@ pub trait ObjectTable: Send + Sync {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-        as_read: Option<&'a Object>,
+        as_read: Option<&'a SidecarObject>,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// The content of an object; none if it has none or is not there.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// What a tenant has in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct StorageUsage {
     /// The number of threads.
     pub threads: u64,
     /// The size of all events, objects and contents, in bytes. A content that several objects share counts once.
@@ -119,7 +119,7 @@ impl Quotas {
     pub fn check_thread(
         &self,
         tenant: &TenantId,
-        usage: Usage,
+        usage: StorageUsage,
         bytes: u64,
     ) -> Result<(), LimitReached> {
         let max = self.of(tenant).threads;
@@ -137,7 +137,7 @@ impl Quotas {
     pub fn check_bytes(
         &self,
         tenant: &TenantId,
-        usage: Usage,
+        usage: StorageUsage,
         bytes: u64,
     ) -> Result<(), LimitReached> {
         let max = self.of(tenant).bytes;
@@ -152,7 +152,7 @@ impl Quotas {
     /// # Errors
     ///
     /// [`LimitReached`] if the tenant has as many as it may.
-    pub fn check_file(&self, tenant: &TenantId, usage: Usage) -> Result<(), LimitReached> {
+    pub fn check_file(&self, tenant: &TenantId, usage: StorageUsage) -> Result<(), LimitReached> {
         let max = self.of(tenant).files;
         if usage.files >= max {
             return Err(self.reached(tenant, self.names.files, max));
@@ -183,9 +183,9 @@ mod tests {
     fn a_limit_that_is_replaced_applies_at_once() {
         let quotas = Quotas::default();
         let (shared, tenant) = (quotas.clone(), TenantId::from("a"));
-        let usage = Usage {
+        let usage = StorageUsage {
             threads: 1,
-            ..Usage::default()
+            ..StorageUsage::default()
         };
         assert_eq!(shared.check_thread(&tenant, usage, 1), Ok(()));
         let one = StorageLimits {

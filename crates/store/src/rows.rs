@@ -39,7 +39,7 @@ pub enum RowChange<'e> {
     /// The status of an item that was there before.
     ItemStatus(&'e str, ItemStatus, Timestamp),
     /// An item that was there before waits no longer, if it did: its execution begins here.
-    ItemBegun(&'e str, Seq),
+    ItemStarted(&'e str, Seq),
     /// A new execution.
     Execution(ExecutionRow<'e>),
     /// The status of an execution that was there before, and why it ended.
@@ -307,7 +307,8 @@ impl<'e> Rows<'e> {
                 (row.waiting, row.place) = (false, Some(stamp.seq));
             }
         } else {
-            self.changes.push(RowChange::ItemBegun(trigger, stamp.seq));
+            self.changes
+                .push(RowChange::ItemStarted(trigger, stamp.seq));
         }
         let row = ExecutionRow {
             seq: stamp.seq,
@@ -461,7 +462,7 @@ mod tests {
             RowChange::ThreadStatus(_)
                 | RowChange::ContextStatus(..)
                 | RowChange::ItemStatus(..)
-                | RowChange::ItemBegun(..)
+                | RowChange::ItemStarted(..)
                 | RowChange::ExecutionStatus(..)
                 | RowChange::ExecutionEnd(..)
                 | RowChange::StepStatus(..)

@@ -10,33 +10,33 @@
 )]
 
 mod appends;
-mod beside;
 mod checkpoints;
 mod child_calls;
 mod forks;
 mod heads;
 mod instants;
+mod landmarks;
 mod layer;
 mod objects;
-mod places;
 mod quotas;
 mod reads;
 pub mod script;
+mod sidecars;
 mod threads;
 
 pub use appends::*;
-pub use beside::*;
 pub use checkpoints::*;
 pub use child_calls::*;
 pub use forks::*;
 pub use heads::*;
 pub use instants::*;
+pub use landmarks::*;
 pub use layer::Layer;
 pub use objects::*;
-pub use places::*;
 pub use quotas::*;
 pub use reads::*;
 pub use script::{Author, script};
+pub use sidecars::*;
 pub use threads::*;
 
 use crate::{Quotas, Store};
@@ -83,15 +83,15 @@ macro_rules! store_suite {
             a_reopened_store_reads_what_it_acknowledged
             a_reopened_store_knows_its_tokens
             a_claim_after_reopening_voids_the_ones_before
-            the_text_of_a_record_is_kept_byte_for_byte
+            the_text_of_a_record_is_stored_byte_for_byte
             reading_pages_through_the_log
             a_page_is_bounded_by_bytes
             facts_leave_out_what_only_shows_and_keep_the_markers
             reading_beyond_the_tail_gives_nothing
             a_landmark_stands_where_it_was_made
-            what_was_said_and_what_ran_is_found_from_any_place
-            an_answer_is_not_something_said
-            a_thread_that_is_not_there_has_no_places
+            triggers_and_executions_are_found_from_any_position
+            an_answer_is_no_trigger
+            a_missing_thread_has_no_landmarks
             get_or_create_by_64_tasks_makes_one_thread
             get_or_create_finds_the_thread_again
             a_thread_is_claimed_by_who_makes_it_and_keeps_its_token
@@ -101,10 +101,10 @@ macro_rules! store_suite {
             find_list_and_delete_never_cross_tenants
             a_list_begins_with_the_last_change
             a_list_is_read_in_pages
-            a_list_is_in_the_order_of_changes_whatever_clocks_say
+            a_list_is_in_the_order_of_changes_not_of_clocks
             the_instant_of_a_threads_last_change_is_that_of_its_last_event
             a_list_can_be_narrowed_to_a_prefix_of_the_key
-            a_row_tells_how_the_thread_stands
+            a_row_has_the_status_of_its_thread
             a_fork_keeps_its_parent
             a_fork_of_another_tenants_thread_is_refused
             forks_are_listed_in_the_order_they_were_made
@@ -113,19 +113,19 @@ macro_rules! store_suite {
             a_fork_does_not_wait_for_a_sub_agent_of_its_parent
             delete_removes_everything
             a_closed_store_answers_closed
-            a_checkpoint_is_kept_to_the_byte_with_its_row
+            a_checkpoint_is_stored_byte_for_byte
             the_latest_save_replaces_the_one_before
             a_session_without_a_checkpoint_is_empty
             a_forgotten_session_is_gone_and_can_be_saved_again
             sessions_are_listed_sorted_and_apart
-            any_session_id_is_kept_as_it_is
+            any_session_id_is_stored_unchanged
             concurrent_sessions_do_not_disturb_each_other
             concurrent_saves_of_one_session_leave_one_of_them_whole
             checkpoints_never_cross_tenants
             a_reopened_store_has_its_checkpoints
             checkpoints_and_threads_do_not_disturb_each_other
             a_closed_store_has_no_checkpoints_to_give
-            an_object_is_kept_to_the_byte_with_its_content
+            an_object_is_stored_byte_for_byte
             an_object_replaces_the_one_before
             objects_are_listed_in_pages_without_gap_or_repeat
             a_page_after_an_unknown_object_is_refused
@@ -136,8 +136,8 @@ macro_rules! store_suite {
             a_content_stays_until_the_last_object_that_has_it_goes
             objects_never_cross_tenants
             objects_and_threads_do_not_disturb_each_other
-            what_lies_beside_a_thread_goes_with_it
-            nothing_is_kept_beside_a_thread_that_is_gone
+            sidecar_objects_are_deleted_with_their_thread
+            a_deleted_thread_takes_no_sidecar_objects
             a_closed_store_has_no_objects_to_give
             usage_counts_threads_bytes_and_files
             a_tenant_has_no_more_threads_than_its_limit

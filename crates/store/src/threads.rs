@@ -46,7 +46,7 @@ pub struct ThreadRow {
 
 /// A page of a list: the most recently changed first.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct ThreadRows {
     /// Only threads after the one with this [`change`](ThreadRow::change) in the list.
     pub after: Option<u64>,
     /// Only threads whose key begins so.
@@ -71,7 +71,7 @@ pub trait ThreadTable: Send + Sync {
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
-        page: Page,
+        page: ThreadRows,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
 
     /// The threads that are forked from this one itself, in the order they were made.

@@ -8,9 +8,9 @@ mod error;
 mod health;
 mod key;
 mod kind;
+mod landmarks;
 mod medium;
 mod objects;
-mod places;
 mod projection;
 mod readers;
 mod rebuild;
@@ -34,16 +34,16 @@ use crate::private;
 use error::failed;
 use futures_util::future::BoxFuture;
 use health::Health;
-use places::Wanted;
+use landmarks::LandmarkQuery;
 use readers::Readers;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use store::{
-    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
-    NewRecord, ObjectTable, Page, Quotas, Ran, Side, Store, StoreError, TenantId, ThreadRow,
-    ThreadTable, Token, Usage,
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
+    LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
+    TenantId, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
@@ -266,16 +266,16 @@ impl EventLog for SqliteStore {
 }
 
 impl LogIndex for SqliteStore {
-    fn place_of<'a>(
+    fn position_of<'a>(
         &'a self,
         thread: &'a ThreadId,
         landmark: Landmark<'a>,
     ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         let thread = thread.clone();
-        let wanted = Wanted::from(landmark);
+        let wanted = LandmarkQuery::from(landmark);
         Box::pin(
             self.readers
-                .run(move |conn| places::place_of(conn, &thread, &wanted)),
+                .run(move |conn| landmarks::position_of(conn, &thread, &wanted)),
         )
     }
 
@@ -288,7 +288,7 @@ impl LogIndex for SqliteStore {
         let thread = thread.clone();
         Box::pin(
             self.readers
-                .run(move |conn| places::triggers(conn, &thread, side, limit)),
+                .run(move |conn| landmarks::triggers(conn, &thread, side, limit)),
         )
     }
 
@@ -296,11 +296,11 @@ impl LogIndex for SqliteStore {
         &'a self,
         thread: &'a ThreadId,
         side: Side,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<FoundExecution>, StoreError>> {
         let thread = thread.clone();
         Box::pin(
             self.readers
-                .run(move |conn| places::run(conn, &thread, side)),
+                .run(move |conn| landmarks::run(conn, &thread, side)),
         )
     }
 
@@ -312,7 +312,7 @@ impl LogIndex for SqliteStore {
         let thread = thread.clone();
         Box::pin(
             self.readers
-                .run(move |conn| places::removals(conn, &thread, of)),
+                .run(move |conn| landmarks::removals(conn, &thread, of)),
         )
     }
 }
@@ -338,7 +338,7 @@ impl ThreadTable for SqliteStore {
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
-        page: Page,
+        page: ThreadRows,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
         let tenant = tenant.clone();
         Box::pin(
@@ -382,7 +382,7 @@ impl Store for SqliteStore {
         self
     }
 
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, StorageUsage)>, StoreError>> {
         Box::pin(self.readers.run(usage::all))
     }
 

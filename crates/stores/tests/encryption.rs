@@ -56,7 +56,7 @@ async fn filled(store: &Arc<SqliteStore>) -> Author {
     let tenant = TenantId::from("acme");
     let said: Arc<dyn Store> = Arc::<SqliteStore>::clone(store);
     let mut author = Author::new(&said, "acme", NewThread::new("t", Some(SAID))).await;
-    author.tell_all(script()).await;
+    author.commit_all(script()).await;
     let file = NewObject {
         kind: "file".into(),
         id: "f".into(),

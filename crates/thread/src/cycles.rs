@@ -6,7 +6,7 @@
 
 mod ledger;
 
-pub(crate) use ledger::{Finding, Ledger, Place, Reason};
+pub(crate) use ledger::{CallSite, Finding, Ledger, Reason};
 
 use crate::document::{CompletionStatus, Message, Part, PartKind, Thread};
 use crate::json::Json;
@@ -138,7 +138,7 @@ fn call_id(part: Part<'_>) -> Option<&str> {
 
 /// A tool call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
-pub struct PendingCall<'a> {
+pub struct OpenToolCall<'a> {
     /// The place of its turn.
     pub turn: usize,
     /// The place of its message in the turn.
@@ -151,7 +151,7 @@ pub struct PendingCall<'a> {
     pub call: Part<'a>,
 }
 
-impl PendingCall<'_> {
+impl OpenToolCall<'_> {
     /// The JSON Pointer of the call.
     #[must_use]
     pub fn pointer(&self) -> String {
@@ -169,7 +169,7 @@ impl PendingCall<'_> {
 /// The tool calls without an answer at the end of the thread (2.0.0 "Pending Tool States Are
 /// Implicit"): those of the last response of the last agent turn, unless it was interrupted.
 #[must_use]
-pub fn pending_tool_calls(thread: &Thread) -> Vec<PendingCall<'_>> {
+pub fn pending_tool_calls(thread: &Thread) -> Vec<OpenToolCall<'_>> {
     let findings = Ledger::read(thread).into_iter();
     let pending = findings.filter_map(|finding| match finding {
         Finding::Unanswered {
@@ -282,7 +282,7 @@ mod tests {
     fn pending(turns: &[String]) -> Vec<String> {
         let thread = Thread::decode(&format!(r#"{{"turns":[{}]}}"#, turns.join(","))).unwrap();
         let calls = pending_tool_calls(&thread);
-        calls.iter().map(PendingCall::pointer).collect()
+        calls.iter().map(OpenToolCall::pointer).collect()
     }
 
     #[test]

@@ -23,9 +23,9 @@ mod compare;
 mod digest;
 mod exact;
 mod form;
+mod location;
 mod members;
 mod patch;
-mod place;
 mod sequence;
 mod text;
 mod values;
@@ -36,7 +36,7 @@ pub use patch::{PatchError, patch};
 pub use text::Summary;
 
 pub(crate) use brief::{brief, printable};
-pub(crate) use place::Place;
+pub(crate) use location::Location;
 pub(crate) use sequence::{Pairing, pairings};
 
 use crate::canonical::CanonicalOptions;
@@ -52,12 +52,12 @@ pub struct Diff {
     pub to: TextHash,
     /// The changes: the root's own, the agents', the turns'. Those of messages and parts are
     /// inside the changes of what holds them; [`Diff::iter`] gives all in one row.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DiffChange>,
 }
 
 /// Something that is different at one of the levels of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct DiffChange {
     /// What kind of thing it is.
     pub level: Level,
     /// A name of it for people: an agent's name, a message's type, a part's kind.
@@ -69,7 +69,7 @@ pub struct Change {
     /// Whether the canonical form has the difference too, or would if it had all integers.
     pub semantic: bool,
     /// What happened to it.
-    pub kind: ChangeKind,
+    pub kind: DiffKind,
 }
 
 /// The levels of a document.
@@ -89,7 +89,7 @@ pub enum Level {
 
 /// What happened to an agent, turn, message or part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
+pub enum DiffKind {
     /// Only the second document has it.
     Added {
         /// Its index there: of the item, or of the agent's key.
@@ -109,7 +109,7 @@ pub enum ChangeKind {
         /// What is different of its own.
         members: Vec<MemberChange>,
         /// What is different of the messages and parts in it, in order.
-        inner: Vec<Change>,
+        inner: Vec<DiffChange>,
     },
 }
 
@@ -213,7 +213,7 @@ impl Diff {
     }
 
     /// Every change in document order; one that merely holds others is left out.
-    pub fn iter(&self) -> impl Iterator<Item = &Change> {
+    pub fn iter(&self) -> impl Iterator<Item = &DiffChange> {
         let mut open = vec![self.changes.iter()];
         std::iter::from_fn(move || {
             loop {
@@ -221,7 +221,7 @@ impl Diff {
                     open.pop();
                     continue;
                 };
-                let ChangeKind::Changed { members, inner } = &change.kind else {
+                let DiffKind::Changed { members, inner } = &change.kind else {
                     return Some(change);
                 };
                 open.push(inner.iter());
@@ -238,17 +238,17 @@ impl Diff {
         Self {
             from: self.to,
             to: self.from,
-            changes: self.changes.into_iter().map(Change::invert).collect(),
+            changes: self.changes.into_iter().map(DiffChange::invert).collect(),
         }
     }
 }
 
-impl Change {
+impl DiffChange {
     fn invert(self) -> Self {
         let kind = match self.kind {
-            ChangeKind::Added { at, value } => ChangeKind::Removed { at, value },
-            ChangeKind::Removed { at, value } => ChangeKind::Added { at, value },
-            ChangeKind::Changed { members, inner } => ChangeKind::Changed {
+            DiffKind::Added { at, value } => DiffKind::Removed { at, value },
+            DiffKind::Removed { at, value } => DiffKind::Added { at, value },
+            DiffKind::Changed { members, inner } => DiffKind::Changed {
                 members: members.into_iter().map(MemberChange::invert).collect(),
                 inner: inner.into_iter().map(Self::invert).collect(),
             },

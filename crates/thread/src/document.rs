@@ -15,7 +15,7 @@ pub use part::{Part, PartKind};
 pub use turn::{AgentTurn, CompletionStatus, Interruption, Turn, UserTurn};
 pub use version::Version;
 
-use crate::json::{DecodeError, Fault, Json, Limits, Object};
+use crate::json::{DecodeError, Json, JsonFault, Limits, Object};
 
 /// A conversation thread as ThreadProtocol records it (2.0.0 "Thread (Root Object)").
 ///
@@ -47,7 +47,7 @@ impl Thread {
         let json = Json::parse_with(text, limits)?;
         let found = json.type_name();
         let root = json.into_object().ok_or_else(|| DecodeError {
-            fault: Fault::NotAnObject { found },
+            fault: JsonFault::NotAnObject { found },
             pointer: String::new(),
             line: 1,
             column: 1,
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn only_an_object_is_a_document() {
         let error = Thread::decode("[1]").unwrap_err();
-        assert_eq!(error.fault, Fault::NotAnObject { found: "array" });
+        assert_eq!(error.fault, JsonFault::NotAnObject { found: "array" });
         assert!(Thread::decode("{\"turns\":7}").is_ok());
     }
 

@@ -16,7 +16,7 @@ mod write;
 pub(crate) use write::{write_object, write_string};
 
 pub use crate::path::{Step, pointer};
-pub use error::{DecodeError, Fault};
+pub use error::{DecodeError, JsonFault};
 pub use limits::Limits;
 pub use number::Number;
 pub use object::{Iter as ObjectIter, Object};

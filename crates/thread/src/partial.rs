@@ -21,9 +21,9 @@ mod delta;
 mod json;
 mod settle;
 
-pub use delta::{Delta, DeltaRefused, StreamedKind};
+pub use delta::{DeltaRefused, MessageDelta, StreamedKind};
 pub use json::PartialError;
-pub use settle::Ending;
+pub use settle::PartialEnding;
 
 use crate::json::{Json, Object};
 

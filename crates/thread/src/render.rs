@@ -25,7 +25,7 @@ mod quote;
 mod tools;
 
 pub use marker::{MarkerStripper, strip_markers};
-pub use options::{AskedModel, Attribution, RenderOptions, ToolTraffic, Unanswered};
+pub use options::{RenderOptions, SpeakerAttribution, TargetModel, ToolTraffic, Unanswered};
 
 use crate::cycles::pending_tool_calls;
 use crate::document::Thread;
@@ -44,19 +44,19 @@ pub struct Rendered {
     /// what Pydantic AI loads.
     pub messages: Vec<Json>,
     /// Everything that was left out or altered, step by step.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RenderChange>,
 }
 
 /// Something that a model is not shown as the thread has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct RenderChange {
     /// The JSON Pointer of it in the thread.
     pub pointer: String,
     /// What became of it.
     pub what: What,
 }
 
-impl Change {
+impl RenderChange {
     fn new(pointer: String, what: What) -> Self {
         Self { pointer, what }
     }
@@ -86,7 +86,7 @@ pub enum What {
     /// A provider's id was left out, since it belongs with a thought that was.
     IdOmitted,
     /// A short text stands for content that is kept elsewhere.
-    ContentElsewhere,
+    ExternalContent,
     /// A call or an answer of another agent was left out.
     ToolTrafficHidden,
     /// A call or an answer of another agent is told of in a sentence.
@@ -143,11 +143,11 @@ pub fn render(thread: &Thread, options: &RenderOptions) -> Rendered {
         alter(draft, &pairs, options, &mut changes);
         let stays = was_empty || !draft.parts.is_empty();
         if !stays {
-            changes.push(Change::new(draft.pointer(), What::EmptyMessage));
+            changes.push(RenderChange::new(draft.pointer(), What::EmptyMessage));
         }
         stays
     });
-    if options.attribution == Attribution::QuotedInUserMessage {
+    if options.attribution == SpeakerAttribution::QuotedInUserMessage {
         drafts = quote::quote(drafts, &mut changes);
     }
     let pending = pending_tool_calls(thread);
@@ -167,10 +167,10 @@ fn alter(
     draft: &mut Draft<'_>,
     pairs: &Pairs<'_>,
     options: &RenderOptions,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<RenderChange>,
 ) {
     alter::drop_unpaired(draft, changes);
-    alter::drop_thoughts(draft, options.asked.as_ref(), changes);
+    alter::drop_thoughts(draft, options.target.as_ref(), changes);
     alter::name_content(draft, changes);
     match options.tool_traffic {
         ToolTraffic::Show => {}
@@ -178,9 +178,9 @@ fn alter(
         ToolTraffic::Hide => tools::hide(draft, changes),
     }
     match options.attribution {
-        Attribution::Prefix => alter::prefix_texts(draft, changes),
-        Attribution::NameField => alter::name_author(draft, changes),
-        Attribution::QuotedInUserMessage => {}
+        SpeakerAttribution::Prefix => alter::prefix_texts(draft, changes),
+        SpeakerAttribution::NameField => alter::name_author(draft, changes),
+        SpeakerAttribution::QuotedInUserMessage => {}
     }
 }
 
@@ -192,7 +192,7 @@ fn configure(drafts: &mut Vec<Draft<'_>>, options: &RenderOptions) {
     {
         let timestamp = first.timestamp.clone();
         if first.kind == Kind::Response {
-            let place = first.place;
+            let place = first.location;
             drafts.insert(0, Draft::request(place, timestamp.clone(), Vec::new()));
         }
         let at = (0, None, 0);

@@ -4,7 +4,7 @@
 //! version has no name for stays as an unknown member in its place. What a later version does not
 //! allow, such as a call that was never answered, or takes for something else, such as a member
 //! that it gives a meaning, stays as well and is reported as
-//! [`Kept`](crate::ChangeKind::Kept); [`validate()`](crate::validate()) then says what is wrong.
+//! [`Unchanged`](crate::ChangeKind::Unchanged); [`validate()`](crate::validate()) then says what is wrong.
 //!
 //! # From 1.0.0
 //!

@@ -46,7 +46,7 @@ pub enum ChangeKind {
     /// The target has no place for it.
     Dropped,
     /// It is as it was, and the target takes it for something else or does not allow it.
-    Kept,
+    Unchanged,
 }
 
 impl ChangeKind {
@@ -58,7 +58,7 @@ impl ChangeKind {
             Self::Renamed => "renamed",
             Self::Moved => "moved",
             Self::Dropped => "dropped",
-            Self::Kept => "kept",
+            Self::Unchanged => "kept",
         }
     }
 }

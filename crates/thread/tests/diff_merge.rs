@@ -5,7 +5,7 @@ mod laws;
 #[path = "diff_merge/random.rs"]
 mod random;
 
-use loomline_thread::diff::{ChangeKind, Edit, Level, diff_with};
+use loomline_thread::diff::{DiffKind, Edit, Level, diff_with};
 use loomline_thread::merge::ConflictKind;
 use loomline_thread::{
     CanonicalOptions, Diff, Json, Merged, PatchError, Profile, Severity, Thread, diff, merge,
@@ -432,7 +432,7 @@ fn a_diff_that_comes_back_to_an_object_is_refused_for_each_is_built_anew_once() 
     let to = thread(r#"{"turns":[],"x":{},"y":{}}"#);
     let mut diff = diff(&from, &to);
     assert_eq!(patch(&from, &diff), Ok(to));
-    let ChangeKind::Changed { members, .. } = &mut diff.changes[0].kind else {
+    let DiffKind::Changed { members, .. } = &mut diff.changes[0].kind else {
         panic!("{diff:?}")
     };
     // The second member of `x` is now the first, so that the diff still fits step by step.

@@ -1,6 +1,8 @@
 //! Turns that are still streaming.
 
-use loomline_thread::partial::{Delta, DeltaRefused, Ending, PartialTurn, StreamedKind};
+use loomline_thread::partial::{
+    DeltaRefused, MessageDelta, PartialEnding, PartialTurn, StreamedKind,
+};
 use loomline_thread::validate::Rule;
 use loomline_thread::{Json, Object, Profile, Severity, Thread, validate};
 use proptest::collection::vec;
@@ -15,7 +17,7 @@ fn members(text: &str) -> Object {
     json.into_object().expect("an object")
 }
 
-fn turn(deltas: impl IntoIterator<Item = Delta>) -> PartialTurn {
+fn turn(deltas: impl IntoIterator<Item = MessageDelta>) -> PartialTurn {
     let mut turn = PartialTurn::new(AGENT, AT);
     for (event, delta) in deltas.into_iter().enumerate() {
         let pushed = turn.push(event as u64, delta);
@@ -24,56 +26,56 @@ fn turn(deltas: impl IntoIterator<Item = Delta>) -> PartialTurn {
     turn
 }
 
-fn usage(n_tokens: u64) -> Delta {
+fn usage(n_tokens: u64) -> MessageDelta {
     let usage = Object::new().with("output_tokens", n_tokens);
-    Delta::Usage { usage }
+    MessageDelta::Usage { usage }
 }
 
-fn interrupted() -> Ending {
+fn interrupted() -> PartialEnding {
     let reason = "user_cancelled".to_owned();
-    Ending::Interrupted {
+    PartialEnding::Interrupted {
         reason,
         at: AT.to_owned(),
     }
 }
 
-fn complete() -> Ending {
-    Ending::Complete { at: AT.to_owned() }
+fn complete() -> PartialEnding {
+    PartialEnding::Complete { at: AT.to_owned() }
 }
 
-fn answer(id: &str) -> Delta {
+fn answer(id: &str) -> MessageDelta {
     let message = Json::parse(&format!(
         r#"{{"message_type":"request","timestamp":"{AT}","agent_id":"{AGENT}","parts":[
             {{"part_kind":"tool-return","tool_name":"t","tool_call_id":"{id}","status":"success","content":1}}]}}"#
     ));
-    Delta::Message {
+    MessageDelta::Message {
         message: message.expect("JSON"),
     }
 }
 
 /// A run that called a tool, got the answer, and was writing when this was taken.
-fn run() -> Vec<Delta> {
+fn run() -> Vec<MessageDelta> {
     vec![
-        Delta::response(AT),
-        Delta::start(0, StreamedKind::Thinking),
-        Delta::append(0, "Hm"),
-        Delta::append(0, "m."),
-        Delta::End {
+        MessageDelta::response(AT),
+        MessageDelta::start(0, StreamedKind::Thinking),
+        MessageDelta::append(0, "Hm"),
+        MessageDelta::append(0, "m."),
+        MessageDelta::End {
             part: 0,
             members: members(r#"{"signature":"c2ln","provider_name":"fable"}"#),
         },
-        Delta::start_call(1, "t", "c"),
-        Delta::append(1, "{\"q\":"),
-        Delta::append(1, " 1}"),
-        Delta::end(1),
+        MessageDelta::start_call(1, "t", "c"),
+        MessageDelta::append(1, "{\"q\":"),
+        MessageDelta::append(1, " 1}"),
+        MessageDelta::end(1),
         usage(5),
-        Delta::Finish {
+        MessageDelta::Finish {
             members: members(r#"{"finish_reason":"tool_call"}"#),
         },
         answer("c"),
-        Delta::response(AT),
-        Delta::start(0, StreamedKind::Text),
-        Delta::append(0, "So"),
+        MessageDelta::response(AT),
+        MessageDelta::start(0, StreamedKind::Text),
+        MessageDelta::append(0, "So"),
         usage(3),
     ]
 }
@@ -115,14 +117,14 @@ fn a_call_that_was_never_answered_goes_with_its_response_but_not_its_usage() {
 #[test]
 fn arguments_given_whole_at_the_end_stand_for_their_draft() {
     let settled = turn([
-        Delta::response(AT),
-        Delta::start_call(0, "t", "c"),
-        Delta::append(0, "{\"q\":1"),
-        Delta::End {
+        MessageDelta::response(AT),
+        MessageDelta::start_call(0, "t", "c"),
+        MessageDelta::append(0, "{\"q\":1"),
+        MessageDelta::End {
             part: 0,
             members: members(r#"{"args":{"q":1.0}}"#),
         },
-        Delta::finish(),
+        MessageDelta::finish(),
     ])
     .settle(complete());
     let args = settled
@@ -135,9 +137,9 @@ fn arguments_given_whole_at_the_end_stand_for_their_draft() {
 fn an_event_that_came_before_is_passed_over() {
     let mut turn = turn(run());
     let before = turn.clone();
-    assert_eq!(turn.push(15, Delta::append(0, "again")), Ok(false));
+    assert_eq!(turn.push(15, MessageDelta::append(0, "again")), Ok(false));
     assert_eq!(turn, before);
-    assert_eq!(turn.push(16, Delta::append(0, " on")), Ok(true));
+    assert_eq!(turn.push(16, MessageDelta::append(0, " on")), Ok(true));
     assert_eq!(turn.last_event(), Some(16));
 }
 
@@ -148,40 +150,43 @@ fn an_event_that_does_not_fit_is_refused_and_changes_nothing() {
     let reserved = members(r#"{"state":"done"}"#);
     let own = members(r#"{"parts":[]}"#);
     for (delta, refused) in [
-        (Delta::response(AT), DeltaRefused::ResponseOpen),
+        (MessageDelta::response(AT), DeltaRefused::ResponseOpen),
         (answer("c"), DeltaRefused::ResponseOpen),
         (
-            Delta::start(3, StreamedKind::Text),
-            DeltaRefused::OutOfPlace {
+            MessageDelta::start(3, StreamedKind::Text),
+            DeltaRefused::OutOfOrder {
                 part: 3,
                 expected: 1,
             },
         ),
         (
-            Delta::append(1, "x"),
+            MessageDelta::append(1, "x"),
             DeltaRefused::NoSuchPart {
                 part: 1,
                 n_parts: 1,
             },
         ),
         (
-            Delta::End {
+            MessageDelta::End {
                 part: 0,
                 members: reserved,
             },
             DeltaRefused::Reserved,
         ),
-        (Delta::Finish { members: own }, DeltaRefused::Reserved),
+        (
+            MessageDelta::Finish { members: own },
+            DeltaRefused::Reserved,
+        ),
     ] {
         assert_eq!(turn.push(99, delta), Err(refused));
         assert_eq!(turn, before);
     }
-    turn.push(99, Delta::end(0)).unwrap();
+    turn.push(99, MessageDelta::end(0)).unwrap();
     assert_eq!(
-        turn.push(100, Delta::append(0, "x")),
+        turn.push(100, MessageDelta::append(0, "x")),
         Err(DeltaRefused::PartDone { part: 0 })
     );
-    turn.push(100, Delta::finish()).unwrap();
+    turn.push(100, MessageDelta::finish()).unwrap();
     assert_eq!(turn.push(101, usage(1)), Err(DeltaRefused::NoResponse));
 }
 
@@ -236,21 +241,21 @@ fn a_document_with_a_streaming_turn_must_not_be_written() {
 }
 
 /// Deltas that may or may not fit; those that do not are refused.
-fn delta() -> impl Strategy<Value = Delta> {
+fn delta() -> impl Strategy<Value = MessageDelta> {
     let kind = select(vec![StreamedKind::Text, StreamedKind::Thinking]);
     let ids = || select(vec!["c", "d"]);
     prop_oneof![
-        Just(Delta::response(AT)),
-        (0usize..4, kind).prop_map(|(part, kind)| Delta::start(part, kind)),
-        (0usize..4, ids()).prop_map(|(part, id)| Delta::start_call(part, "t", id)),
-        (0usize..4, ".{0,6}").prop_map(|(part, text)| Delta::append(part, text)),
-        (0usize..4).prop_map(Delta::end),
-        (0usize..4).prop_map(|part| Delta::End {
+        Just(MessageDelta::response(AT)),
+        (0usize..4, kind).prop_map(|(part, kind)| MessageDelta::start(part, kind)),
+        (0usize..4, ids()).prop_map(|(part, id)| MessageDelta::start_call(part, "t", id)),
+        (0usize..4, ".{0,6}").prop_map(|(part, text)| MessageDelta::append(part, text)),
+        (0usize..4).prop_map(MessageDelta::end),
+        (0usize..4).prop_map(|part| MessageDelta::End {
             part,
             members: members(r#"{"provider_name":"p","x":1.0}"#)
         }),
         (0u64..9).prop_map(usage),
-        Just(Delta::finish()),
+        Just(MessageDelta::finish()),
         ids().prop_map(answer),
     ]
 }

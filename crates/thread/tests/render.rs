@@ -9,7 +9,7 @@ use given::{
     AT, agent_turn, answer, call, json, message, options, prompt, retry, text, thread, user_turn,
 };
 use loomline_thread::render::{
-    AskedModel, Attribution, RenderOptions, Rendered, ToolTraffic, Unanswered, What, render,
+    RenderOptions, Rendered, SpeakerAttribution, TargetModel, ToolTraffic, Unanswered, What, render,
 };
 use loomline_thread::{Json, Thread};
 
@@ -61,7 +61,7 @@ fn shown(rendered: &Rendered) -> Vec<String> {
 }
 
 /// The options of a viewer who learns who wrote what in this way.
-fn attributed(attribution: Attribution, viewer: &str) -> RenderOptions {
+fn attributed(attribution: SpeakerAttribution, viewer: &str) -> RenderOptions {
     RenderOptions {
         attribution,
         ..options(viewer)
@@ -125,7 +125,10 @@ fn messages_are_in_the_words_of_pydantic_ai_and_client_metadata_stays_out() {
 
 #[test]
 fn a_name_can_stand_in_a_field_of_its_own() {
-    let rendered = render(&conversation(), &attributed(Attribution::NameField, "b"));
+    let rendered = render(
+        &conversation(),
+        &attributed(SpeakerAttribution::NameField, "b"),
+    );
     let names: Vec<_> = rendered
         .messages
         .iter()
@@ -140,7 +143,7 @@ fn a_name_can_stand_in_a_field_of_its_own() {
 fn foreign_turns_can_be_quoted_to_the_viewing_agent() {
     let rendered = render(
         &conversation(),
-        &attributed(Attribution::QuotedInUserMessage, "b"),
+        &attributed(SpeakerAttribution::QuotedInUserMessage, "b"),
     );
     let quotation = "The agent Ada wrote:\n> Looking.\n> [called lookup with {\"q\":1.0}]\n\
         > [called lookup with {\"q\":1.0}]\n> [lookup returned found]\n\
@@ -195,7 +198,7 @@ fn a_foreign_answer_in_a_users_turn_goes_with_its_call() {
         &with_traffic(ToolTraffic::Hide, "b"),
     );
     assert_eq!(shown(&rendered), ["request: Go on."]);
-    let attribution = Attribution::QuotedInUserMessage;
+    let attribution = SpeakerAttribution::QuotedInUserMessage;
     let rendered = render(&thread(turns), &attributed(attribution, "b"));
     let quoted = "request: The agent Ada wrote:\n> [lookup returned found] | Go on.";
     assert_eq!(shown(&rendered)[1], quoted);
@@ -231,7 +234,7 @@ fn an_answer_to_ones_own_call_in_a_foreign_message_is_not_quoted() {
     )];
     let rendered = render(
         &thread(turns),
-        &attributed(Attribution::QuotedInUserMessage, "b"),
+        &attributed(SpeakerAttribution::QuotedInUserMessage, "b"),
     );
     assert_eq!(
         shown(&rendered),
@@ -272,14 +275,14 @@ fn a_thought_is_shown_whole_to_the_agent_that_had_it_and_to_no_other() {
         whats(&foreign),
         [What::ThoughtOmitted, What::IdOmitted, What::Attributed]
     );
-    let asked = Some(AskedModel {
+    let asked = Some(TargetModel {
         provider_name: "other".into(),
         model_name: None,
     });
     let elsewhere = render(
         &thread(turns),
         &RenderOptions {
-            asked,
+            target: asked,
             ..options("a")
         },
     );

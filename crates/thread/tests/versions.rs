@@ -81,7 +81,7 @@ fn actions_that_no_turn_can_hold_stay_where_they_were() {
         )
     );
     let kinds: Vec<_> = upgraded.changes.iter().map(|change| change.kind).collect();
-    assert_eq!(kinds, [ChangeKind::Kept; 4]);
+    assert_eq!(kinds, [ChangeKind::Unchanged; 4]);
 }
 
 /// The turns that actions become: whose each is, and its messages with the kinds of their parts.
@@ -260,7 +260,7 @@ fn a_member_that_the_later_version_gives_a_meaning_is_reported() {
         let source = document(text);
         let upgraded = upgrade_to(&source, &Version::V0_0_3).unwrap();
         let changes = upgraded.changes.into_iter();
-        let kept = changes.filter(|it| it.kind == ChangeKind::Kept);
+        let kept = changes.filter(|it| it.kind == ChangeKind::Unchanged);
         kept.map(|it| it.pointer).collect()
     };
     let with = |relationships: &str, own: &str| {
@@ -298,7 +298,7 @@ fn a_broken_cycle_is_kept_and_reported() {
         .map(|change| (change.kind, change.pointer.as_str()));
     assert_eq!(
         last,
-        Some((ChangeKind::Kept, "/turns/0/messages/0/parts/0"))
+        Some((ChangeKind::Unchanged, "/turns/0/messages/0/parts/0"))
     );
     let found = validate(&upgraded.thread, Profile::Lenient);
     assert!(
@@ -324,7 +324,7 @@ fn a_call_that_loses_its_answer_is_reported() {
         .map(|change| (change.kind, change.pointer.as_str()));
     assert_eq!(
         last,
-        Some((ChangeKind::Kept, "/turns/0/messages/0/parts/0"))
+        Some((ChangeKind::Unchanged, "/turns/0/messages/0/parts/0"))
     );
 }
 
@@ -365,12 +365,12 @@ fn an_event_whose_name_means_something_else_in_the_other_version_is_reported() {
     let old = downgrade(&document(&text("0.0.4", "error")), &Version::V0_0_3).unwrap();
     assert_eq!(
         old.changes.last().map(|change| change.kind),
-        Some(ChangeKind::Kept)
+        Some(ChangeKind::Unchanged)
     );
     let new = upgrade(&document(&text("0.0.3", "data-sys-x"))).unwrap();
     assert_eq!(
         new.changes.last().map(|change| change.kind),
-        Some(ChangeKind::Kept)
+        Some(ChangeKind::Unchanged)
     );
 }
 

@@ -13,7 +13,7 @@ pub const ANSWER: &str = "loomline-answer";
 /// The type of a part that says something beside the answers:
 /// `{"type": "loomline-said", "role": …, "content": […], "metadata"?: {…}}`. It is a message that
 /// stands after the answered calls' results.
-pub const SAID: &str = "loomline-said";
+pub const ATTACHED_MESSAGE: &str = "loomline-said";
 
 /// An answer to one call that waits:
 /// `{"type": "loomline-answer", "toolCallId": …, "approved": true, "arguments"?: {…}}`, or with
@@ -24,12 +24,12 @@ pub struct Answer {
     /// The call.
     pub tool_call_id: String,
     /// What is said of it.
-    pub says: Says,
+    pub content: AnswerContent,
 }
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum AnswerContent {
     /// The tool may run, with these arguments in place of the model's if there are any.
     Approved {
         /// A JSON object.
@@ -50,7 +50,7 @@ pub enum Says {
 
 impl Answer {
     /// Reads the content of an answer's item: a list of parts, each for another call, and among
-    /// them what is [said beside](said_beside).
+    /// them what is [said beside](messages_with_answers).
     pub fn read(content: Option<&Payload>) -> Result<Vec<Self>, ContentError> {
         let parts: Vec<Payload> = content
             .and_then(|content| content.read().ok())
@@ -77,17 +77,17 @@ impl Answer {
 
     /// The kind of calls it can answer.
     pub fn kind(&self) -> OpenKind {
-        match self.says {
-            Says::Approved { .. } | Says::Denied { .. } => OpenKind::Approval,
-            Says::Output(_) | Says::Failure(_) => OpenKind::External,
-            Says::Resumed => OpenKind::Child,
+        match self.content {
+            AnswerContent::Approved { .. } | AnswerContent::Denied { .. } => OpenKind::Approval,
+            AnswerContent::Output(_) | AnswerContent::Failure(_) => OpenKind::External,
+            AnswerContent::Resumed => OpenKind::Child,
         }
     }
 }
 
 /// What an item of answers says beside them, in order, as the messages they are. Each has the item's
 /// id with its place behind it. None of any other item.
-pub fn said_beside(item: &Item) -> Vec<Item> {
+pub fn messages_with_answers(item: &Item) -> Vec<Item> {
     let (said_in, content) = (&item.id, item.content.as_ref());
     let messages = messages(item.item_type, said_in, content).map(|(id, said)| Item {
         id,
@@ -101,7 +101,7 @@ pub fn said_beside(item: &Item) -> Vec<Item> {
 }
 
 impl NewItem {
-    /// What it says beside answers, as [`said_beside`] has it once it is stored.
+    /// What it says beside answers, as [`messages_with_answers`] has it once it is stored.
     pub fn said_beside(&self) -> Vec<Self> {
         let (said_in, content) = (&self.id, self.content.as_ref());
         let messages = messages(self.item_type, said_in, content).map(|(id, said)| Self {
@@ -121,9 +121,9 @@ fn messages(
     item_type: ItemType,
     answers: &ItemId,
     content: Option<&Payload>,
-) -> impl Iterator<Item = (ItemId, Said)> {
+) -> impl Iterator<Item = (ItemId, AttachedMessage)> {
     let content = content.filter(|_| item_type == ItemType::ActionResult);
-    let parts = content.map(|content| said(Some(content)));
+    let parts = content.map(|content| attached_messages(Some(content)));
     let parts = parts.unwrap_or_default().into_iter();
     parts.map(move |(index, said)| (said_id(answers, index), said))
 }
@@ -133,7 +133,7 @@ fn said_id(answers: &ItemId, index: usize) -> ItemId {
 }
 
 /// What is said beside answers, and its place.
-pub(crate) fn said(content: Option<&Payload>) -> Vec<(usize, Said)> {
+pub(crate) fn attached_messages(content: Option<&Payload>) -> Vec<(usize, AttachedMessage)> {
     let parts: Vec<Payload> = content
         .and_then(|content| content.read().ok())
         .unwrap_or_default();
@@ -144,9 +144,9 @@ pub(crate) fn said(content: Option<&Payload>) -> Vec<(usize, Said)> {
 }
 
 /// A message as a part beside answers; `item` gives its role, its content and its metadata.
-pub fn beside(item: &NewItem) -> Payload {
+pub fn attached_message(item: &NewItem) -> Payload {
     let mut part = serde_json::json!({
-        "type": SAID, "role": item.role.unwrap_or(Role::User),
+        "type": ATTACHED_MESSAGE, "role": item.role.unwrap_or(Role::User),
         "content": item.content.as_ref().map(Payload::value),
     });
     if let Some(metadata) = &item.metadata {
@@ -157,24 +157,24 @@ pub fn beside(item: &NewItem) -> Payload {
 
 /// A part that says something beside answers.
 #[derive(Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct AttachedMessage {
     role: Role,
     content: Payload,
     metadata: Option<Payload>,
 }
 
 fn is_said(part: &Payload) -> bool {
-    part.str_field("type").as_deref() == Some(SAID)
+    part.str_field("type").as_deref() == Some(ATTACHED_MESSAGE)
 }
 
-fn said_of(part: &Payload, pointer: &str) -> Result<Said, ContentError> {
+fn said_of(part: &Payload, pointer: &str) -> Result<AttachedMessage, ContentError> {
     let malformed = |field, expected| ContentError::Reinterpreted {
         pointer: pointer.to_owned(),
-        kind: SAID.to_owned(),
+        kind: ATTACHED_MESSAGE.to_owned(),
         field,
         expected,
     };
-    let said: Said = part
+    let said: AttachedMessage = part
         .read()
         .map_err(|_| malformed("role", "a role, and \"content\" beside it"))?;
     check_content(&said.content).map_err(|_| malformed("content", "a list of parts"))?;
@@ -223,17 +223,20 @@ fn read(part: &Payload, pointer: &str) -> Result<Answer, ContentError> {
     if resumed {
         let alone = fields.len() == 3;
         return if alone {
-            let says = Says::Resumed;
-            Ok(Answer { tool_call_id, says })
+            let says = AnswerContent::Resumed;
+            Ok(Answer {
+                tool_call_id,
+                content: says,
+            })
         } else {
             Err(wrong(pointer, "resumed", "nothing else beside it"))
         };
     }
     let says = match (approved, fields.get("output"), error) {
-        (Some(true), None, None) if message.is_none() => Says::Approved { arguments },
-        (Some(false), None, None) if arguments.is_none() => Says::Denied { message },
-        (None, Some(output), None) => Says::Output(output.clone()),
-        (None, None, Some(error)) => Says::Failure(error),
+        (Some(true), None, None) if message.is_none() => AnswerContent::Approved { arguments },
+        (Some(false), None, None) if arguments.is_none() => AnswerContent::Denied { message },
+        (None, Some(output), None) => AnswerContent::Output(output.clone()),
+        (None, None, Some(error)) => AnswerContent::Failure(error),
         (Some(true), None, None) => {
             return Err(wrong(pointer, "message", "\"approved\": false beside it"));
         }
@@ -245,7 +248,10 @@ fn read(part: &Payload, pointer: &str) -> Result<Answer, ContentError> {
             return Err(wrong(pointer, "approved", expected));
         }
     };
-    Ok(Answer { tool_call_id, says })
+    Ok(Answer {
+        tool_call_id,
+        content: says,
+    })
 }
 
 #[cfg(test)]
@@ -260,27 +266,27 @@ mod tests {
             for (key, value) in fields.as_object().unwrap() {
                 part[key] = value.clone();
             }
-            Answer::read(Some(&json!([part]).into())).map(|mut answers| answers.remove(0).says)
+            Answer::read(Some(&json!([part]).into())).map(|mut answers| answers.remove(0).content)
         };
         assert_eq!(
             says(json!({"approved": true})),
-            Ok(Says::Approved { arguments: None })
+            Ok(AnswerContent::Approved { arguments: None })
         );
         assert_eq!(
             says(json!({"approved": false, "message": "no"})),
-            Ok(Says::Denied {
+            Ok(AnswerContent::Denied {
                 message: Some("no".into())
             })
         );
-        assert_eq!(says(json!({"resumed": true})), Ok(Says::Resumed));
+        assert_eq!(says(json!({"resumed": true})), Ok(AnswerContent::Resumed));
         // A result may be null.
         assert_eq!(
             says(json!({"output": null})),
-            Ok(Says::Output(json!(null).into()))
+            Ok(AnswerContent::Output(json!(null).into()))
         );
         assert_eq!(
             says(json!({"errorText": "off"})),
-            Ok(Says::Failure("off".into()))
+            Ok(AnswerContent::Failure("off".into()))
         );
         for wrong in [
             json!({}),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// What kind a part's `type` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartKind<'a> {
+pub enum MessagePartKind<'a> {
     /// `input_text`.
     InputText,
     /// `output_text`.
@@ -68,19 +68,19 @@ pub enum ContentError {
 }
 
 /// Reads a part's `type`. A name without a namespace that is not canonical has no kind.
-pub fn part_kind(name: &str) -> Option<PartKind<'_>> {
+pub fn part_kind(name: &str) -> Option<MessagePartKind<'_>> {
     Some(match name {
-        "input_text" => PartKind::InputText,
-        "output_text" => PartKind::OutputText,
-        "reasoning" => PartKind::Reasoning,
-        "input_image" => PartKind::InputImage,
-        "input_file" => PartKind::InputFile,
-        "refusal" => PartKind::Refusal,
+        "input_text" => MessagePartKind::InputText,
+        "output_text" => MessagePartKind::OutputText,
+        "reasoning" => MessagePartKind::Reasoning,
+        "input_image" => MessagePartKind::InputImage,
+        "input_file" => MessagePartKind::InputFile,
+        "refusal" => MessagePartKind::Refusal,
         _ => {
             if let Some(tool) = name.strip_prefix("tool-") {
-                PartKind::Tool(tool)
+                MessagePartKind::Tool(tool)
             } else if name.contains([':', '.', '/', '-']) {
-                PartKind::Extension(name)
+                MessagePartKind::Extension(name)
             } else {
                 return None;
             }
@@ -134,29 +134,29 @@ fn check_value(part: &Value, pointer: &str) -> Result<(), ContentError> {
         })
     };
     match kind {
-        PartKind::InputText | PartKind::OutputText | PartKind::Reasoning => {
+        MessagePartKind::InputText | MessagePartKind::OutputText | MessagePartKind::Reasoning => {
             needs("text", "a string", is_string(object, "text"))
         }
-        PartKind::Refusal => needs("refusal", "a string", is_string(object, "refusal")),
-        PartKind::InputImage => needs(
+        MessagePartKind::Refusal => needs("refusal", "a string", is_string(object, "refusal")),
+        MessagePartKind::InputImage => needs(
             "image_url",
             "a string (or a \"file_id\")",
             is_string(object, "image_url") || is_string(object, "file_id"),
         ),
-        PartKind::InputFile => needs(
+        MessagePartKind::InputFile => needs(
             "file_url",
             "a string (or \"file_data\" or \"file_id\")",
             ["file_url", "file_data", "file_id"]
                 .iter()
                 .any(|field| is_string(object, field)),
         ),
-        PartKind::Tool(_) => {
+        MessagePartKind::Tool(_) => {
             needs("toolCallId", "a string", is_string(object, "toolCallId"))?;
             // A call that was just made need not say so (EK §14).
             let state = object.get("state");
             needs("state", "a string", state.is_none_or(Value::is_string))
         }
-        PartKind::Extension(_) => Ok(()),
+        MessagePartKind::Extension(_) => Ok(()),
     }
 }
 
@@ -216,7 +216,8 @@ pub fn check_item(item_type: ItemType, content: &Payload) -> Result<(), ContentE
         }
         ItemType::ItemReference => {
             let is_other = |name: &str| {
-                name == "item_reference" || matches!(part_kind(name), Some(PartKind::Extension(_)))
+                name == "item_reference"
+                    || matches!(part_kind(name), Some(MessagePartKind::Extension(_)))
             };
             needs(
                 "type",

@@ -21,8 +21,8 @@ use crate::status::{
     ContextStatus, ExecutionStatus, ItemStatus, Machine, StepStatus, ThreadStatus,
 };
 use events::{
-    context_moved, emitted, item_moved, marker, new_step, part_written, reaction, step_moved,
-    stored, streaming, thread_moved, told,
+    context_moved, emitted, item_moved, marker, new_step, part_written, reaction, reason_text,
+    step_moved, stored, streaming, thread_moved,
 };
 use jiff::Timestamp;
 
@@ -349,7 +349,7 @@ impl State {
         if let Some(step) = &active.step {
             let outcome = StepOutcome {
                 continue_loop: Some(false),
-                error_text: interruption.as_ref().map(told),
+                error_text: interruption.as_ref().map(reason_text),
                 ..StepOutcome::default()
             };
             events.push(step_moved(step, StepStatus::Failed, outcome)?);

@@ -35,12 +35,14 @@ mod status;
 mod transcript;
 mod verify;
 
-pub use answer::{ANSWER, Answer, SAID, Says, beside, said_beside};
+pub use answer::{
+    ANSWER, ATTACHED_MESSAGE, Answer, AnswerContent, attached_message, messages_with_answers,
+};
 pub use change::{Removed, ThreadUpdate};
 pub use chunk::{BlockId, BlockKind, Chunk, Extra, Marker, NewChunk, SourceKind};
 pub use command::{Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{
-    ContentError, PartKind, check_content, check_item, check_part, check_parts, part_kind,
+    ContentError, MessagePartKind, check_content, check_item, check_part, check_parts, part_kind,
 };
 pub use decide::Rejected;
 pub use entity::{
@@ -50,7 +52,7 @@ pub use entity::{
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
 pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 pub use payload::Payload;
-pub use state::{Active, ActiveStep, Open, State, Waiting};
+pub use state::{Active, ActiveStep, Open, QueuedTrigger, State};
 pub use status::{
     ContextStatus, Entity, ExecutionStatus, IllegalTransition, ItemStatus, Machine, StepStatus,
     ThreadStatus,

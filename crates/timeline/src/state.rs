@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// A trigger that waits for the thread to be free.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueuedTrigger {
     /// The item.
     pub item: Item,
     /// How it is to be answered.
@@ -90,7 +90,7 @@ pub struct State {
     pub(crate) thread: Option<Thread>,
     pub(crate) context: Option<Context>,
     pub(crate) active: Option<Active>,
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<QueuedTrigger>,
     // The last item kept: the trigger, if an execution begins next.
     pub(crate) last_item: Option<Item>,
     pub(crate) open: Option<Open>,
@@ -110,7 +110,7 @@ impl State {
     ) -> Self {
         let waiting = waiting
             .into_iter()
-            .filter_map(|item| item.run.clone().map(|run| Waiting { item, run }))
+            .filter_map(|item| item.run.clone().map(|run| QueuedTrigger { item, run }))
             .collect();
         Self {
             thread: Some(thread),
@@ -146,7 +146,7 @@ impl State {
     }
 
     /// The triggers that wait, longest first.
-    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Waiting> {
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &QueuedTrigger> {
         self.waiting.iter()
     }
 
@@ -290,7 +290,7 @@ impl State {
         {
             active.reaction = Some(item.clone());
         } else if let Some(run) = &item.run {
-            self.waiting.push_back(Waiting {
+            self.waiting.push_back(QueuedTrigger {
                 item: item.clone(),
                 run: run.clone(),
             });

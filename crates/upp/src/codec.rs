@@ -116,7 +116,7 @@ pub trait Decoder: Send {
     fn whole(&mut self, body: &str) -> Result<Vec<StreamEvent>, Error>;
 
     /// How far the answer is.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> CodecProgress;
 
     /// Ends the answer: the last events and the response. An answer that is cut off is an error.
     fn finish(self: Box<Self>) -> Result<(Vec<StreamEvent>, Response), Error>;
@@ -124,7 +124,7 @@ pub trait Decoder: Send {
 
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum CodecProgress {
     /// More must come.
     Open,
     /// The model is done; only what a provider may leave out, such as usage, may follow.

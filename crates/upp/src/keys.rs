@@ -15,7 +15,7 @@ pub trait KeyStrategy: Send + Sync {
 
 /// Why a key strategy can't be made.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum KeysError {
+pub enum ApiKeyError {
     /// There is no key.
     #[error("there is no key; at least one is needed")]
     Empty,
@@ -53,10 +53,10 @@ pub struct RoundRobinKeys {
 
 impl RoundRobinKeys {
     /// Begins with the first key.
-    pub fn new(keys: Vec<SecretString>) -> Result<Self, KeysError> {
+    pub fn new(keys: Vec<SecretString>) -> Result<Self, ApiKeyError> {
         let mut keys = keys.into_iter();
         Ok(Self {
-            first: keys.next().ok_or(KeysError::Empty)?,
+            first: keys.next().ok_or(ApiKeyError::Empty)?,
             others: keys.collect(),
             asked: AtomicUsize::new(0),
         })
@@ -83,7 +83,7 @@ pub struct WeightedKeys {
 
 impl WeightedKeys {
     /// Keys with weights above zero.
-    pub fn new(keys: Vec<(SecretString, f64)>) -> Result<Self, KeysError> {
+    pub fn new(keys: Vec<(SecretString, f64)>) -> Result<Self, ApiKeyError> {
         Self::with_random(keys, random())
     }
 
@@ -91,17 +91,17 @@ impl WeightedKeys {
     pub fn with_random(
         mut keys: Vec<(SecretString, f64)>,
         random: Random,
-    ) -> Result<Self, KeysError> {
+    ) -> Result<Self, ApiKeyError> {
         let mut sum: f64 = 0.0;
         for (at, (_, weight)) in keys.iter_mut().enumerate() {
             let given = *weight;
             sum += given;
             if given <= 0.0 || !sum.is_finite() {
-                return Err(KeysError::Weight { at, weight: given });
+                return Err(ApiKeyError::Weight { at, weight: given });
             }
             *weight = sum;
         }
-        let (last, sum) = keys.pop().ok_or(KeysError::Empty)?;
+        let (last, sum) = keys.pop().ok_or(ApiKeyError::Empty)?;
         Ok(Self {
             keys,
             last,

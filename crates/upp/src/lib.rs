@@ -67,7 +67,7 @@ mod usage;
 pub use anthropic::Anthropic;
 pub use call::{CallBody, EndpointCall, FormField, FormValue};
 pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
-pub use codec::{CallIdForm, Codec, Decoder, Encoded, Omission, Progress};
+pub use codec::{CallIdForm, Codec, CodecProgress, Decoder, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, ReasoningAsInput, UserContent};
 #[cfg(feature = "http")]
 pub use embedding::EmbeddingProvider;
@@ -91,7 +91,7 @@ pub use image::{
     ImageStreamEvent, ImageUsage, OpenAiImages, XaiImages,
 };
 pub use keys::{
-    DynamicKey, KeyStrategy, KeysError, RoundRobinKeys, StaticKey, WeightedKeys, mask_key,
+    ApiKeyError, DynamicKey, KeyStrategy, RoundRobinKeys, StaticKey, WeightedKeys, mask_key,
 };
 pub use llm::{Llm, LlmOptions, TurnEvent, TurnStream};
 pub use media::{Audio, Document, Image, MediaError, Video};
@@ -100,7 +100,7 @@ pub use message::{
     ToolResultMessage, UserMessage,
 };
 pub use model::{
-    Capabilities, KeptCall, Model, ModelEvent, ModelLayer, ModelStream, Request, Response, Sent,
+    CallRecord, Capabilities, Model, ModelEvent, ModelLayer, ModelStream, Request, Response, Sent,
     StopReason, ToolChoice,
 };
 pub use ollama::Ollama;

@@ -279,7 +279,7 @@ impl Llm {
             structure: self.structure.clone(),
             previous: progress.sent.clone(),
             signal: signal.child_token().into(),
-            kept: None,
+            call_record: None,
         }
     }
 

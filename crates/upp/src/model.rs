@@ -73,11 +73,11 @@ pub struct Request {
     /// Cancelled when the answer is no longer wanted; it reaches the socket.
     pub signal: Signal,
     /// What is kept of the call where a crash does not end it.
-    pub kept: Option<Arc<dyn KeptCall>>,
+    pub call_record: Option<Arc<dyn CallRecord>>,
 }
 
 /// What is kept of a call of a model, so that whoever makes it again after a crash need not ask again.
-pub trait KeptCall: Send + Sync + std::fmt::Debug {
+pub trait CallRecord: Send + Sync + std::fmt::Debug {
     /// Identifies the call: equal whenever this call is made again, different for every other call.
     fn key(&self) -> &str;
 
@@ -178,7 +178,7 @@ pub trait Model: Send + Sync {
     /// Starts one call.
     fn stream(&self, request: Request) -> ModelStream;
 
-    /// Is told that nobody wants the answer any more of a call that noted this ([`KeptCall`]): what
+    /// Is told that nobody wants the answer any more of a call that noted this ([`CallRecord`]): what
     /// it has begun elsewhere is stopped as well as that can be.
     fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
         drop(note);

@@ -5,11 +5,11 @@
 
 mod cost;
 mod graph;
+mod locations;
 mod pattern;
-mod places;
 
 use graph::Graph;
-use places::{Places, pointer_of};
+use locations::{Locations, pointer_of};
 use serde_json::Value;
 
 /// Maximum size of a schema, in bytes of its keys, texts and values.
@@ -44,7 +44,7 @@ pub const MAX_PATTERNS_SIZE: u64 = 40_000;
 
 /// Why a schema is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum SchemaFault {
     /// It exceeds [`MAX_BYTES`].
     Bytes,
     /// It exceeds [`MAX_VALUES`].
@@ -77,7 +77,7 @@ pub enum Fault {
     Patterns,
 }
 
-impl Fault {
+impl SchemaFault {
     /// What is expected instead, as the end of a sentence that begins with "expected".
     pub const fn expected(self) -> &'static str {
         match self {
@@ -109,11 +109,11 @@ impl Fault {
 /// A schema that exceeds a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {pointer:?}, expected {}", fault.expected())]
-pub struct Refused {
+pub struct RefusedSchema {
     /// The place in the schema, as a JSON pointer.
     pub pointer: String,
     /// Which limit.
-    pub fault: Fault,
+    pub fault: SchemaFault,
 }
 
 /// The size of a schema that [`check`] accepted.
@@ -131,8 +131,8 @@ pub struct Cost {
 /// # Errors
 ///
 /// The first limit that the schema exceeds, and where.
-pub fn check(schema: &Value) -> Result<Cost, Refused> {
-    let places = Places::of(schema)?;
+pub fn check(schema: &Value) -> Result<Cost, RefusedSchema> {
+    let places = Locations::of(schema)?;
     let graph = Graph::of(&places)?;
     cost::of(&places, &graph)
 }

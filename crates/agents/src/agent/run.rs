@@ -164,7 +164,7 @@ async fn steps(
         answers,
         n_calls_left: None,
         host: None,
-        kept: None,
+        call_record: None,
     };
     let mut progress = Progress::default();
     let pending = loop {
@@ -254,7 +254,7 @@ async fn observed_cycle(
         answers: context.answers,
         n_calls_left: context.n_calls_left,
         host: context.host.clone(),
-        kept: context.kept.clone(),
+        call_record: context.call_record.clone(),
     };
     // A box for each cycle of the usual strategy would lie in another cold place each time.
     let usual = (&**execution as &dyn Any).downcast_ref::<Loop>();
@@ -300,7 +300,7 @@ async fn begin_step(
     let number = state.step();
     let data = options.execution.begin_step(state, context.agent)?;
     options.strategy.on_step_start(number, state);
-    let shown = context.tell(UapEventType::StepStart, number, data.into());
+    let shown = context.emit_data(UapEventType::StepStart, number, data.into());
     Ok(shown.await?)
 }
 
@@ -321,7 +321,7 @@ async fn end_step(
         state = state.with_phase(None);
     }
     let data = options.execution.end_step(before, &state);
-    let shown = context.tell(UapEventType::StepEnd, number, data.into());
+    let shown = context.emit_data(UapEventType::StepEnd, number, data.into());
     shown.await?;
     let hooks = &options.strategy;
     let mut state = progress.end_step(state, next, |result| {

@@ -23,11 +23,11 @@ macro_rules! checkpoint_suite {
             a_saved_state_is_loaded_to_the_byte
             the_latest_save_replaces_the_one_before
             what_was_not_saved_is_none
-            metadata_tells_session_step_agent_and_instant
+            metadata_has_session_step_agent_and_instant
             every_checkpoint_has_an_id_of_its_own
             a_deleted_session_is_gone_and_can_be_saved_again
             sessions_are_listed_sorted_and_apart
-            any_session_id_is_kept_as_it_is
+            any_session_id_is_stored_unchanged
             what_is_no_state_is_refused_and_keeps_what_was_saved
             concurrent_sessions_do_not_disturb_each_other
             concurrent_saves_of_one_session_leave_one_of_them_whole
@@ -92,7 +92,7 @@ pub async fn what_was_not_saved_is_none(store: Subject) {
 }
 
 /// UAP §12.4.2.
-pub async fn metadata_tells_session_step_agent_and_instant(store: Subject) {
+pub async fn metadata_has_session_step_agent_and_instant(store: Subject) {
     let before = jiff::Timestamp::now();
     let json = state(7).to_json().unwrap();
     store.save("s", json).await.unwrap();
@@ -143,7 +143,7 @@ pub async fn sessions_are_listed_sorted_and_apart(store: Subject) {
 }
 
 /// UAP §12.4.2: ids are UUIDs or the user's own; no two get into each other's way.
-pub async fn any_session_id_is_kept_as_it_is(store: Subject) {
+pub async fn any_session_id_is_stored_unchanged(store: Subject) {
     let mut ids = [
         "",
         ".",

@@ -49,7 +49,7 @@ pub(super) fn needed(messages: &Messages, cut: usize) -> BTreeSet<usize> {
         before.find(|at| messages.get(*at).is_some_and(is_wanted))
     };
     let input = last(&prompt::is_input);
-    let said = last(&|message| prompt::said(message).is_some());
+    let said = last(&|message| prompt::user_text(message).is_some());
     input.into_iter().chain(said).collect()
 }
 
@@ -57,12 +57,12 @@ pub(super) fn needed(messages: &Messages, cut: usize) -> BTreeSet<usize> {
 /// has a note of the rounds of tools that came after it and are cut away.
 pub(super) fn taken(messages: &Messages, places: &BTreeSet<usize>, cut: usize) -> Vec<Message> {
     let at = |place: usize| messages.get(place);
-    let is_said = |place: &usize| at(*place).is_some_and(|it| prompt::said(it).is_some());
+    let is_said = |place: &usize| at(*place).is_some_and(|it| prompt::user_text(it).is_some());
     let last = places.iter().copied().rfind(is_said);
     let take = |place: usize| {
         let message = at(place)?;
         if Some(place) == last
-            && let Some(said) = prompt::said(message)
+            && let Some(said) = prompt::user_text(message)
             && let Some(noted) = rounds::noted(said, (place + 1..cut).filter_map(at))
         {
             return Some(Message::User(Arc::new(noted)));

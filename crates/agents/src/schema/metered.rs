@@ -43,7 +43,7 @@ impl Budget {
     }
 
     /// The budget to find all mismatches, each of which takes some hundred bytes.
-    pub(super) fn places() -> Self {
+    pub(super) fn locations() -> Self {
         Self {
             steps: PLACES_STEPS,
             ..Self::small()

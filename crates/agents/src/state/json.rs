@@ -344,7 +344,7 @@ impl AgentState {
     fn of_read(read: Read<'_>) -> Result<Self, StateError> {
         check(read.version)?;
         Ok(Self {
-            id: Id::Given(read.id),
+            id: Id::Fixed(read.id),
             messages: read.messages,
             step: read.step,
             rest: Arc::new(Rest {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use upp::{
-    Code, KeptCall, Message, MessageOptions, ModelEvent, ModelStream, Request, Response,
+    CallRecord, Code, Message, MessageOptions, ModelEvent, ModelStream, Request, Response,
     SharedJson, Signal, Tool, ToolCall, ToolCallId, ToolChoice, ToolExecution, ToolResult,
     ToolResultMessage,
 };
@@ -51,7 +51,7 @@ pub struct StepContext<'a> {
     /// that spawn them.
     pub host: Option<Arc<dyn SubAgentHost>>,
     /// What is kept of the step's call of the model where a crash does not end it.
-    pub kept: Option<Arc<dyn KeptCall>>,
+    pub call_record: Option<Arc<dyn CallRecord>>,
 }
 
 impl StepContext<'_> {
@@ -85,7 +85,7 @@ impl StepContext<'_> {
             previous: state.last_request().cloned(),
             // A model that cancels its own call does not cancel the run.
             signal: self.signal.child(),
-            kept: self.kept.clone(),
+            call_record: self.call_record.clone(),
         }
     }
 
@@ -113,11 +113,11 @@ impl StepContext<'_> {
     /// [`Code::InvalidRequest`], and the answer has data only where the request has a structure, as
     /// with [`upp::Llm`] (UPP §3).
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
-        self.asked(request).await.map(|response| *response)
+        self.call_model(request).await.map(|response| *response)
     }
 
     /// [`ask`](Self::ask), whose answer stays in its box: it is large, and handed on often.
-    pub(super) async fn asked(&self, request: Request) -> Result<Box<Response>, AgentError> {
+    pub(super) async fn call_model(&self, request: Request) -> Result<Box<Response>, AgentError> {
         let model = self.agent.model();
         if let Some(what) = model.capabilities().refuses(&request.messages) {
             let text = format!("the model can't take {what}");
@@ -198,7 +198,7 @@ impl StepContext<'_> {
         if is_answered || state.has_open_calls() {
             return Ok((state, None));
         }
-        let response = self.asked(request).await?;
+        let response = self.call_model(request).await?;
         let data = response.data.clone();
         Ok((state.and_response(response), data))
     }
@@ -261,7 +261,8 @@ impl StepContext<'_> {
             hooks.on_act(state.step(), round.calls);
             if let Some(response) = state.last_response() {
                 let data = EventData::action(Arc::clone(response));
-                self.tell(UapEventType::Action, state.step(), data).await?;
+                self.emit_data(UapEventType::Action, state.step(), data)
+                    .await?;
             }
         }
         let outcome = tools::answer(self, &round, state.shared_id(), state.step()).await?;
@@ -279,7 +280,7 @@ impl StepContext<'_> {
             let results = after.observed();
             hooks.on_observe(after.step(), &results.results);
             let data = EventData::observation(results);
-            self.tell(UapEventType::Observation, after.step(), data)
+            self.emit_data(UapEventType::Observation, after.step(), data)
                 .await?;
         }
         Ok(after)
@@ -292,11 +293,11 @@ impl StepContext<'_> {
         step: u64,
         data: Map<String, Value>,
     ) -> Result<(), AgentError> {
-        Ok(self.tell(kind, step, data.into()).await?)
+        Ok(self.emit_data(kind, step, data.into()).await?)
     }
 
     /// [`emit`](Self::emit) at once, where that takes no waiting.
-    pub(crate) fn tell(&self, kind: UapEventType, step: u64, data: EventData) -> Shown<'_> {
+    pub(crate) fn emit_data(&self, kind: UapEventType, step: u64, data: EventData) -> Shown<'_> {
         let event = UapEvent {
             kind,
             step,

@@ -54,7 +54,7 @@ impl Loop {
             state = state.with_phase(None);
         }
         if !state.has_open_calls() {
-            let response = context.asked(context.request(&state)).await?;
+            let response = context.call_model(context.request(&state)).await?;
             state = state.and_response(response);
         }
         if !state.has_open_calls() || context.agent.tool_rounds() == Some(0) {

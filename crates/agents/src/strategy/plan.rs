@@ -179,7 +179,7 @@ fn has_asked(mark: &PromptMark<'_>, state: &AgentState) -> bool {
     let has_begun = || state.plan().unwrap_or_default().iter().any(in_progress);
     match mark.kind {
         prompt::PLAN | prompt::REPLAN => mark.step == state.step(),
-        prompt::PLAN_STEP => carry::was_asked(state, has_begun()),
+        prompt::PLAN_STEP => carry::has_prompted(state, has_begun()),
         _ => false,
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn summary(message: &UserMessage) -> Option<(&str, &str)> {
 
 /// The message where it was said to the model by the user or in the user's place. A summary was
 /// not: it stands for what was said, so nothing begins with it.
-pub(crate) fn said(message: &Message) -> Option<&Arc<UserMessage>> {
+pub(crate) fn user_text(message: &Message) -> Option<&Arc<UserMessage>> {
     match message {
         Message::User(message) => Some(message).filter(|message| summary(message).is_none()),
         Message::Assistant(_) | Message::ToolResult(_) => None,
@@ -73,7 +73,7 @@ pub(crate) fn said(message: &Message) -> Option<&Arc<UserMessage>> {
 
 /// Whether the user's own words are in this message: it is no prompt of a strategy and no summary.
 pub(crate) fn is_input(message: &Message) -> bool {
-    said(message).is_some_and(|message| PromptMark::of(message).is_none())
+    user_text(message).is_some_and(|message| PromptMark::of(message).is_none())
 }
 
 /// A message of this kind, for the step that `state` is in.
@@ -95,7 +95,7 @@ pub(crate) fn backwards(messages: &Messages) -> impl Iterator<Item = &Message> {
 /// The marks of the prompts of this run, the latest first.
 pub(crate) fn marks(state: &AgentState) -> impl Iterator<Item = PromptMark<'_>> {
     backwards(state.messages())
-        .filter_map(said)
+        .filter_map(user_text)
         .map_while(|message| PromptMark::of(message))
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn last_mark(state: &AgentState) -> Option<PromptMark<'_>> {
 }
 
 /// Whether the prompt of this kind was already given in the step that `state` is in.
-pub(crate) fn was_given(state: &AgentState, kind: &str) -> bool {
+pub(crate) fn has_prompt_of(state: &AgentState, kind: &str) -> bool {
     last_mark(state).is_some_and(|mark| mark.is_now(kind, state))
 }
 

@@ -60,7 +60,7 @@ impl ExecutionStrategy for React {
             let reasons = match state.phase() {
                 Some(_) => false,
                 // Calls that no reasoning made are an action that was interrupted.
-                None => !has_calls || prompt::was_given(&state, prompt::REASON),
+                None => !has_calls || prompt::has_prompt_of(&state, prompt::REASON),
             };
             if reasons {
                 self.reason(state, context).await
@@ -78,7 +78,7 @@ impl React {
         mut state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
-        if !prompt::was_given(&state, prompt::REASON) {
+        if !prompt::has_prompt_of(&state, prompt::REASON) {
             let text = self.reasoning_prompt.as_deref().unwrap_or(REASONING_PROMPT);
             state = context.prompt(&state, prompt::REASON, text).await?;
         }
@@ -110,7 +110,7 @@ impl React {
         mut state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
-        if state.open_calls().is_empty() && !prompt::was_given(&state, prompt::ACT) {
+        if state.open_calls().is_empty() && !prompt::has_prompt_of(&state, prompt::ACT) {
             state = context.prompt(&state, prompt::ACT, ACTION_PROMPT).await?;
         }
         let request = context.request(&state);

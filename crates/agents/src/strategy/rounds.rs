@@ -13,7 +13,7 @@ use upp::{Message, UserMessage};
 
 /// The messages since the last one of the user's side, the latest first, summaries seen through.
 pub(super) fn since_prompt(state: &AgentState) -> impl Iterator<Item = &Message> {
-    backwards(state.messages()).take_while(|message| prompt::said(message).is_none())
+    backwards(state.messages()).take_while(|message| prompt::user_text(message).is_none())
 }
 
 /// Refuses another round of tools where the tool strategy's limit is reached (UPP §3). A limit of 0
@@ -55,7 +55,7 @@ pub(crate) struct Past {
 impl Past {
     /// The note on the last message of the user's side.
     pub(super) fn of(state: &AgentState) -> Self {
-        let last = backwards(state.messages()).find_map(prompt::said);
+        let last = backwards(state.messages()).find_map(prompt::user_text);
         last.map(|message| Self::on(message)).unwrap_or_default()
     }
 

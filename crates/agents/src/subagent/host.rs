@@ -24,7 +24,7 @@ use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserCo
 const N_WAITING: usize = 16;
 
 /// An event for the parent's journal.
-pub(crate) struct Told {
+pub(crate) struct HostReport {
     event: AgentStreamEvent,
     /// Hears that the journal has it.
     shown: Option<oneshot::Sender<()>>,
@@ -116,7 +116,7 @@ pub async fn run_in_memory(
 pub(super) struct Parent {
     agent_id: Arc<str>,
     step: u64,
-    told: mpsc::Sender<Box<Told>>,
+    told: mpsc::Sender<Box<HostReport>>,
 }
 
 impl Parent {
@@ -127,7 +127,7 @@ impl Parent {
         shown: Option<oneshot::Sender<()>>,
     ) -> Result<(), Stopped> {
         let event = event.into_event(self.step, Arc::clone(&self.agent_id));
-        let told = self.told.send(Box::new(Told { event, shown }));
+        let told = self.told.send(Box::new(HostReport { event, shown }));
         told.await.map_err(|_| Stopped)
     }
 

@@ -63,9 +63,9 @@ impl Calls {
 }
 
 /// A run that has begun; it ends when this is dropped.
-pub(crate) struct Begun(Waits);
+pub(crate) struct StartedChild(Waits);
 
-impl Drop for Begun {
+impl Drop for StartedChild {
     fn drop(&mut self) {
         if let Some(run) = &self.0.0 {
             let mut calls = run.board.lock();
@@ -85,7 +85,7 @@ impl Board {
     }
 
     /// A run of this call begins.
-    pub(crate) fn begin(self: &Arc<Self>, call: &ToolCallId) -> (Waits, Begun) {
+    pub(crate) fn begin(self: &Arc<Self>, call: &ToolCallId) -> (Waits, StartedChild) {
         self.is_used.store(true, Ordering::SeqCst);
         let mut calls = self.lock();
         let number = calls.n_begun;
@@ -101,7 +101,7 @@ impl Board {
             board: Arc::clone(self),
         };
         let waits = Waits(Some(run));
-        (waits.clone(), Begun(waits))
+        (waits.clone(), StartedChild(waits))
     }
 
     /// Keeps what a run of this call did.

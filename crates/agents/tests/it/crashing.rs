@@ -101,7 +101,7 @@ pub(crate) async fn cycle_by_cycle(
             answers: None,
             n_calls_left: None,
             host: None,
-            kept: None,
+            call_record: None,
             scope: "thread",
         };
         match agent.run_step(resumed, &context).await {

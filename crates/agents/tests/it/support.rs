@@ -277,7 +277,7 @@ impl Keeper {
             answers: None,
             n_calls_left: None,
             host: None,
-            kept: None,
+            call_record: None,
         }
     }
 }

@@ -93,13 +93,13 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    pub(crate) fn of(self) -> convert::Form {
+    pub(crate) fn of(self) -> convert::SourceForm {
         match self {
-            Self::Archive => convert::Form::Archive,
-            Self::Thread => convert::Form::Of(Format::Thread),
-            Self::PydanticAi => convert::Form::Of(Format::PydanticAi),
-            Self::AiSdkUi => convert::Form::Of(Format::AiSdkUi),
-            Self::AiSdkStream => convert::Form::Of(Format::AiSdkStream),
+            Self::Archive => convert::SourceForm::Archive,
+            Self::Thread => convert::SourceForm::Of(Format::Thread),
+            Self::PydanticAi => convert::SourceForm::Of(Format::PydanticAi),
+            Self::AiSdkUi => convert::SourceForm::Of(Format::AiSdkUi),
+            Self::AiSdkStream => convert::SourceForm::Of(Format::AiSdkStream),
         }
     }
 }

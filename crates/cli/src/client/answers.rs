@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use interop::Loss;
-use interop::convert::Attribution;
+use interop::convert::AttributedFields;
 use jiff::Timestamp;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -18,7 +18,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, CliError> {
 }
 
 fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> CliError {
-    CliError::Unread {
+    CliError::Unreadable {
         spot: "the answer of the server".to_owned(),
         what: "one of this version",
         source,
@@ -233,8 +233,8 @@ pub(super) fn losses(headers: &HeaderMap) -> Vec<Loss> {
 }
 
 /// Who ran, as the query of an import has it.
-pub(super) fn attribution(list: &[Attribution]) -> Option<String> {
-    let one = |who: &Attribution| {
+pub(super) fn attribution(list: &[AttributedFields]) -> Option<String> {
+    let one = |who: &AttributedFields| {
         let members = [
             ("agent", Some(json!(who.agent))),
             ("agent_id", who.agent_id.as_ref().map(|id| json!(id))),

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::input::Input;
-use interop::convert::Attribution;
+use interop::convert::AttributedFields;
 use thread::Limits;
 
 /// What the file says, and the agent of every run that it does not name.
@@ -10,23 +10,23 @@ pub(crate) fn read(
     file: Option<&std::path::Path>,
     agent: Option<String>,
     limits: &Limits,
-) -> Result<Vec<Attribution>, CliError> {
+) -> Result<Vec<AttributedFields>, CliError> {
     let mut found = match file {
         None => Vec::new(),
         Some(file) => {
             let input = Input::open(Some(file))?;
             let spot = input.name.to_string();
             let text = input.text(limits.max_bytes)?;
-            Attribution::list(&text, limits).map_err(|source| CliError::Unread {
+            AttributedFields::list(&text, limits).map_err(|source| CliError::Unreadable {
                 spot,
                 what: "a list of who ran",
                 source: source.into(),
             })?
         }
     };
-    found.extend(agent.map(|agent| Attribution {
+    found.extend(agent.map(|agent| AttributedFields {
         agent,
-        ..Attribution::default()
+        ..AttributedFields::default()
     }));
     Ok(found)
 }

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::output::{Output, json_line};
-use crate::store::Place;
+use crate::store::StoreLocation;
 use serde_json::json;
 use server::App;
 #[cfg(unix)]
@@ -29,7 +29,7 @@ impl HangUp {
     }
 
     /// Reads the keys again at each signal. Never ends.
-    pub(super) async fn reload(mut self, place: &Place, app: &App, output: &Output) {
+    pub(super) async fn reload(mut self, place: &StoreLocation, app: &App, output: &Output) {
         while self.next().await.is_some() {
             reload(place, app, output);
         }
@@ -47,7 +47,7 @@ impl HangUp {
     }
 }
 
-fn reload(place: &Place, app: &App, output: &Output) {
+fn reload(place: &StoreLocation, app: &App, output: &Output) {
     if app.config().is_development() {
         let why = if place.config.is_none() {
             "there is no configuration, so there are no keys to read again"
@@ -69,10 +69,10 @@ fn reload(place: &Place, app: &App, output: &Output) {
 
 fn tell(output: &Output, text: &str, n_keys: Option<usize>) {
     if output.is_json() {
-        output.told(&json_line(
+        output.write_stderr(&json_line(
             json!({"reloaded": n_keys.is_some(), "keys": n_keys, "message": text}),
         ));
     } else {
-        output.say(text);
+        output.print(text);
     }
 }

@@ -5,12 +5,12 @@ use crate::args::Whose;
 use crate::client::Branch;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, clean};
-use crate::store::{Place, Reach};
+use crate::store::{Reach, StoreLocation};
 use server::OpenMode;
 use std::collections::BTreeMap;
 
 pub(super) async fn tree(
-    place: &Place,
+    place: &StoreLocation,
     whose: &Whose,
     key: &str,
     output: &Output,

@@ -33,7 +33,11 @@ impl Refusal for RequestError {
 
 impl<'a> Fields<'a> {
     /// A text of at most so many bytes; an empty one is absent.
-    pub(super) fn said(&self, key: &str, max: usize) -> Result<Option<&'a str>, RequestError> {
+    pub(super) fn bounded_text(
+        &self,
+        key: &str,
+        max: usize,
+    ) -> Result<Option<&'a str>, RequestError> {
         Ok(self.text(key, max)?.filter(|text| !text.is_empty()))
     }
 

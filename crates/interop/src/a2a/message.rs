@@ -7,7 +7,9 @@ use super::reply::ANSWER_TEXT;
 use crate::ag_ui::MESSAGE_ID;
 use crate::parts::is_prompt;
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, BlockKind, Chunk, Item, ItemType, Payload, Role, StepRecord, said_beside};
+use timeline::{
+    ANSWER, BlockKind, Chunk, Item, ItemType, Payload, Role, StepRecord, messages_with_answers,
+};
 
 /// Under which name an item's metadata has what the client said of its message beside its parts.
 pub const MESSAGE_METADATA: &str = "a2a";
@@ -35,7 +37,7 @@ pub struct Incoming {
 
 impl Incoming {
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, RequestError> {
-        let id = |key: &str| Ok(fields.said(key, MAX_ID)?.map(str::to_owned));
+        let id = |key: &str| Ok(fields.bounded_text(key, MAX_ID)?.map(str::to_owned));
         let message_id = id("messageId")?.ok_or_else(|| fields.missing("messageId"))?;
         match fields.get("role") {
             Some(role) if role == "ROLE_USER" || role == 1 => {}
@@ -170,7 +172,7 @@ fn answered(item: &Item) -> Vec<Value> {
         }
         Some(json!({ "data": answer }))
     });
-    let beside = said_beside(item);
+    let beside = messages_with_answers(item);
     answers
         .chain(beside.iter().flat_map(shown_content))
         .collect()

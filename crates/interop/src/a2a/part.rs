@@ -5,7 +5,7 @@ use super::fields::{Fields, MAX_ID};
 use crate::parts::OUTPUT_FILE;
 use crate::request::{MediaKind, file, inline, is_image, is_inline, is_web};
 use serde_json::{Value, json};
-use timeline::{PartKind, part_kind};
+use timeline::{MessagePartKind, part_kind};
 
 /// The most bytes of a text.
 const MAX_TEXT: usize = 1 << 20;
@@ -18,13 +18,13 @@ const BYTES: &str = "application/octet-stream";
 /// data again.
 pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     let fields = Fields::of(part, pointer)?;
-    let given = ["text", "raw", "url", "data"].map(|key| fields.given(key));
+    let given = ["text", "raw", "url", "data"].map(|key| fields.present(key));
     let n_given = given.iter().flatten().count();
     if n_given != 1 {
         let what = "expected exactly one of text, raw, url and data";
         return Err(RequestError::param(pointer, what));
     }
-    let media_type = fields.said("mediaType", MAX_ID)?;
+    let media_type = fields.bounded_text("mediaType", MAX_ID)?;
     let is_file = given[1].is_some() || given[2].is_some();
     if is_file && MediaKind::of(media_type.unwrap_or(BYTES)).is_none() {
         return Err(RequestError {
@@ -36,7 +36,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         });
     }
     let mut said = if let [Some(_), ..] = given {
-        let text = fields.said("text", MAX_TEXT)?.unwrap_or_default();
+        let text = fields.bounded_text("text", MAX_TEXT)?.unwrap_or_default();
         let mut said = json!({"type": "input_text", "text": text});
         // A text that says it is JSON would be taken for data.
         if let Some(kind) = media_type.filter(|kind| *kind != JSON) {
@@ -46,7 +46,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     } else if let [.., Some(data)] = given {
         json!({"type": "input_text", "text": data.to_string(), "media_type": JSON})
     } else if given[1].is_some() {
-        let raw = fields.said("raw", usize::MAX)?;
+        let raw = fields.bounded_text("raw", usize::MAX)?;
         let raw = raw.ok_or_else(|| RequestError::param(fields.at("raw"), "expected base64"))?;
         // Both alphabets of base64 are allowed here, and one there.
         let raw = raw.replace('-', "+").replace('_', "/");
@@ -57,7 +57,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         }
         file(&url, is_image(media_type), Some(media_type))
     } else {
-        let url = fields.said("url", MAX_TEXT)?.unwrap_or_default();
+        let url = fields.bounded_text("url", MAX_TEXT)?.unwrap_or_default();
         if !is_web(url) {
             return Err(RequestError {
                 kind: ErrorKind::ContentTypeNotSupported,
@@ -66,7 +66,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         }
         file(url, media_type.is_some_and(is_image), media_type)
     };
-    if let Some(name) = fields.said("filename", MAX_ID)? {
+    if let Some(name) = fields.bounded_text("filename", MAX_ID)? {
         said["filename"] = name.into();
     }
     if let Some(metadata) = fields.get("metadata") {
@@ -81,7 +81,7 @@ pub(super) fn show(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let media_type = text("media_type");
     let mut shown = match part_kind(text("type")?)? {
-        PartKind::InputText | PartKind::OutputText => {
+        MessagePartKind::InputText | MessagePartKind::OutputText => {
             let said = text("text")?;
             let data = media_type.filter(|kind| *kind == JSON);
             let data = data.and_then(|_| serde_json::from_str::<Value>(said).ok());
@@ -92,12 +92,14 @@ pub(super) fn show(part: &Value) -> Option<Value> {
             }
             shown
         }
-        PartKind::Refusal => json!({"text": text("refusal")?}),
-        PartKind::InputImage => shown_file(text("image_url")?, media_type),
-        PartKind::InputFile | PartKind::Extension(OUTPUT_FILE) => {
+        MessagePartKind::Refusal => json!({"text": text("refusal")?}),
+        MessagePartKind::InputImage => shown_file(text("image_url")?, media_type),
+        MessagePartKind::InputFile | MessagePartKind::Extension(OUTPUT_FILE) => {
             shown_file(text("file_data").or_else(|| text("file_url"))?, media_type)
         }
-        PartKind::Reasoning | PartKind::Tool(_) | PartKind::Extension(_) => return None,
+        MessagePartKind::Reasoning | MessagePartKind::Tool(_) | MessagePartKind::Extension(_) => {
+            return None;
+        }
     };
     if let Some(name) = text("filename") {
         shown["filename"] = name.into();

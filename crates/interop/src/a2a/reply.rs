@@ -12,7 +12,7 @@ pub(super) const ANSWER_TEXT: &str = "loomline.text";
 
 /// A call that waits for somebody outside.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct PendingCallView {
     /// The thread that has the call: the task's, or a sub-agent's.
     pub thread_key: String,
     /// The call.
@@ -25,7 +25,7 @@ pub struct Asked {
     pub input: Option<Value>,
 }
 
-impl Asked {
+impl PendingCallView {
     /// A call, if it waits for somebody outside. One that waits for another call or for a sub-agent does not.
     pub fn of(thread_key: &str, call: &OpenCall) -> Option<Self> {
         let is_external = match call.kind {
@@ -62,7 +62,7 @@ impl Asked {
 }
 
 /// The parts of the message that says what is asked: in words, and as data.
-pub(super) fn asked_parts(asked: &[Asked]) -> Vec<Value> {
+pub(super) fn question_parts(asked: &[PendingCallView]) -> Vec<Value> {
     if asked.is_empty() {
         let text = "A sub-agent waits for an answer. Get the task to see what it asks.";
         return vec![json!({ "text": text })];
@@ -80,7 +80,7 @@ pub(super) fn asked_parts(asked: &[Asked]) -> Vec<Value> {
         }
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    let calls: Vec<Value> = asked.iter().map(Asked::data).collect();
+    let calls: Vec<Value> = asked.iter().map(PendingCallView::data).collect();
     vec![
         json!({ "text": text }),
         json!({"data": {"calls": calls}, "mediaType": "application/json"}),
@@ -89,11 +89,11 @@ pub(super) fn asked_parts(asked: &[Asked]) -> Vec<Value> {
 
 /// A message that answers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct TaskAnswer {
     /// The answers; one at least.
     pub answers: Vec<ReplyAnswer>,
     /// What is said beside them, as parts of the log's.
-    pub beside: Vec<Value>,
+    pub messages: Vec<Value>,
 }
 
 /// One answer.
@@ -109,7 +109,7 @@ pub struct ReplyAnswer {
     pub part: Value,
 }
 
-impl Reply {
+impl TaskAnswer {
     /// Reads a message to a task that waits. An answer is a data part with a `toolCallId`, or a text that is such
     /// an object; other parts are said beside the answers. Only where nothing but one result is wanted, a
     /// message without any is that result: whether something may run is never guessed from words.
@@ -117,7 +117,7 @@ impl Reply {
     /// # Errors
     ///
     /// No answer, or one that is none, with its place and what was expected.
-    pub fn read(message: &Incoming, asked: &[Asked]) -> Result<Self, RequestError> {
+    pub fn read(message: &Incoming, asked: &[PendingCallView]) -> Result<Self, RequestError> {
         let (mut answers, mut beside) = (Vec::new(), Vec::new());
         for (pointer, said) in message.placed() {
             match object(said).filter(|fields| fields.contains_key("toolCallId")) {
@@ -129,7 +129,10 @@ impl Reply {
             }
         }
         if !answers.is_empty() {
-            return Ok(Self { answers, beside });
+            return Ok(Self {
+                answers,
+                messages: beside,
+            });
         }
         if let [only] = asked
             && only.is_external
@@ -148,7 +151,7 @@ impl Reply {
             let answer = answer(fields, pointer, text.as_deref())?;
             return Ok(Self {
                 answers: vec![answer],
-                beside: Vec::new(),
+                messages: Vec::new(),
             });
         }
         Err(message.wrong_parts(

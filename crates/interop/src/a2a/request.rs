@@ -88,7 +88,7 @@ impl TaskId {
     /// What is wrong, and where.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
-        let id = fields.said("id", usize::MAX)?;
+        let id = fields.bounded_text("id", usize::MAX)?;
         Ok(Self {
             id: id.ok_or_else(|| fields.missing("id"))?.to_owned(),
             history_length: fields.whole("historyLength")?,
@@ -123,13 +123,13 @@ impl ListTasks {
     /// What is wrong, and where.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
-        let text = |key: &str, max| Ok(fields.said(key, max)?.map(str::to_owned));
+        let text = |key: &str, max| Ok(fields.bounded_text(key, max)?.map(str::to_owned));
         let page_size = fields.whole("pageSize")?.filter(|size| *size > 0);
         if page_size.is_some_and(|size| size > MAX_PAGE) {
             let what = format!("expected 1 to {MAX_PAGE}");
             return Err(RequestError::param(fields.at("pageSize"), what));
         }
-        let after = fields.said("statusTimestampAfter", MAX_ID)?;
+        let after = fields.bounded_text("statusTimestampAfter", MAX_ID)?;
         let after = after.map(|text| {
             text.parse().map_err(|_| {
                 let what = "expected a time such as 2026-01-31T12:00:00Z";

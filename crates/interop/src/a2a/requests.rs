@@ -9,7 +9,7 @@ use super::message::{Incoming, MESSAGE_METADATA};
 use super::part;
 use super::reply::object;
 #[cfg(feature = "aitp")]
-use crate::aitp::Question;
+use crate::aitp::RequestQuestion;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use timeline::{Item, ItemId, ItemType, Payload};
@@ -20,7 +20,7 @@ const GOES_ON_WITH: &str = "goesOnWith";
 
 /// A request of AITP that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AskedRequest {
+pub struct PendingRequestView {
     /// What it is answered under.
     id: String,
     /// What is asked, for people.
@@ -30,7 +30,7 @@ pub struct AskedRequest {
     pub expires_at: Option<Timestamp>,
 }
 
-impl AskedRequest {
+impl PendingRequestView {
     /// What it is answered under.
     pub fn id(&self) -> &str {
         &self.id
@@ -38,7 +38,7 @@ impl AskedRequest {
 
     /// A question.
     #[cfg(feature = "aitp")]
-    pub fn of(question: &Question) -> Self {
+    pub fn of(question: &RequestQuestion) -> Self {
         let ask = &question.ask;
         let id = ask.key.text();
         let mut data = json!({
@@ -58,9 +58,9 @@ impl AskedRequest {
 }
 
 /// The parts of the message that says what is asked: in words, and as data.
-pub(super) fn asked_parts(asked: &[AskedRequest]) -> Vec<Value> {
+pub(super) fn question_parts(asked: &[PendingRequestView]) -> Vec<Value> {
     let texts = asked.iter().map(|request| {
-        let AskedRequest { id, words, .. } = request;
+        let PendingRequestView { id, words, .. } = request;
         format!(
             "{words}\nAnswer with the data {{\"requestId\": {id:?}, \"value\": …}}, as its answerSchema has it, or \"declined\": true."
         )
@@ -94,7 +94,7 @@ pub enum RequestReply {
         reason: Option<String>,
     },
     /// Something else: a capability message, or what is said beside an answer. A part of the log's.
-    Said(Value),
+    Text(Value),
 }
 
 impl RequestReply {
@@ -121,7 +121,7 @@ impl RequestReply {
                     };
                     reply(fields, format!("{pointer}/{member}"))?
                 }
-                _ => Self::Said(part::read(said, &pointer)?),
+                _ => Self::Text(part::read(said, &pointer)?),
             });
         }
         if is_answer {

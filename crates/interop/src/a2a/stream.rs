@@ -5,7 +5,7 @@ mod requests;
 
 use super::message::{item_message, of_agent};
 use super::part::shown_file;
-use super::reply::{Asked, asked_parts};
+use super::reply::{PendingCallView, question_parts};
 use super::requests::{goes_on_with, may_ask};
 use super::state::{TaskState, status};
 use super::task::{begins, broken_off, reason, status_id};
@@ -292,10 +292,10 @@ impl TaskView {
             return;
         } else {
             let calls = self.open.iter();
-            let asked: Vec<Asked> = calls
-                .filter_map(|call| Asked::of(&self.context_id, call))
+            let asked: Vec<PendingCallView> = calls
+                .filter_map(|call| PendingCallView::of(&self.context_id, call))
                 .collect();
-            (TaskState::InputRequired, Some(asked_parts(&asked)))
+            (TaskState::InputRequired, Some(question_parts(&asked)))
         };
         self.end_with((state, parts), &execution, at);
     }

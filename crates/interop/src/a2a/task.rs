@@ -1,8 +1,8 @@
 //! Tasks: what the messages of a thread have set off.
 
 use super::message::{answer_parts, item_message, of_agent};
-use super::reply::{Asked, asked_parts};
-use super::requests::{self, AskedRequest, goes_on_id, goes_on_with, may_ask};
+use super::reply::{PendingCallView, question_parts};
+use super::requests::{self, PendingRequestView, goes_on_id, goes_on_with, may_ask};
 use super::state::{TaskState, status};
 use crate::run::continues;
 use crate::threads::cancelled;
@@ -19,7 +19,7 @@ pub(super) const ARTIFACT: &str = "answer";
 
 /// How a task is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
+pub struct TaskOptions<'a> {
     /// Its id.
     pub id: &'a str,
     /// The id of its context.
@@ -32,11 +32,11 @@ pub struct Shown<'a> {
 
 /// What a task waits for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Waiting {
+pub struct TaskWait {
     /// Its calls: none where they wait for nobody any more, and no calls where only its sub-agents are at work.
-    pub calls: Option<Vec<Asked>>,
+    pub calls: Option<Vec<PendingCallView>>,
     /// What it has asked by AITP.
-    pub requests: Vec<AskedRequest>,
+    pub requests: Vec<PendingRequestView>,
 }
 
 /// What one message has set off: its execution, and those that go on with it.
@@ -129,7 +129,7 @@ impl<'a> TaskRun<'a> {
 
     /// Adds the transcripts that continue the task. The first one begins with the first answer to its AITP request.
     #[must_use]
-    pub fn joined(mut self, pieces: &'a [Transcript]) -> Self {
+    pub fn with_continuations(mut self, pieces: &'a [Transcript]) -> Self {
         for (piece, n) in pieces.iter().zip(1..) {
             let id = goes_on_id(&self.trigger.id, n);
             let mut runs = Self::begun(piece).into_iter();
@@ -204,7 +204,7 @@ impl<'a> TaskRun<'a> {
     }
 
     /// How it stands.
-    pub fn state(&self, waiting: &Waiting) -> TaskState {
+    pub fn state(&self, waiting: &TaskWait) -> TaskState {
         let Some(last) = self.last().filter(|_| self.queued.is_none()) else {
             return if self.is_closed {
                 TaskState::Canceled
@@ -244,15 +244,15 @@ impl<'a> TaskRun<'a> {
     }
 
     /// The `Task`.
-    pub fn to_json(&self, shown: Shown<'_>, waiting: &Waiting) -> Value {
-        let Shown { id, context_id, .. } = shown;
+    pub fn to_json(&self, shown: TaskOptions<'_>, waiting: &TaskWait) -> Value {
+        let TaskOptions { id, context_id, .. } = shown;
         let state = self.state(waiting);
         let message = match state {
             TaskState::InputRequired if self.leaves_open().is_none() => {
-                Some(requests::asked_parts(&waiting.requests))
+                Some(requests::question_parts(&waiting.requests))
             }
             TaskState::InputRequired => {
-                Some(asked_parts(waiting.calls.as_deref().unwrap_or_default()))
+                Some(question_parts(waiting.calls.as_deref().unwrap_or_default()))
             }
             TaskState::Failed => self.last().map(|last| vec![json!({ "text": why(last) })]),
             TaskState::Submitted

@@ -7,8 +7,8 @@ use crate::run::streamed_texts;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use timeline::{
-    Answer, Entry, ExecutionStatus, Item, ItemType, PartKind, Role, StepRecord, StepStatus,
-    Transcript, part_kind, said_beside,
+    Answer, Entry, ExecutionStatus, Item, ItemType, MessagePartKind, Role, StepRecord, StepStatus,
+    Transcript, messages_with_answers, part_kind,
 };
 
 /// The messages of a thread, under the ids that its runs have streamed them with. Messages that wait for
@@ -25,7 +25,7 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
             Entry::Item(item) => {
                 answers = Some(item);
                 messages.extend(item_message(item, &at, &mut losses));
-                for item in said_beside(item) {
+                for item in messages_with_answers(item) {
                     messages.extend(item_message(&item, &at, &mut losses));
                 }
             }
@@ -82,7 +82,7 @@ pub fn is_known_message(transcript: &Transcript, message: &NewMessage) -> Option
             Entry::Reaction(_) => None,
         });
     let mut known = items.flat_map(|item| {
-        let beside = said_beside(item);
+        let beside = messages_with_answers(item);
         beside.into_iter().chain([item.clone()])
     });
     let known = known.find(|item| item.id.as_str() == message.id)?;
@@ -100,7 +100,7 @@ pub fn is_sent_with_answers(transcript: &Transcript, calls: &[&str], message: &N
         let answers_one = answers
             .iter()
             .any(|it| calls.contains(&it.tool_call_id.as_str()));
-        let mut beside = said_beside(item).into_iter();
+        let mut beside = messages_with_answers(item).into_iter();
         answers_one && beside.any(|it| is_same(&it, message))
     })
 }
@@ -117,7 +117,7 @@ fn is_same(known: &Item, message: &NewMessage) -> bool {
 
 /// The first message of an item to the agents, if it is text: its id and the text.
 pub(super) fn first_text(item: &Item) -> Option<(String, String)> {
-    let beside = said_beside(item);
+    let beside = messages_with_answers(item);
     let item = beside.first().unwrap_or(item);
     let message = item_message(item, "", &mut Losses::default())?;
     let text = message.get("content").and_then(Value::as_str)?;
@@ -180,12 +180,12 @@ fn content_part(part: &Value) -> Option<Value> {
         json!({"type": kind, "source": source})
     };
     match part_kind(text("type")?)? {
-        PartKind::InputText | PartKind::OutputText => {
+        MessagePartKind::InputText | MessagePartKind::OutputText => {
             Some(json!({"type": "text", "text": text("text")?}))
         }
-        PartKind::Refusal => Some(json!({"type": "text", "text": text("refusal")?})),
-        PartKind::InputImage => Some(media("image", text("image_url")?)),
-        PartKind::InputFile => {
+        MessagePartKind::Refusal => Some(json!({"type": "text", "text": text("refusal")?})),
+        MessagePartKind::InputImage => Some(media("image", text("image_url")?)),
+        MessagePartKind::InputFile => {
             let mime = text("media_type").unwrap_or("application/octet-stream");
             let kind = match mime.split_once('/') {
                 Some(("audio", _)) => "audio",
@@ -200,7 +200,9 @@ fn content_part(part: &Value) -> Option<Value> {
             });
             Some(media(kind, data.as_deref().or(text("file_url"))?))
         }
-        PartKind::Reasoning | PartKind::Tool(_) | PartKind::Extension(_) => None,
+        MessagePartKind::Reasoning | MessagePartKind::Tool(_) | MessagePartKind::Extension(_) => {
+            None
+        }
     }
 }
 
@@ -244,11 +246,13 @@ fn push_step(
         let value = part.part.value();
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         match text("type").and_then(part_kind) {
-            Some(PartKind::OutputText | PartKind::InputText) => {
+            Some(MessagePartKind::OutputText | MessagePartKind::InputText) => {
                 texts.push(text("text").unwrap_or_default().to_owned());
             }
-            Some(PartKind::Refusal) => texts.push(text("refusal").unwrap_or_default().to_owned()),
-            Some(PartKind::Reasoning) => {
+            Some(MessagePartKind::Refusal) => {
+                texts.push(text("refusal").unwrap_or_default().to_owned())
+            }
+            Some(MessagePartKind::Reasoning) => {
                 let read: Option<ReasoningPart> = part.part.read().ok();
                 // The signature for its provider stays here, with the history.
                 let Some(read) = read.filter(|read| !read.text.is_empty()) else {
@@ -256,12 +260,12 @@ fn push_step(
                 };
                 messages.push(reasoning(read.text));
             }
-            Some(PartKind::Extension(PROMPT)) => {}
+            Some(MessagePartKind::Extension(PROMPT)) => {}
             Some(
-                PartKind::InputImage
-                | PartKind::InputFile
-                | PartKind::Tool(_)
-                | PartKind::Extension(_),
+                MessagePartKind::InputImage
+                | MessagePartKind::InputFile
+                | MessagePartKind::Tool(_)
+                | MessagePartKind::Extension(_),
             )
             | None => {
                 losses.push(at, "a part that this protocol has no word for");

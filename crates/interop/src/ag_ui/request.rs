@@ -38,7 +38,7 @@ pub struct RunInput {
     /// The tool messages at the end of the list, among the user's.
     pub results: Vec<ToolAnswer>,
     /// Answers to interrupts.
-    pub resume: Vec<Resume>,
+    pub resume: Vec<InterruptAnswer>,
     /// The client's tools and context, and its state for the echo.
     pub options: RunOptions,
 }
@@ -60,7 +60,7 @@ impl RunInput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
     /// Which one of the request's messages it is, from 0.
-    pub place: usize,
+    pub index: usize,
     /// The client's id of it.
     pub id: String,
     /// The parts, in the log's shapes.
@@ -71,7 +71,7 @@ pub struct NewMessage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolAnswer {
     /// Which one of the request's messages it is, from 0.
-    pub place: usize,
+    pub index: usize,
     /// The call.
     pub tool_call_id: String,
     /// The answer, as a part of the log's ([`timeline::Answer`]).
@@ -80,14 +80,14 @@ pub struct ToolAnswer {
 
 /// An answer to an interrupt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resume {
+pub struct InterruptAnswer {
     /// The interrupt.
     pub interrupt_id: String,
     /// What was answered; absent when the user gave up.
     pub payload: Option<Value>,
 }
 
-impl Resume {
+impl InterruptAnswer {
     /// Whether it gives the result of a call.
     pub fn gives_result(&self) -> bool {
         let has = |member: &str| {
@@ -235,7 +235,7 @@ fn role(message: &Value) -> Option<&str> {
 fn new_message(message: &Value, place: usize) -> Result<NewMessage, RunInputError> {
     let message = Fields::of(message, format!("/messages/{place}"))?;
     Ok(NewMessage {
-        place,
+        index: place,
         id: message.id("id", MAX_ID_BYTES)?,
         content: content(&message)?.into(),
     })
@@ -332,13 +332,13 @@ fn result(message: &Value, place: usize) -> Result<ToolAnswer, RunInputError> {
         };
     }
     Ok(ToolAnswer {
-        place,
+        index: place,
         tool_call_id,
         part,
     })
 }
 
-fn answer(entry: &Value, pointer: String) -> Result<Resume, RunInputError> {
+fn answer(entry: &Value, pointer: String) -> Result<InterruptAnswer, RunInputError> {
     let entry = Fields::of(entry, pointer)?;
     let is_resolved = |status: &Value| match status.as_str() {
         Some("resolved") => Some(true),
@@ -347,7 +347,7 @@ fn answer(entry: &Value, pointer: String) -> Result<Resume, RunInputError> {
     };
     let is_resolved = entry.expect("status", "\"resolved\" or \"cancelled\"", is_resolved)?;
     let payload = is_resolved.then(|| entry.get("payload").cloned().unwrap_or_default());
-    Ok(Resume {
+    Ok(InterruptAnswer {
         interrupt_id: entry.id("interruptId", MAX_ID_BYTES)?,
         payload,
     })

@@ -6,7 +6,7 @@ mod results;
 
 use super::messages::first_text;
 #[cfg(feature = "aitp")]
-use crate::aitp::Question;
+use crate::aitp::RequestQuestion;
 use crate::run::{RunEvent, RunFold, RunMetadata, RunPart, RunSelector, Selected};
 use blocks::Blocks;
 pub use interrupts::interrupt_id;
@@ -160,7 +160,7 @@ impl RunView {
 
     /// Adds interrupts for requests of AITP that the run made and that are open.
     #[cfg(feature = "aitp")]
-    pub fn add_requests(&mut self, questions: &[Question]) {
+    pub fn add_requests(&mut self, questions: &[RequestQuestion]) {
         if let Some(Ending::Finished { interrupts, .. }) = &mut self.ending {
             interrupts.extend(questions.iter().map(request));
         }

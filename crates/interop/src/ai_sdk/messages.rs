@@ -6,7 +6,7 @@ pub use chains::goes_on;
 
 use super::chunk::Major;
 use super::reduce::Reducer;
-use super::revision::said_as;
+use super::revision::message_id;
 use super::stream::{MessageSoFar, StreamView};
 use crate::document::{data_url, read_object};
 use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse, ThreadEvent};
@@ -16,8 +16,8 @@ use chains::Chains;
 use serde_json::{Map, Value, json};
 use thread::Json;
 use timeline::{
-    Answer, Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, PartKind, Payload,
-    Reaction, Role, StepRecord, Transcript, part_kind, said_beside,
+    Answer, Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, MessagePartKind, Payload,
+    Reaction, Role, StepRecord, Transcript, messages_with_answers, part_kind,
 };
 
 /// The member of an item's metadata that is the metadata of the client's message.
@@ -64,7 +64,7 @@ pub(super) fn shown_messages(
         match entry {
             Entry::Item(item) => {
                 messages.extend(item_message(item, &at, &mut losses).map(said));
-                for item in said_beside(item) {
+                for item in messages_with_answers(item) {
                     messages.extend(item_message(&item, &at, &mut losses).map(said));
                 }
             }
@@ -138,7 +138,7 @@ fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
         })
         .collect();
     let mut message = Map::new();
-    message.insert("id".to_owned(), said_as(item.id.as_str()).into());
+    message.insert("id".to_owned(), message_id(item.id.as_str()).into());
     let metadata = read_object(item.metadata.as_ref());
     if let Some(metadata) = metadata
         .get(METADATA)
@@ -164,13 +164,13 @@ fn shown(part: &Value) -> Option<Value> {
         file
     };
     match part_kind(text("type")?)? {
-        PartKind::InputText | PartKind::OutputText => {
+        MessagePartKind::InputText | MessagePartKind::OutputText => {
             Some(json!({"type": "text", "text": text("text")?}))
         }
-        PartKind::Refusal => Some(json!({"type": "text", "text": text("refusal")?})),
-        PartKind::Reasoning => Some(json!({"type": "reasoning", "text": text("text")?})),
-        PartKind::InputImage => Some(file(text("image_url")?, "image/*")),
-        PartKind::InputFile => {
+        MessagePartKind::Refusal => Some(json!({"type": "text", "text": text("refusal")?})),
+        MessagePartKind::Reasoning => Some(json!({"type": "reasoning", "text": text("text")?})),
+        MessagePartKind::InputImage => Some(file(text("image_url")?, "image/*")),
+        MessagePartKind::InputFile => {
             let data = text("file_data").map(|data| {
                 let media_type = text("media_type").unwrap_or("application/octet-stream");
                 let plain = || format!("data:{media_type};base64,{data}");
@@ -179,8 +179,8 @@ fn shown(part: &Value) -> Option<Value> {
             let url = data.or_else(|| text("file_url").map(str::to_owned))?;
             Some(file(&url, "application/octet-stream"))
         }
-        PartKind::Extension(name) if name.starts_with("data-") => Some(part.clone()),
-        PartKind::Tool(_) | PartKind::Extension(_) => None,
+        MessagePartKind::Extension(name) if name.starts_with("data-") => Some(part.clone()),
+        MessagePartKind::Tool(_) | MessagePartKind::Extension(_) => None,
     }
 }
 
@@ -191,7 +191,7 @@ fn is_foreign(part: &Payload) -> bool {
     }
     let name = part.str_field("type");
     let kind = name.as_deref().and_then(part_kind);
-    matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE && name != PROMPT)
+    matches!(kind, Some(MessagePartKind::Extension(name)) if name != OUTPUT_FILE && name != PROMPT)
 }
 
 /// What an execution answers, by the item that it writes: the item that was said, also where its trigger

@@ -5,7 +5,7 @@ mod read;
 mod scan;
 mod surrogates;
 
-pub use read::ReadError;
+pub use read::PartialJsonError;
 pub(super) use read::read;
 pub(super) use surrogates::{ESCAPE, lone_surrogates};
 

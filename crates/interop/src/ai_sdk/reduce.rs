@@ -17,7 +17,7 @@ pub use error::ReduceError;
 pub use facts::{Aborted, Reduced, StreamError, StreamFacts};
 
 use super::chunk::{ChunkType, Major, check_fields, check_needed, chunk_type, is_set, some, text};
-use error::Fault;
+use error::ChunkError;
 use facts::Facts;
 use parts::Parts;
 use serde_json::Value;
@@ -150,7 +150,7 @@ impl Reducer {
 
     /// Says that the stream said it was over (`[DONE]`).
     pub fn done(&mut self) {
-        self.facts.told.done_seen = true;
+        self.facts.facts.done_seen = true;
     }
 
     /// The message as it is shown.
@@ -173,7 +173,7 @@ impl Reducer {
         }
         self.facts.close_step(parts.len());
         parts.truncate(self.shown);
-        let facts = self.facts.told_of(self.shown);
+        let facts = self.facts.facts_of(self.shown);
         self.head.insert("parts", Json::Array(parts));
         Reduced {
             message: self.written.then_some(Json::Object(self.head)),
@@ -182,7 +182,7 @@ impl Reducer {
     }
 
     /// Whether the chunk changes what is shown.
-    fn take(&mut self, chunk: &Json) -> Result<bool, Fault> {
+    fn take(&mut self, chunk: &Json) -> Result<bool, ChunkError> {
         let kind = chunk_type(chunk, self.major)?;
         if self.checked {
             check_fields(chunk, kind, self.major)?;
@@ -249,7 +249,7 @@ impl Reducer {
         Ok(true)
     }
 
-    fn start(&mut self, chunk: &Json) -> Result<bool, Fault> {
+    fn start(&mut self, chunk: &Json) -> Result<bool, ChunkError> {
         let id = some(chunk, "messageId");
         let another = id.filter(|id| !self.renames && self.head.get("id") != Some(*id));
         if let Some(id) = another {
@@ -263,7 +263,7 @@ impl Reducer {
         Ok(merged || id.is_some())
     }
 
-    fn merge_metadata(&mut self, chunk: &Json) -> Result<bool, Fault> {
+    fn merge_metadata(&mut self, chunk: &Json) -> Result<bool, ChunkError> {
         let Some(more) = some(chunk, "messageMetadata") else {
             return Ok(false);
         };
@@ -293,7 +293,7 @@ impl Reducer {
 
     fn data(&mut self, chunk: &Json) -> bool {
         if is_set(chunk, "transient") {
-            self.facts.told.transient.push(chunk.clone());
+            self.facts.facts.transient.push(chunk.clone());
             return false;
         }
         let known = chunk.get("id").and_then(Json::as_str);

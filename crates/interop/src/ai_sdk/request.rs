@@ -132,7 +132,7 @@ pub fn from_chat_request(mut body: Value) -> Result<ChatRequest, ChatRequestErro
     if matches!(chat_id.as_str(), "." | "..") || chat_id.contains(['/', '\0']) {
         return Err(ChatRequestError::ChatId { id: chat_id });
     }
-    let trigger = match fields.given("trigger").map(Value::as_str) {
+    let trigger = match fields.present("trigger").map(Value::as_str) {
         None | Some(Some("submit-message")) => ChatTrigger::SubmitMessage,
         Some(Some("regenerate-message")) => ChatTrigger::RegenerateMessage,
         Some(_) => {

@@ -32,11 +32,11 @@ impl Revision {
 
 /// Whether a client may give this id to a message: it does not read as a revision of another one.
 pub fn is_free(id: &str) -> bool {
-    said_as(id) == id
+    message_id(id) == id
 }
 
 /// The id that clients know a message by.
-pub(super) fn said_as(item: &str) -> &str {
+pub(super) fn message_id(item: &str) -> &str {
     match item.rsplit_once(MARK) {
         Some((id, number)) if !id.is_empty() && is_number(number) => id,
         Some(_) | None => item,
@@ -61,7 +61,7 @@ mod tests {
         ) {
             prop_assume!(is_free(&id));
             let item = Revision(n).of(&id);
-            prop_assert_eq!(said_as(&item), id.as_str());
+            prop_assert_eq!(message_id(&item), id.as_str());
             prop_assert_eq!(is_free(&item), n == 1);
         }
     }

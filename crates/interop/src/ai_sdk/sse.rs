@@ -1,7 +1,7 @@
 //! Server-sent events, as a stream of chunks has them: each event is one chunk's JSON, and the
 //! last one is [`DONE`], behind which clients read on all the same.
 //!
-//! [`Decoder`] gives the data of events from bytes in pieces of any size; [`Chunks`] gives the
+//! [`SseDecoder`] gives the data of events from bytes in pieces of any size; [`Chunks`] gives the
 //! chunks. Both do what the parser of the AI SDK's client does: an event that is not ended by an
 //! empty line was never sent, and of all fields only `data` counts.
 
@@ -34,7 +34,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// # Ok::<(), loomline_interop::ai_sdk::sse::EventTooLarge>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Decoder {
+pub struct SseDecoder {
     limit: usize,
     /// The line that is not over.
     line: Vec<u8>,
@@ -45,13 +45,13 @@ pub struct Decoder {
     failed: bool,
 }
 
-impl Default for Decoder {
+impl Default for SseDecoder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Decoder {
+impl SseDecoder {
     /// How many bytes an event may have if nothing else is said: 64 MiB, for files come in one.
     pub const LIMIT: usize = 64 << 20;
 
@@ -160,7 +160,7 @@ mod tests {
 
     fn decoded(bytes: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
-        Decoder::new().push(bytes, &mut events).unwrap();
+        SseDecoder::new().push(bytes, &mut events).unwrap();
         events
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_event_beyond_the_limit_is_refused_for_good() {
-        let mut decoder = Decoder::with_limit(8);
+        let mut decoder = SseDecoder::with_limit(8);
         let mut events = Vec::new();
         decoder.push(b"data: a\n\n", &mut events).unwrap();
         let error = EventTooLarge { limit: 8 };
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_line_that_never_ends_is_refused_however_it_comes() {
-        let mut decoder = Decoder::with_limit(100);
+        let mut decoder = SseDecoder::with_limit(100);
         let mut events = Vec::new();
         let taken = (0..1000).take_while(|_| decoder.push(b":", &mut events).is_ok());
         assert_eq!(taken.count(), 100);

@@ -31,7 +31,7 @@ pub fn read_call(id: &str) -> Option<(&str, &str)> {
 
 /// A call that a client of a thread is asked about at the end of a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct SubagentQuestion<'a> {
     /// The key of the thread that has the call.
     pub thread_key: &'a str,
     /// The call.
@@ -43,7 +43,10 @@ pub struct Question<'a> {
 
 /// What a client is asked at the end of a message: a step of its own, so that it is complete when these
 /// questions are answered. None where nothing is asked that a client of this version can answer.
-pub fn questions<'a>(asked: impl IntoIterator<Item = Question<'a>>, major: u8) -> Vec<Value> {
+pub fn questions<'a>(
+    asked: impl IntoIterator<Item = SubagentQuestion<'a>>,
+    major: u8,
+) -> Vec<Value> {
     let mut chunks = Vec::new();
     for question in asked {
         let open = question.call;

@@ -1,7 +1,7 @@
 //! Actors and what they declare, in every shape that was ever written.
 
-use super::family::{Family, Version, capability_of};
-use super::violation::Violation;
+use super::family::{Family, FamilyVersion, capability_of};
+use super::violation::MessageViolation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -25,26 +25,29 @@ pub struct Capability {
 
 impl Capability {
     /// The capability of this family, in this version.
-    pub fn of(family: Family, version: Version) -> Self {
+    pub fn of(family: Family, version: FamilyVersion) -> Self {
         Self {
             schema: family.url(version),
         }
     }
 
     /// Which one it is, where it is known here.
-    pub fn known(&self) -> Option<(Family, Version)> {
+    pub fn known(&self) -> Option<(Family, FamilyVersion)> {
         capability_of(&self.schema)
     }
 
-    fn read(value: &Value, at: &str) -> Result<Self, Violation> {
+    fn read(value: &Value, at: &str) -> Result<Self, MessageViolation> {
         let url = |value: &Value, at: String| {
             let text = value.as_str().filter(|text| !text.is_empty());
             match text {
                 Some(text) if text.len() <= MAX_URL => Ok(Self {
                     schema: text.to_owned(),
                 }),
-                Some(_) => Err(Violation::new(at, format!("at most {MAX_URL} bytes"))),
-                None => Err(Violation::new(at, "the URL of a schema")),
+                Some(_) => Err(MessageViolation::new(
+                    at,
+                    format!("at most {MAX_URL} bytes"),
+                )),
+                None => Err(MessageViolation::new(at, "the URL of a schema")),
             }
         };
         if value.is_string() {
@@ -57,12 +60,12 @@ impl Capability {
         }
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let family = text("family").and_then(Family::from_name);
-        let version = text("version").map_or(Some(Version::V1), Version::read);
+        let version = text("version").map_or(Some(FamilyVersion::V1), FamilyVersion::read);
         let known = family.zip(version);
         known
             .map(|(family, version)| Self::of(family, version))
             .ok_or_else(|| {
-                Violation::new(
+                MessageViolation::new(
                     at,
                     "a schema's URL, {\"schema\"}, {\"$schema\"} or {\"family\", \"version\"}",
                 )
@@ -95,9 +98,9 @@ impl From<Actor> for Value {
 }
 
 impl TryFrom<Value> for Actor {
-    type Error = Violation;
+    type Error = MessageViolation;
 
-    fn try_from(value: Value) -> Result<Self, Violation> {
+    fn try_from(value: Value) -> Result<Self, MessageViolation> {
         Self::read(&value, "")
     }
 }
@@ -116,10 +119,10 @@ impl Actor {
     }
 
     /// Reads one actor, in any shape; `at` is where it stands.
-    pub fn read(value: &Value, at: &str) -> Result<Self, Violation> {
+    pub fn read(value: &Value, at: &str) -> Result<Self, MessageViolation> {
         let object = value
             .as_object()
-            .ok_or_else(|| Violation::new(at, "an object with an \"id\""))?;
+            .ok_or_else(|| MessageViolation::new(at, "an object with an \"id\""))?;
         let id = read_id(object.get("id"), &format!("{at}/id"))?;
         let client_id = match object.get("client_id") {
             None | Some(Value::Null) => None,
@@ -156,27 +159,27 @@ impl Actor {
     }
 
     /// Whether it declared that it reads messages of this capability and version.
-    pub fn reads(&self, family: Family, version: Version) -> bool {
+    pub fn reads(&self, family: Family, version: FamilyVersion) -> bool {
         let mut known = self.capabilities.iter().filter_map(Capability::known);
         known.any(|(own, declared)| own == family && declared.reads(version))
     }
 }
 
-pub(super) fn read_id(value: Option<&Value>, at: &str) -> Result<String, Violation> {
+pub(super) fn read_id(value: Option<&Value>, at: &str) -> Result<String, MessageViolation> {
     let text = value.and_then(Value::as_str);
     let text = text.filter(|text| (1..=MAX_ID).contains(&text.len()));
     text.map(str::to_owned)
-        .ok_or_else(|| Violation::new(at, format!("a string of 1 to {MAX_ID} bytes")))
+        .ok_or_else(|| MessageViolation::new(at, format!("a string of 1 to {MAX_ID} bytes")))
 }
 
 /// Reads a list of capabilities; one that stands there twice counts once.
-pub fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Violation> {
+pub fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, MessageViolation> {
     let list = value
         .as_array()
-        .ok_or_else(|| Violation::new(at, "a list of capabilities"))?;
+        .ok_or_else(|| MessageViolation::new(at, "a list of capabilities"))?;
     if list.len() > MAX_CAPABILITIES {
         let expected = format!("at most {MAX_CAPABILITIES} capabilities");
-        return Err(Violation::new(at, expected));
+        return Err(MessageViolation::new(at, expected));
     }
     let mut known = BTreeSet::new();
     let mut read = Vec::with_capacity(list.len());
@@ -190,20 +193,23 @@ pub fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Vio
 }
 
 /// Reads `metadata.actors`: a list of objects, or the text of one.
-pub fn read_actors(value: &Value, at: &str) -> Result<Vec<Actor>, Violation> {
+pub fn read_actors(value: &Value, at: &str) -> Result<Vec<Actor>, MessageViolation> {
     let parsed: Value;
     let list = match value {
         Value::String(text) => {
             parsed = serde_json::from_str(text)
-                .map_err(|_| Violation::new(at, "the JSON of a list of actors"))?;
+                .map_err(|_| MessageViolation::new(at, "the JSON of a list of actors"))?;
             parsed.as_array()
         }
         Value::Array(list) => Some(list),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     };
-    let list = list.ok_or_else(|| Violation::new(at, "a list of actors, or its JSON"))?;
+    let list = list.ok_or_else(|| MessageViolation::new(at, "a list of actors, or its JSON"))?;
     if list.len() > MAX_ACTORS {
-        return Err(Violation::new(at, format!("at most {MAX_ACTORS} actors")));
+        return Err(MessageViolation::new(
+            at,
+            format!("at most {MAX_ACTORS} actors"),
+        ));
     }
     let mut ids = BTreeSet::new();
     let mut actors = Vec::with_capacity(list.len());
@@ -212,7 +218,7 @@ pub fn read_actors(value: &Value, at: &str) -> Result<Vec<Actor>, Violation> {
         let actor = Actor::read(value, &at)?;
         if !ids.insert(actor.id.clone()) {
             let expected = "an id that no other actor of the thread has";
-            return Err(Violation::new(format!("{at}/id"), expected));
+            return Err(MessageViolation::new(format!("{at}/id"), expected));
         }
         actors.push(actor);
     }
@@ -232,7 +238,7 @@ pub struct ThreadMetadata {
 
 impl ThreadMetadata {
     /// The thread that one with this metadata goes on from. Pointers begin at the metadata.
-    pub fn read_parent(metadata: &Map<String, Value>) -> Result<Option<String>, Violation> {
+    pub fn read_parent(metadata: &Map<String, Value>) -> Result<Option<String>, MessageViolation> {
         match metadata.get("parent_id") {
             None | Some(Value::Null) => Ok(None),
             id => read_id(id, "/parent_id").map(Some),
@@ -240,7 +246,7 @@ impl ThreadMetadata {
     }
 
     /// Reads the metadata of a thread. Pointers begin at the metadata.
-    pub fn read(metadata: &Map<String, Value>) -> Result<Self, Violation> {
+    pub fn read(metadata: &Map<String, Value>) -> Result<Self, MessageViolation> {
         let parent_id = Self::read_parent(metadata)?;
         let actors = match metadata.get("actors") {
             None | Some(Value::Null) => Vec::new(),
@@ -272,7 +278,9 @@ impl ThreadMetadata {
 }
 
 /// The actor that a message's metadata names. Pointers begin at the metadata.
-pub fn read_message_actor(metadata: &Map<String, Value>) -> Result<Option<String>, Violation> {
+pub fn read_message_actor(
+    metadata: &Map<String, Value>,
+) -> Result<Option<String>, MessageViolation> {
     match metadata.get("actor") {
         None | Some(Value::Null) => Ok(None),
         id => read_id(id, "/actor").map(Some),
@@ -280,7 +288,7 @@ pub fn read_message_actor(metadata: &Map<String, Value>) -> Result<Option<String
 }
 
 /// The actor that an item's metadata names.
-pub(super) fn named_actor(metadata: Option<&Payload>) -> Result<Option<String>, Violation> {
+pub(super) fn named_actor(metadata: Option<&Payload>) -> Result<Option<String>, MessageViolation> {
     match metadata.map(Payload::value) {
         Some(Value::Object(metadata)) => read_message_actor(&metadata),
         Some(

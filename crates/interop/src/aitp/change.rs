@@ -1,7 +1,7 @@
 //! Changes of who takes part, as facts of the thread.
 
 use super::actors::{Actor, Capability, MAX_ACTORS, read_capabilities, read_id};
-use super::violation::Violation;
+use super::violation::MessageViolation;
 use crate::parts::ThreadEvent;
 use serde_json::{Map, Value, json};
 use timeline::{Item, ItemType, NewItem, Payload};
@@ -18,7 +18,7 @@ const PRINCIPAL: &str = "principal";
 
 /// A change of who takes part: a fact of the thread, kept as an item of its own.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum ParticipantChange {
     /// An actor takes part from now on. One that is there and bound to no credential is bound so.
     Join {
         /// Who, and what it declares.
@@ -62,13 +62,13 @@ pub enum ChangeRefused {
     UnnamedInitiator,
     /// It is none that could be read back. Pointers begin at the event's data.
     #[error("the change does not fit: {0}")]
-    Unfit(#[from] Violation),
+    Unfit(#[from] MessageViolation),
     /// The thread has as many actors as it may have.
     #[error("a thread has at most {MAX_ACTORS} actors, those that left among them")]
     TooMany,
 }
 
-impl Change {
+impl ParticipantChange {
     /// The item that records the change (`Command::Record`). The credential stands in its metadata:
     /// in the log, and in no document.
     pub fn into_item(self, id: &str) -> Result<NewItem, serde_json::Error> {
@@ -102,8 +102,8 @@ impl Change {
         event.into_item(principal.map(|principal| json!({PRINCIPAL: principal}).into()))
     }
 
-    /// Whether [`Change::of_item`] could read it back: ids and lists are within their limits.
-    pub fn check(&self) -> Result<(), Violation> {
+    /// Whether [`ParticipantChange::of_item`] could read it back: ids and lists are within their limits.
+    pub fn check(&self) -> Result<(), MessageViolation> {
         match self {
             Self::Join { actor, .. } => Actor::read(&actor.write(), "/actor").map(drop),
             Self::Leave { actor_id } => read_id(Some(&json!(actor_id)), "/actor_id").map(drop),

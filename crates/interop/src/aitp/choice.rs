@@ -1,7 +1,7 @@
 //! Choices as they are asked for (AITP-02).
 
 use super::form::{MAX_FIELDS, list_of};
-use super::violation::Violation;
+use super::violation::MessageViolation;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Choices {
 impl Choices {
     /// The choices in the payload of a `request_decision`; `at` is where the payload stands. There is
     /// at least one, and there are at most [`MAX_FIELDS`].
-    pub fn read(payload: &Value, at: &str) -> Result<Self, Violation> {
+    pub fn read(payload: &Value, at: &str) -> Result<Self, MessageViolation> {
         let name = payload.get("type").and_then(Value::as_str);
         let choice_type = match name {
             Some("confirmation") => ChoiceType::Confirmation,
@@ -72,20 +72,20 @@ impl Choices {
             }
         }
         if read.list.is_empty() {
-            return Err(Violation::new(at, "one option or more"));
+            return Err(MessageViolation::new(at, "one option or more"));
         }
         Ok(read)
     }
 
-    fn add(&mut self, choice: Choice, at: &str) -> Result<(), Violation> {
+    fn add(&mut self, choice: Choice, at: &str) -> Result<(), MessageViolation> {
         let place = self.list.len();
         if place >= MAX_FIELDS {
             let expected = format!("at most {MAX_FIELDS} options and variants");
-            return Err(Violation::new(at, expected));
+            return Err(MessageViolation::new(at, expected));
         }
         if self.places.insert(choice.id.clone(), place).is_some() {
             let expected = "an id that no two options or variants share";
-            return Err(Violation::new(format!("{at}/id"), expected));
+            return Err(MessageViolation::new(format!("{at}/id"), expected));
         }
         self.list.push(choice);
         Ok(())
@@ -114,11 +114,12 @@ impl Choices {
 }
 
 /// A variant has of its option what it does not say itself.
-fn choice(value: &Value, base: Option<&Choice>, at: &str) -> Result<Choice, Violation> {
+fn choice(value: &Value, base: Option<&Choice>, at: &str) -> Result<Choice, MessageViolation> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let own = |key: &str, inherited: Option<&String>| text(key).or_else(|| inherited.cloned());
     let valid_until = value.pointer("/quote/valid_until").and_then(instant);
-    let id = text("id").ok_or_else(|| Violation::new(format!("{at}/id"), "the id of an option"))?;
+    let id = text("id")
+        .ok_or_else(|| MessageViolation::new(format!("{at}/id"), "the id of an option"))?;
     Ok(Choice {
         id,
         name: own("name", base.and_then(|base| base.name.as_ref()))

@@ -71,7 +71,7 @@ impl Family {
     }
 
     /// The URL of this version of it.
-    pub fn url(self, version: Version) -> String {
+    pub fn url(self, version: FamilyVersion) -> String {
         let base = if self == Self::Requests {
             OURS
         } else {
@@ -89,7 +89,7 @@ impl Family {
 /// A version in a `$schema`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Version {
+pub struct FamilyVersion {
     /// Another one is another language.
     pub major: u32,
     /// A higher one may have more fields.
@@ -98,7 +98,7 @@ pub struct Version {
     pub patch: u32,
 }
 
-impl Version {
+impl FamilyVersion {
     /// The one version that was ever published.
     pub const V1: Self = Self {
         major: 1,
@@ -131,19 +131,19 @@ impl Version {
     }
 }
 
-impl std::fmt::Display for Version {
+impl std::fmt::Display for FamilyVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
 }
 
-impl From<Version> for String {
-    fn from(version: Version) -> Self {
+impl From<FamilyVersion> for String {
+    fn from(version: FamilyVersion) -> Self {
         version.to_string()
     }
 }
 
-impl TryFrom<String> for Version {
+impl TryFrom<String> for FamilyVersion {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -161,14 +161,14 @@ impl TryFrom<String> for Version {
 /// assert_eq!(capability_of("https://aitp.dev/capabilities/aitp-02-decisions/v1.0.0/schema.json"), decisions);
 /// assert_eq!(capability_of("https://example.com/poll.json"), None);
 /// ```
-pub fn capability_of(url: &str) -> Option<(Family, Version)> {
+pub fn capability_of(url: &str) -> Option<(Family, FamilyVersion)> {
     if let Some(rest) = url.strip_prefix(SHORT) {
         let name = rest.strip_suffix("/schema.json")?;
         let family = Family::ALL.into_iter().find(|family| {
             *family != Family::Requests
                 && (family.short_name() == name || Family::from_name(name) == Some(*family))
         });
-        return family.map(|family| (family, Version::V1));
+        return family.map(|family| (family, FamilyVersion::V1));
     }
     let (rest, ours) = match url.strip_prefix(OURS) {
         Some(rest) => (rest, true),
@@ -176,7 +176,7 @@ pub fn capability_of(url: &str) -> Option<(Family, Version)> {
     };
     let (name, version) = rest.strip_suffix("/schema.json")?.split_once("/v")?;
     let family = Family::from_name(name)?;
-    let version = Version::read(version)?;
+    let version = FamilyVersion::read(version)?;
     ((family == Family::Requests) == ours).then_some((family, version))
 }
 
@@ -187,16 +187,16 @@ mod tests {
     #[test]
     fn both_families_of_urls_name_the_same_capabilities() {
         for family in Family::ALL {
-            let version = Version::read("1.2.3").unwrap();
+            let version = FamilyVersion::read("1.2.3").unwrap();
             let url = family.url(version);
             assert_eq!(capability_of(&url), Some((family, version)), "{url}");
         }
         let short = "https://aitp.dev/v1/data/schema.json";
-        let found = Some((Family::DataRequest, Version::V1));
+        let found = Some((Family::DataRequest, FamilyVersion::V1));
         assert_eq!(capability_of(short), found);
         assert_eq!(
             capability_of(REQUESTS),
-            Some((Family::Requests, Version::V1))
+            Some((Family::Requests, FamilyVersion::V1))
         );
     }
 
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn drafts_count_as_the_first_version() {
-        let version = |text| Version::read(text).unwrap();
+        let version = |text| FamilyVersion::read(text).unwrap();
         assert!(version("0.1.0").is_known() && version("1.7.0").is_known());
         assert!(!version("2.0.0").is_known());
         assert!(version("0.1.0").reads(version("1.0.0")));

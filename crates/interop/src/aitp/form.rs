@@ -1,6 +1,6 @@
 //! Forms as they are asked for (AITP-03).
 
-use super::violation::Violation;
+use super::violation::MessageViolation;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,9 +77,10 @@ pub struct Field {
 
 impl Field {
     /// Reads one field; `at` is where it stands.
-    fn read(value: &Value, at: &str) -> Result<Self, Violation> {
+    fn read(value: &Value, at: &str) -> Result<Self, MessageViolation> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let wrong = |key: &str, expected: &str| Violation::new(format!("{at}/{key}"), expected);
+        let wrong =
+            |key: &str, expected: &str| MessageViolation::new(format!("{at}/{key}"), expected);
         let field_type = match text("type") {
             Some(name) => FieldType::from_name(&name),
             None => Some(FieldType::default()),
@@ -101,23 +102,23 @@ impl Field {
     }
 }
 
-fn options(value: &Value, at: &str) -> Result<Vec<FieldOption>, Violation> {
+fn options(value: &Value, at: &str) -> Result<Vec<FieldOption>, MessageViolation> {
     let Some(list) = value.get("options").filter(|list| !list.is_null()) else {
         return Ok(Vec::new());
     };
     let at = format!("{at}/options");
     let read = |(place, value)| {
         let expected = "a text, or an object with a \"value\"";
-        option(value).ok_or_else(|| Violation::new(format!("{at}/{place}"), expected))
+        option(value).ok_or_else(|| MessageViolation::new(format!("{at}/{place}"), expected))
     };
     list_of(list, &at)?.iter().enumerate().map(read).collect()
 }
 
 /// A list of at most [`MAX_FIELDS`] elements. One that is longer is refused and never cut.
-pub(super) fn list_of<'a>(value: &'a Value, at: &str) -> Result<&'a [Value], Violation> {
+pub(super) fn list_of<'a>(value: &'a Value, at: &str) -> Result<&'a [Value], MessageViolation> {
     let list = value.as_array().filter(|list| list.len() <= MAX_FIELDS);
     let expected = || format!("a list of at most {MAX_FIELDS} elements");
-    let list = list.ok_or_else(|| Violation::new(at, expected()))?;
+    let list = list.ok_or_else(|| MessageViolation::new(at, expected()))?;
     Ok(list.as_slice())
 }
 
@@ -138,7 +139,7 @@ fn option(value: &Value) -> Option<FieldOption> {
 }
 
 /// Fields with ids of their own.
-fn fields(value: &Value, at: &str) -> Result<Vec<Field>, Vec<Violation>> {
+fn fields(value: &Value, at: &str) -> Result<Vec<Field>, Vec<MessageViolation>> {
     let list = list_of(value, at).map_err(|wrong| vec![wrong])?;
     let mut ids = BTreeSet::new();
     let mut fields = Vec::with_capacity(list.len());
@@ -147,7 +148,10 @@ fn fields(value: &Value, at: &str) -> Result<Vec<Field>, Vec<Violation>> {
         let at = format!("{at}/{place}");
         let id = value.get("id").and_then(Value::as_str);
         if id.is_some_and(|id| !ids.insert(id)) {
-            found.push(Violation::new(format!("{at}/id"), "an id of its own"));
+            found.push(MessageViolation::new(
+                format!("{at}/id"),
+                "an id of its own",
+            ));
         }
         match Field::read(value, &at) {
             Ok(field) => fields.push(field),
@@ -166,13 +170,13 @@ fn fields(value: &Value, at: &str) -> Result<Vec<Field>, Vec<Violation>> {
 
 /// A form (AITP-03): fields by ids of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Form {
+pub struct RequestForm {
     fields: Vec<Field>,
     places: BTreeMap<String, usize>,
     json_url: Option<String>,
 }
 
-impl Form {
+impl RequestForm {
     fn new(fields: Vec<Field>, json_url: Option<String>) -> Self {
         let places = fields.iter().enumerate();
         let places = places.map(|(place, field)| (field.id.clone(), place));
@@ -184,7 +188,7 @@ impl Form {
     }
 
     /// The form in the payload of a `request_data`; `at` is where the payload stands.
-    pub fn read(payload: &Value, at: &str) -> Result<Self, Vec<Violation>> {
+    pub fn read(payload: &Value, at: &str) -> Result<Self, Vec<MessageViolation>> {
         let form = payload.get("form").unwrap_or(&Value::Null);
         let at = format!("{at}/form");
         let fields = match form.get("fields") {
@@ -193,7 +197,7 @@ impl Form {
         };
         let json_url = form.get("json_url").and_then(Value::as_str);
         if fields.is_empty() && json_url.is_none() {
-            return Err(vec![Violation::new(at, "fields or a json_url")]);
+            return Err(vec![MessageViolation::new(at, "fields or a json_url")]);
         }
         Ok(Self::new(fields, json_url.map(str::to_owned)))
     }
@@ -229,7 +233,7 @@ impl Form {
 }
 
 /// Reads a document with fields, as a `json_url` leads to: `{"fields": […]}`.
-pub fn read_form_document(document: &Value) -> Result<Vec<Field>, Vec<Violation>> {
+pub fn read_form_document(document: &Value) -> Result<Vec<Field>, Vec<MessageViolation>> {
     let list = document.get("fields").unwrap_or(&Value::Null);
     fields(list, "/fields")
 }
@@ -240,14 +244,14 @@ mod tests {
     use serde_json::json;
 
     fn pointers(form: &Value) -> Vec<String> {
-        let found = Form::read(&json!({"form": form}), "").unwrap_err();
+        let found = RequestForm::read(&json!({"form": form}), "").unwrap_err();
         found.into_iter().map(|it| it.pointer).collect()
     }
 
     #[test]
     fn a_form_that_is_too_long_or_unreadable_is_refused_and_never_cut() {
         let many = |n: usize| -> Value { (0..n).map(|n| json!({"id": n.to_string()})).collect() };
-        let form = Form::read(&json!({"form": {"fields": many(MAX_FIELDS)}}), "").unwrap();
+        let form = RequestForm::read(&json!({"form": {"fields": many(MAX_FIELDS)}}), "").unwrap();
         assert_eq!(form.fields().len(), MAX_FIELDS);
         assert_eq!(
             pointers(&json!({"fields": many(MAX_FIELDS + 1)})),
@@ -280,7 +284,7 @@ mod tests {
     fn the_requests_own_field_counts_instead_of_a_fetched_one() {
         let own = json!({"form": {"json_url": "u", "fields": [{"id": "a", "required": true}]}});
         let fetched = read_form_document(&json!({"fields": [{"id": "a"}, {"id": "b"}]})).unwrap();
-        let form = Form::read(&own, "").unwrap().with_fetched(fetched);
+        let form = RequestForm::read(&own, "").unwrap().with_fetched(fetched);
         let ids: Vec<&str> = form
             .fields()
             .iter()

@@ -9,16 +9,18 @@ mod verdict;
 
 use super::kind::Topic;
 use super::message::Message;
-use super::roster::{Party, Roster};
+use super::participants::{Party, Roster};
 use check::Draft;
 use fold::Running;
 use index::Index;
 use jiff::Timestamp;
-pub use request::{Ask, Given, Life, Refusing, Request, Settlement, Standing, State};
+pub use request::{
+    Life, Refusing, Request, RequestState, RequestStatus, RequestTerms, Settlement, SubmittedAnswer,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::Seq;
-pub use verdict::{Effect, Refusal, Verdict};
+pub use verdict::{MessageVerdict, RequestEffect, RequestRefusal};
 
 /// The most requests that one party may have open in a thread at a time.
 pub const MAX_OPEN: usize = 100;
@@ -108,7 +110,12 @@ impl Ledger {
 
     /// What a message would do if this party said it now, or why it can't be. The message is expected
     /// to satisfy its schema; `now` decides whether it comes late.
-    pub fn check(&self, message: &Message, by: &Party, now: Timestamp) -> Result<Verdict, Refusal> {
+    pub fn check(
+        &self,
+        message: &Message,
+        by: &Party,
+        now: Timestamp,
+    ) -> Result<MessageVerdict, RequestRefusal> {
         Ok(Draft::new(self, by).decide(message, now)?.verdict)
     }
 
@@ -119,7 +126,7 @@ impl Ledger {
         messages: impl IntoIterator<Item = &'m Message>,
         by: &Party,
         now: Timestamp,
-    ) -> Result<Vec<Verdict>, (usize, Refusal)> {
+    ) -> Result<Vec<MessageVerdict>, (usize, RequestRefusal)> {
         let mut draft = Draft::new(self, by);
         let mut verdicts = Vec::new();
         for (place, message) in messages.into_iter().enumerate() {
@@ -151,10 +158,10 @@ impl Ledger {
 
     /// Whether somebody may answer a request: not the asker; the one who began the thread; else an
     /// actor that declared the capability. In a thread without actors, everyone else.
-    pub fn may_answer(&self, ask: &Ask, party: &Party) -> Result<(), Refusal> {
+    pub fn may_answer(&self, ask: &RequestTerms, party: &Party) -> Result<(), RequestRefusal> {
         let party = self.roster.known(party);
         if party == self.roster.known(&ask.by) {
-            return Err(Refusal::OwnRequest(ask.key.clone()));
+            return Err(RequestRefusal::OwnRequest(ask.key.clone()));
         }
         if party == Party::Initiator || self.roster.is_empty() {
             return Ok(());
@@ -164,17 +171,17 @@ impl Ledger {
             Party::Initiator | Party::Agent(_) | Party::Assistant => None,
         };
         let Some(member) = member else {
-            return Err(Refusal::NotAnActor { party });
+            return Err(RequestRefusal::NotAnActor { party });
         };
         if member.actor.reads(ask.family, ask.version) {
             return Ok(());
         }
         let capability = ask.family.url(ask.version);
-        Err(Refusal::NotDeclared { party, capability })
+        Err(RequestRefusal::NotDeclared { party, capability })
     }
 
     /// Who may answer a request: the one who began the thread, unless it asks, and these actors.
-    pub fn answerers(&self, ask: &Ask) -> Vec<Party> {
+    pub fn answerers(&self, ask: &RequestTerms) -> Vec<Party> {
         let readers = self.roster.readers(ask.family, ask.version);
         let readers = readers.map(|member| self.roster.named(&member.actor.id));
         let mut parties: BTreeSet<Party> = readers.collect();

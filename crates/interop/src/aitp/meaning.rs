@@ -6,10 +6,10 @@ mod plausible;
 use super::actors::MAX_ID;
 use super::amount::text_of;
 use super::choice::{ChoiceType, Choices};
-use super::form::{Form, MAX_LISTED};
+use super::form::{MAX_LISTED, RequestForm};
 use super::kind::{Kind, Purpose, Topic};
 use super::message::Message;
-use super::violation::{Violation, member};
+use super::violation::{MessageViolation, member};
 use jiff::Timestamp;
 use payment::{payment, top_up};
 pub(super) use payment::{quote_of, ways};
@@ -22,27 +22,27 @@ const MAX_QUANTITY: u64 = 1_000_000;
 
 /// What is asked, read once: answers are compared with it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum RequestedWork {
     /// A choice.
     Choices(Choices),
     /// A form.
-    Form(Form),
+    Form(RequestForm),
     /// A quote, taken out of its wrapping.
     Quote(Value),
     /// A payload whose answer says what the schema of its message has.
     Members(Value),
 }
 
-impl Asked {
+impl RequestedWork {
     /// Reads the payload of a request of this type. Pointers begin at the message.
-    pub(super) fn read(kind: Kind, payload: &Value) -> Result<Self, Vec<Violation>> {
-        let one = |wrong: Violation| vec![wrong];
+    pub(super) fn read(kind: Kind, payload: &Value) -> Result<Self, Vec<MessageViolation>> {
+        let one = |wrong: MessageViolation| vec![wrong];
         let at = format!("/{}", kind.key());
         match kind.purpose() {
             Purpose::Ask(Topic::Decision) => {
                 Choices::read(payload, &at).map(Self::Choices).map_err(one)
             }
-            Purpose::Ask(Topic::Data) => Form::read(payload, &at).map(Self::Form),
+            Purpose::Ask(Topic::Data) => RequestForm::read(payload, &at).map(Self::Form),
             Purpose::Ask(Topic::Payment) => {
                 payment::check_quote(payload, &at).map_err(one)?;
                 Ok(Self::Quote(quote_of(payload).clone()))
@@ -60,14 +60,14 @@ impl Asked {
                 Ok(Self::Members(payload.clone()))
             }
             Purpose::Answer(_) | Purpose::Outcome(_) | Purpose::Control | Purpose::Notice => {
-                Err(one(Violation::new(at, "a request")))
+                Err(one(MessageViolation::new(at, "a request")))
             }
         }
     }
 }
 
 /// What makes no sense in a request, beside its schema. Pointers begin at the message.
-pub fn check_request(message: &Message) -> Vec<Violation> {
+pub fn check_request(message: &Message) -> Vec<MessageViolation> {
     match message.kind.zip(message.payload()) {
         Some((kind, payload)) if matches!(kind.purpose(), Purpose::Ask(_)) => {
             read_request(kind, payload).err().unwrap_or_default()
@@ -77,9 +77,12 @@ pub fn check_request(message: &Message) -> Vec<Violation> {
 }
 
 /// The id that a request is answered under, and what it asks.
-pub(super) fn read_request(kind: Kind, payload: &Value) -> Result<(&str, Asked), Vec<Violation>> {
+pub(super) fn read_request(
+    kind: Kind,
+    payload: &Value,
+) -> Result<(&str, RequestedWork), Vec<MessageViolation>> {
     let id = id_of(kind, payload).ok_or_else(|| vec![no_id(kind)])?;
-    Ok((id, Asked::read(kind, payload)?))
+    Ok((id, RequestedWork::read(kind, payload)?))
 }
 
 /// The id that correlates a message with others.
@@ -93,17 +96,17 @@ pub(super) fn id_of(kind: Kind, payload: &Value) -> Option<&str> {
     (1..=MAX_ID).contains(&id.len()).then_some(id)
 }
 
-pub(super) fn no_id(kind: Kind) -> Violation {
+pub(super) fn no_id(kind: Kind) -> MessageViolation {
     let pointer = format!("/{}/{}", kind.key(), kind.id_field());
-    Violation::new(pointer, format!("an id of 1 to {MAX_ID} bytes"))
+    MessageViolation::new(pointer, format!("an id of 1 to {MAX_ID} bytes"))
 }
 
 /// Whether every digit that somebody is to sign is kept: whole numbers are, within 64 bits.
-fn check_digits(value: &Value, at: &str) -> Result<(), Violation> {
+fn check_digits(value: &Value, at: &str) -> Result<(), MessageViolation> {
     match value {
         Value::Number(number) if number.is_f64() => {
             let expected = "a whole number of at most 64 bits, or text: every digit is signed";
-            Err(Violation::new(at, expected))
+            Err(MessageViolation::new(at, expected))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         Value::Array(list) => {
@@ -118,20 +121,24 @@ fn check_digits(value: &Value, at: &str) -> Result<(), Violation> {
 }
 
 /// What of an answer does not fit its request at this instant. Pointers begin at the message.
-pub fn check_answer(asked: &Asked, answer: &Message, now: Timestamp) -> Vec<Violation> {
+pub fn check_answer(
+    asked: &RequestedWork,
+    answer: &Message,
+    now: Timestamp,
+) -> Vec<MessageViolation> {
     let Some((kind, payload)) = answer.kind.zip(answer.payload()) else {
-        return vec![Violation::new("", "one message of a known type")];
+        return vec![MessageViolation::new("", "one message of a known type")];
     };
     let at = format!("/{}", kind.key());
     let mut found = match asked {
-        Asked::Choices(choices) => decision(choices, payload, &at, now),
-        Asked::Form(form) => data(form, payload, &at),
-        Asked::Quote(quote) => payment(kind, quote, payload, &at),
-        Asked::Members(asked) if kind == Kind::TopUpResponse => top_up(asked, payload, &at),
-        Asked::Members(asked) if kind == Kind::EvmSigningResponse => {
+        RequestedWork::Choices(choices) => decision(choices, payload, &at, now),
+        RequestedWork::Form(form) => data(form, payload, &at),
+        RequestedWork::Quote(quote) => payment(kind, quote, payload, &at),
+        RequestedWork::Members(asked) if kind == Kind::TopUpResponse => top_up(asked, payload, &at),
+        RequestedWork::Members(asked) if kind == Kind::EvmSigningResponse => {
             evm_signing(asked, payload, &at)
         }
-        Asked::Members(_) => Vec::new(),
+        RequestedWork::Members(_) => Vec::new(),
     };
     found.truncate(MAX_LISTED);
     found
@@ -146,7 +153,7 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-fn decision(asked: &Choices, payload: &Value, at: &str, now: Timestamp) -> Vec<Violation> {
+fn decision(asked: &Choices, payload: &Value, at: &str, now: Timestamp) -> Vec<MessageViolation> {
     let mut found = Vec::new();
     let chosen = list(payload, "options");
     let single = matches!(
@@ -159,7 +166,7 @@ fn decision(asked: &Choices, payload: &Value, at: &str, now: Timestamp) -> Vec<V
         } else {
             "one option or more"
         };
-        found.push(Violation::new(format!("{at}/options"), expected));
+        found.push(MessageViolation::new(format!("{at}/options"), expected));
     }
     let mut ids = BTreeSet::new();
     for (place, option) in chosen.iter().enumerate() {
@@ -169,18 +176,21 @@ fn decision(asked: &Choices, payload: &Value, at: &str, now: Timestamp) -> Vec<V
         let at = format!("{at}/options/{place}");
         let id = text(option, "id").unwrap_or_default();
         match asked.find(id) {
-            None => found.push(Violation::new(
+            None => found.push(MessageViolation::new(
                 format!("{at}/id"),
                 "an option that was offered",
             )),
             Some(choice) if choice.valid_until.is_some_and(|end| end < now) => {
                 let expected = "an option whose price still holds";
-                found.push(Violation::new(format!("{at}/id"), expected));
+                found.push(MessageViolation::new(format!("{at}/id"), expected));
             }
             Some(_) => {}
         }
         if !ids.insert(id) {
-            found.push(Violation::new(format!("{at}/id"), "each option once"));
+            found.push(MessageViolation::new(
+                format!("{at}/id"),
+                "each option once",
+            ));
         }
         let quantity = option.get("quantity").map(whole);
         let expected = if asked.choice_type() == ChoiceType::Products {
@@ -191,7 +201,7 @@ fn decision(asked: &Choices, payload: &Value, at: &str, now: Timestamp) -> Vec<V
             let wrong = quantity.is_some_and(|n| n != Some(1));
             wrong.then(|| "1, for only products have quantities".to_owned())
         };
-        found.extend(expected.map(|it| Violation::new(format!("{at}/quantity"), it)));
+        found.extend(expected.map(|it| MessageViolation::new(format!("{at}/quantity"), it)));
     }
     found
 }
@@ -201,7 +211,7 @@ fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| text_of(value)?.parse().ok())
 }
 
-fn data(form: &Form, payload: &Value, at: &str) -> Vec<Violation> {
+fn data(form: &RequestForm, payload: &Value, at: &str) -> Vec<MessageViolation> {
     let mut found = Vec::new();
     let mut filled: BTreeSet<&str> = BTreeSet::new();
     let mut named: BTreeSet<&str> = BTreeSet::new();
@@ -213,7 +223,7 @@ fn data(form: &Form, payload: &Value, at: &str) -> Vec<Violation> {
         let id = text(given, "id").unwrap_or_default();
         let value = text(given, "value").unwrap_or_default();
         if !named.insert(id) {
-            found.push(Violation::new(format!("{at}/id"), "each field once"));
+            found.push(MessageViolation::new(format!("{at}/id"), "each field once"));
         }
         if !value.trim().is_empty() {
             filled.insert(id);
@@ -221,10 +231,15 @@ fn data(form: &Form, payload: &Value, at: &str) -> Vec<Violation> {
         match form.find(id) {
             Some(field) => {
                 let wrong = wrong_value(field, value);
-                found.extend(wrong.map(|expected| Violation::new(format!("{at}/value"), expected)));
+                found.extend(
+                    wrong.map(|expected| MessageViolation::new(format!("{at}/value"), expected)),
+                );
             }
             None if form.is_whole() => {
-                found.push(Violation::new(format!("{at}/id"), "a field of the form"));
+                found.push(MessageViolation::new(
+                    format!("{at}/id"),
+                    "a field of the form",
+                ));
             }
             None => {}
         }
@@ -232,18 +247,18 @@ fn data(form: &Form, payload: &Value, at: &str) -> Vec<Violation> {
     let required = form.fields().iter().filter(|field| field.required);
     for field in required.filter(|field| !filled.contains(field.id.as_str())) {
         let expected = format!("the field {:?}, which is required", field.id);
-        found.push(Violation::new(format!("{at}/fields"), expected));
+        found.push(MessageViolation::new(format!("{at}/fields"), expected));
     }
     found
 }
 
-fn evm_signing(asked: &Value, payload: &Value, at: &str) -> Vec<Violation> {
+fn evm_signing(asked: &Value, payload: &Value, at: &str) -> Vec<MessageViolation> {
     let asked = text(asked, "address");
     let signed = text(payload, "address").unwrap_or_default();
     if asked.is_none_or(|asked| asked.eq_ignore_ascii_case(signed)) {
         return Vec::new();
     }
-    vec![Violation::new(
+    vec![MessageViolation::new(
         format!("{at}/address"),
         "the address that was asked to sign",
     )]

@@ -1,11 +1,11 @@
 //! Capability messages in what is said: JSON objects with a `$schema`, in text parts.
 
-use super::family::{Family, Version, capability_of};
+use super::family::{Family, FamilyVersion, capability_of};
 use super::kind::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use timeline::{PartKind, Payload, part_kind};
+use timeline::{MessagePartKind, Payload, part_kind};
 
 /// The longest text that is read as a capability message, in bytes. A longer one is text.
 pub const MAX_MESSAGE: usize = 256 * 1024;
@@ -19,7 +19,7 @@ pub struct Message {
     /// The URL of its schema, as it stands there.
     pub schema: String,
     /// The capability and its version; nothing for one that is not known here, which passes as it is.
-    pub capability: Option<(Family, Version)>,
+    pub capability: Option<(Family, FamilyVersion)>,
     /// Its type, if it has exactly one payload and that is known.
     pub kind: Option<Kind>,
     /// The whole object.
@@ -144,13 +144,13 @@ fn in_part(part: &str) -> Option<Message> {
     let part: Map<String, Value> = serde_json::from_str(part).ok()?;
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     match part_kind(text("type")?)? {
-        PartKind::InputText | PartKind::OutputText => Message::read(text("text")?),
-        PartKind::Reasoning
-        | PartKind::InputImage
-        | PartKind::InputFile
-        | PartKind::Refusal
-        | PartKind::Tool(_)
-        | PartKind::Extension(_) => None,
+        MessagePartKind::InputText | MessagePartKind::OutputText => Message::read(text("text")?),
+        MessagePartKind::Reasoning
+        | MessagePartKind::InputImage
+        | MessagePartKind::InputFile
+        | MessagePartKind::Refusal
+        | MessagePartKind::Tool(_)
+        | MessagePartKind::Extension(_) => None,
     }
 }
 

@@ -8,23 +8,23 @@ mod signed;
 use super::family::REQUESTS;
 use super::form::Field;
 use super::kind::{Kind, Topic};
-use super::ledger::{Ask, Key, Request};
-use super::meaning::{Asked, quote_of};
+use super::ledger::{Key, Request, RequestTerms};
+use super::meaning::{RequestedWork, quote_of};
 use super::message::Message;
 use super::schemas::Schemas;
-use super::violation::Violation;
+use super::violation::MessageViolation;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A request, in no protocol's words.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct RequestQuestion {
     /// What is asked. [`Key::text`] of its key is the question's id.
-    pub ask: Arc<Ask>,
+    pub ask: Arc<RequestTerms>,
     /// A few words for people.
     pub title: Option<String>,
-    /// What they have to know to answer: first all that they sign, as [`Question::signed`] has it,
+    /// What they have to know to answer: first all that they sign, as [`RequestQuestion::signed`] has it,
     /// then what the asker says of it.
     pub description: Option<String>,
     /// All that somebody signs or sends who answers, as JSON, for those who show it in a better way;
@@ -35,10 +35,10 @@ pub struct Question {
     pub schema: Value,
     /// After this instant an answer is late.
     pub expires_at: Option<Timestamp>,
-    asked: Asked,
+    asked: RequestedWork,
 }
 
-impl Question {
+impl RequestQuestion {
     /// The question that a request is; nothing for one whose message has no type that is known.
     pub fn of(request: &Request) -> Option<Self> {
         Self::with_fields(request, None)
@@ -47,15 +47,17 @@ impl Question {
     /// A request's question with the fields of the document at a form's `json_url`. Answers are checked against these
     /// fields. Without them the question takes any fields.
     pub fn with_fields(request: &Request, fetched: Option<Vec<Field>>) -> Option<Self> {
-        let asked = match (request.ask.asked()?.clone(), fetched) {
-            (Asked::Form(form), Some(fetched)) => Asked::Form(form.with_fetched(fetched)),
+        let asked = match (request.ask.question()?.clone(), fetched) {
+            (RequestedWork::Form(form), Some(fetched)) => {
+                RequestedWork::Form(form.with_fetched(fetched))
+            }
             (asked, _) => asked,
         };
         Self::asking(request, asked)
     }
 
     /// The question that a request is when this is what it asks.
-    pub(super) fn asking(request: &Request, asked: Asked) -> Option<Self> {
+    pub(super) fn asking(request: &Request, asked: RequestedWork) -> Option<Self> {
         let ask = Arc::clone(&request.ask);
         let payload = ask.payload.value();
         let schema = schema::of(&asked, answer_kind(&ask)?, &payload)?;
@@ -87,7 +89,7 @@ impl Question {
         schemas: &Schemas,
         value: &Value,
         now: Timestamp,
-    ) -> Result<Message, Vec<Violation>> {
+    ) -> Result<Message, Vec<MessageViolation>> {
         answer::message(self, schemas, value, now)
     }
 
@@ -146,10 +148,10 @@ impl Key {
     }
 }
 
-fn answer_kind(ask: &Ask) -> Option<Kind> {
-    let near = match ask.asked()? {
-        Asked::Quote(quote) => quote.get("payment_plans").is_some(),
-        Asked::Choices(_) | Asked::Form(_) | Asked::Members(_) => false,
+fn answer_kind(ask: &RequestTerms) -> Option<Kind> {
+    let near = match ask.question()? {
+        RequestedWork::Quote(quote) => quote.get("payment_plans").is_some(),
+        RequestedWork::Choices(_) | RequestedWork::Form(_) | RequestedWork::Members(_) => false,
     };
     Some(match ask.key.topic {
         Topic::Decision => Kind::Decision,

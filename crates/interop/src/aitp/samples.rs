@@ -1,6 +1,6 @@
 //! One message of every type, for tests.
 
-use super::family::Version;
+use super::family::FamilyVersion;
 use super::kind::Kind;
 use super::message::Message;
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ pub(super) fn near_quote() -> Message {
 
 /// The sample of this type.
 pub(super) fn sample(kind: Kind) -> Message {
-    let url = kind.family().url(Version::V1);
+    let url = kind.family().url(FamilyVersion::V1);
     Message::new(&url, kind, payload(kind))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn sample(kind: Kind) -> Message {
 pub(super) fn sample_with(kind: Kind, change: impl FnOnce(&mut Value)) -> Message {
     let mut payload = payload(kind);
     change(&mut payload);
-    Message::new(&kind.family().url(Version::V1), kind, payload)
+    Message::new(&kind.family().url(FamilyVersion::V1), kind, payload)
 }
 
 pub(super) fn value_of(kind: Kind) -> Value {

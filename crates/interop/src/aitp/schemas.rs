@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::message::Message;
-use super::violation::{Violation, member};
+use super::violation::{MessageViolation, member};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ pub enum Strictness {
 /// The schemas do not compile. It can't happen with those of this crate, which its tests compile.
 #[derive(Debug, thiserror::Error)]
 #[error("the schema of {name} does not compile")]
-pub struct SchemaError {
+pub struct PayloadSchemaError {
     name: &'static str,
     #[source]
     source: Box<dyn std::error::Error + Send + Sync>,
@@ -60,7 +60,7 @@ pub const fn schema_text(family: Family) -> &'static str {
 
 impl Schemas {
     /// Compiles the schemas of this crate.
-    pub fn new() -> Result<Self, SchemaError> {
+    pub fn new() -> Result<Self, PayloadSchemaError> {
         let mut strict = Vec::new();
         let mut lenient = Vec::new();
         for family in Family::ALL {
@@ -77,14 +77,14 @@ impl Schemas {
     }
 
     /// The schemas, compiled once for the program at the first use.
-    pub fn shared() -> Result<&'static Self, &'static SchemaError> {
-        static SHARED: LazyLock<Result<Schemas, SchemaError>> = LazyLock::new(Schemas::new);
+    pub fn shared() -> Result<&'static Self, &'static PayloadSchemaError> {
+        static SHARED: LazyLock<Result<Schemas, PayloadSchemaError>> = LazyLock::new(Schemas::new);
         SHARED.as_ref()
     }
 
     /// What is wrong with a message; nothing for one of an unknown capability. Pointers begin at the
     /// message.
-    pub fn violations(&self, message: &Message, strictness: Strictness) -> Vec<Violation> {
+    pub fn violations(&self, message: &Message, strictness: Strictness) -> Vec<MessageViolation> {
         let Some((family, _)) = message.capability else {
             return Vec::new();
         };
@@ -112,19 +112,19 @@ pub(super) fn is_near_payment(message: &Message) -> bool {
         .is_some_and(|kind| kind.is_near_dialect() || (kind.family() == Family::Payments && older))
 }
 
-fn parsed(name: &'static str, text: &str) -> Result<Value, SchemaError> {
-    serde_json::from_str(text).map_err(|error| SchemaError {
+fn parsed(name: &'static str, text: &str) -> Result<Value, PayloadSchemaError> {
+    serde_json::from_str(text).map_err(|error| PayloadSchemaError {
         name,
         source: Box::new(error),
     })
 }
 
-fn compiled(name: &'static str, schema: &Value) -> Result<Validator, SchemaError> {
+fn compiled(name: &'static str, schema: &Value) -> Result<Validator, PayloadSchemaError> {
     jsonschema::options()
         .offline()
         .should_validate_formats(true)
         .build(schema)
-        .map_err(|error| SchemaError {
+        .map_err(|error| PayloadSchemaError {
             name,
             source: Box::new(error.to_owned()),
         })
@@ -162,21 +162,21 @@ fn open(schema: &mut Value) {
     clippy::wildcard_enum_match_arm,
     reason = "the library's enum has kinds that these schemas never lead to"
 )]
-fn violation(error: &ValidationError<'_>) -> Violation {
+fn violation(error: &ValidationError<'_>) -> MessageViolation {
     let at = error.instance_path().to_string();
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let key = property.as_str().unwrap_or_default();
-            Violation::new(member(&at, key), "this member, which is missing")
+            MessageViolation::new(member(&at, key), "this member, which is missing")
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let key = unexpected.first().map_or("", String::as_str);
-            Violation::new(member(&at, key), "no such member")
+            MessageViolation::new(member(&at, key), "no such member")
         }
         ValidationErrorKind::Enum { options } => {
             let options = options.as_array().into_iter().flatten();
             let options: Vec<String> = options.map(Value::to_string).collect();
-            Violation::new(at, format!("one of {}", options.join(", ")))
+            MessageViolation::new(at, format!("one of {}", options.join(", ")))
         }
         ValidationErrorKind::Type { kind } => {
             let expected = match kind {
@@ -186,28 +186,32 @@ fn violation(error: &ValidationError<'_>) -> Violation {
                     many.join(" or ")
                 }
             };
-            Violation::new(at, format!("a value of type {expected}"))
+            MessageViolation::new(at, format!("a value of type {expected}"))
         }
         ValidationErrorKind::Pattern { pattern } => {
-            Violation::new(at, format!("text that matches {pattern}"))
+            MessageViolation::new(at, format!("text that matches {pattern}"))
         }
         ValidationErrorKind::Format { format } => {
-            Violation::new(at, format!("text in the format {format:?}"))
+            MessageViolation::new(at, format!("text in the format {format:?}"))
         }
         ValidationErrorKind::MinItems { limit } => {
-            Violation::new(at, format!("at least {limit} elements"))
+            MessageViolation::new(at, format!("at least {limit} elements"))
         }
         ValidationErrorKind::MinLength { limit } => {
-            Violation::new(at, format!("at least {limit} characters"))
+            MessageViolation::new(at, format!("at least {limit} characters"))
         }
-        ValidationErrorKind::Minimum { limit } => Violation::new(at, format!("at least {limit}")),
-        ValidationErrorKind::Maximum { limit } => Violation::new(at, format!("at most {limit}")),
+        ValidationErrorKind::Minimum { limit } => {
+            MessageViolation::new(at, format!("at least {limit}"))
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            MessageViolation::new(at, format!("at most {limit}"))
+        }
         ValidationErrorKind::OneOfNotValid { .. }
-        | ValidationErrorKind::OneOfMultipleValid { .. } => Violation::new(
+        | ValidationErrorKind::OneOfMultipleValid { .. } => MessageViolation::new(
             at,
             "exactly one member that is a message of this capability",
         ),
-        other => Violation::new(
+        other => MessageViolation::new(
             at,
             format!("what {:?} of the schema asks for", other.keyword()),
         ),

@@ -7,14 +7,14 @@ use thread::json::{Step, pointer};
 /// What was found is not in it: forms hold addresses and worse, and errors end up in logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer:?}: expected {expected}")]
-pub struct Violation {
+pub struct MessageViolation {
     /// A JSON pointer into what was read; empty for the whole.
     pub pointer: String,
     /// What was expected there, to follow the word "expected".
     pub expected: String,
 }
 
-impl Violation {
+impl MessageViolation {
     pub(crate) fn new(pointer: impl Into<String>, expected: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),

@@ -1,6 +1,6 @@
 //! Reading an archive from its JSON.
 
-use super::{Archive, Format, Record, Run, VERSION};
+use super::{Archive, ArchivedRun, Format, SourceText, VERSION};
 use std::sync::Arc;
 use thread::json::{Scanner, Shape, Step, Within};
 use thread::{DecodeError, Json, Limits, Object};
@@ -90,7 +90,7 @@ impl Archive {
                     expect(scanner, Shape::Array, "a list of runs")?;
                     let found = runs.insert(Vec::new());
                     scanner.array(|scanner, _| {
-                        found.push(Run::decode(scanner, &source)?);
+                        found.push(ArchivedRun::decode(scanner, &source)?);
                         Ok::<(), ArchiveError>(())
                     })?;
                 }
@@ -119,7 +119,7 @@ impl Archive {
     }
 }
 
-impl Run {
+impl ArchivedRun {
     fn decode(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Self, ArchiveError> {
         expect(scanner, Shape::Object, "a run, which is an object")?;
         let mut format = None;
@@ -145,7 +145,7 @@ impl Run {
                     let found = records.insert(Vec::new());
                     scanner.array(|scanner, _| {
                         let span = scanner.skip()?;
-                        found.push(Record::checked(source, span));
+                        found.push(SourceText::checked(source, span));
                         Ok::<(), DecodeError>(())
                     })?;
                 }
@@ -181,7 +181,7 @@ fn expect(
 /// A member, built.
 fn member(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Json, ArchiveError> {
     let span = scanner.skip()?;
-    Ok(Record::checked(source, span).json())
+    Ok(SourceText::checked(source, span).json())
 }
 
 #[cfg(test)]

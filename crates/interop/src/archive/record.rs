@@ -8,12 +8,12 @@ use thread::{DecodeError, Json, Limits};
 ///
 /// Records of one source share its text, so keeping them costs a reference each.
 #[derive(Clone)]
-pub struct Record {
+pub struct SourceText {
     source: Arc<String>,
     span: Range<usize>,
 }
 
-impl Record {
+impl SourceText {
     /// A record from text, if it is one JSON value within the limits.
     pub fn parse(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let mut scanner = thread::json::Scanner::new(text, limits)?;
@@ -62,7 +62,7 @@ impl Record {
     }
 }
 
-impl From<&Json> for Record {
+impl From<&Json> for SourceText {
     fn from(json: &Json) -> Self {
         let text = json.to_text();
         let span = 0..text.len();
@@ -74,15 +74,15 @@ impl From<&Json> for Record {
 }
 
 /// Two records are equal when they are spelled alike.
-impl PartialEq for Record {
+impl PartialEq for SourceText {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()
     }
 }
 
-impl Eq for Record {}
+impl Eq for SourceText {}
 
-impl std::fmt::Debug for Record {
+impl std::fmt::Debug for SourceText {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.text())
     }

@@ -1,8 +1,8 @@
 //! The turns of a document as model messages.
 
 use super::document_of;
-use crate::archive::Run;
-use crate::runs::{Interruption, ModelMessage, ModelRun};
+use crate::archive::ArchivedRun;
+use crate::runs::{ModelMessage, ModelRun, RunInterruption};
 use crate::{Converted, Losses};
 use thread::{Json, Object};
 
@@ -20,7 +20,7 @@ const KNOWN: [&str; 8] = [
 
 /// The turns of a document as model messages, one run for each agent's turn with the user's turns
 /// before it. System prompts are not in it: they never were in the document (TP-8).
-pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
+pub(crate) fn model_runs(run: &ArchivedRun, pointer: &str) -> Converted<Vec<ModelRun>> {
     let mut losses = Losses::default();
     let (_, turns) = document_of(run, pointer, &mut losses);
     let mut runs = Vec::new();
@@ -70,13 +70,13 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
     losses.with(runs)
 }
 
-fn interruption(turn: &Object) -> Option<Interruption> {
+fn interruption(turn: &Object) -> Option<RunInterruption> {
     if turn.get_str("completion_status") != Some("interrupted") {
         return None;
     }
     let why = turn.get("interruption").and_then(Json::as_object);
     let text = |key: &str| why.and_then(|why| why.get_str(key)).map(str::to_owned);
-    Some(Interruption {
+    Some(RunInterruption {
         reason: text("reason").unwrap_or_else(|| "interrupted".to_owned()),
         at: text("interrupted_at"),
     })

@@ -3,7 +3,7 @@
 use super::draft::{Draft, Times};
 use crate::Losses;
 use crate::document::{UNNAMED, agent_id, total};
-use crate::runs::{Interruption, ModelRun};
+use crate::runs::{ModelRun, RunInterruption};
 use thread::document::CompletionStatus;
 use thread::{Json, Object, complete_cycles};
 
@@ -86,11 +86,11 @@ pub(super) fn turns(run: ModelRun, times: &mut Times, losses: &mut Losses) -> Ve
 /// A turn that ended early.
 pub(super) fn interrupted(
     turn: Object,
-    why: Option<Interruption>,
+    why: Option<RunInterruption>,
     ended_at: Option<String>,
 ) -> Object {
     let (reason, at) = match why {
-        Some(Interruption { reason, at }) => (reason, at),
+        Some(RunInterruption { reason, at }) => (reason, at),
         None => ("interrupted".to_owned(), None),
     };
     let why = Object::new()
@@ -146,7 +146,7 @@ fn keep(
 }
 
 /// The messages of a turn that stay.
-pub(super) struct Kept {
+pub(super) struct StoredTurn {
     pub(super) messages: Vec<Json>,
     /// For each message that there was, whether it stays.
     pub(super) stays: Vec<bool>,
@@ -158,7 +158,7 @@ pub(super) fn complete(
     ending: CompletionStatus,
     places: &mut Vec<String>,
     losses: &mut Losses,
-) -> Kept {
+) -> StoredTurn {
     let n_parts = |message: &Json| {
         message
             .get("parts")
@@ -184,7 +184,7 @@ pub(super) fn complete(
         }
     }
     let all = std::mem::take(places);
-    let kept = Kept {
+    let kept = StoredTurn {
         messages: kept,
         stays: stays.iter().map(Option::is_some).collect(),
     };

@@ -1,8 +1,8 @@
 //! The registry of the agents that took turns.
 
-use super::clock::told;
+use super::clock::rfc3339;
 use super::delta::read_object;
-use super::turns::said;
+use super::turns::read_response;
 use thread::{Json, Object};
 use timeline::{Execution, Reaction};
 use uuid::Uuid;
@@ -57,7 +57,9 @@ impl Registry {
         }
         let mut answers = reaction.steps.iter().rev();
         let last = answers.find_map(|step| step.response.as_ref());
-        let last = last.map(|(response, _)| said(response)).unwrap_or_default();
+        let last = last
+            .map(|(response, _)| read_response(response))
+            .unwrap_or_default();
         let known = self.agents.get(&id).and_then(Json::as_object);
         let known = |key: &str| {
             known
@@ -65,7 +67,7 @@ impl Registry {
                 .map(str::to_owned)
         };
         let created_at = known("created_at");
-        let created_at = created_at.unwrap_or_else(|| told(reaction.execution.created_at));
+        let created_at = created_at.unwrap_or_else(|| rfc3339(reaction.execution.created_at));
         let config = Object::new()
             .with("agent_id", id.as_str())
             .with("agent_name", name)

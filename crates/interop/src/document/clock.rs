@@ -18,7 +18,7 @@ impl Clock {
     /// This instant, or the last one where that is later.
     pub(super) fn at(&mut self, instant: Timestamp) -> String {
         self.last = self.last.max(instant);
-        told(self.last)
+        rfc3339(self.last)
     }
 
     /// Goes on from an instant that stands in the document already.
@@ -30,6 +30,6 @@ impl Clock {
 }
 
 /// An instant in RFC 3339.
-pub(super) fn told(instant: Timestamp) -> String {
+pub(super) fn rfc3339(instant: Timestamp) -> String {
     instant.to_string()
 }

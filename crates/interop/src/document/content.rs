@@ -3,7 +3,7 @@
 use super::delta::{difference, is_plain, patched, stored, unwrapped, wrapped};
 use crate::parts::EventPart;
 use thread::{Json, Object};
-use timeline::{PartKind, part_kind};
+use timeline::{MessagePartKind, part_kind};
 use uuid::Uuid;
 
 /// A part of a foreign kind, kept whole.
@@ -281,7 +281,7 @@ pub(super) fn own_extension(object: &Json, tag: &str) -> Option<Json> {
     let value = object.get("value")?;
     let name = value.get("type")?.as_str()?;
     let same = object.get(tag)?.as_str()?.strip_prefix(CUSTOM) == Some(name);
-    let extension = matches!(part_kind(name), Some(PartKind::Extension(_)));
+    let extension = matches!(part_kind(name), Some(MessagePartKind::Extension(_)));
     let alone = object.as_object()?.keys().eq([tag, "value"]);
     let own = name.starts_with("threadprotocol-") || EventPart::NAMES.contains(&name);
     (same && extension && alone && !own).then(|| value.clone())

@@ -1,7 +1,7 @@
 //! Events beside a model's answer as the system messages of its turn (0.0.4 "Tier 1").
 
 use super::agents::{Registry, agent_id};
-use super::clock::{Clock, told};
+use super::clock::{Clock, rfc3339};
 use super::delta::{is_plain, read_object, stored};
 use crate::parts::{EventPart, ThreadEvent};
 use thread::document::{AgentTurn, CompletionStatus};
@@ -74,7 +74,7 @@ pub(super) fn note_targets(reaction: &Reaction, registry: &mut Registry) {
         let event = EventPart::read(&part.part);
         let handoff = event.filter(EventPart::is_handoff);
         if let Some(to) = handoff.and_then(|event| event.data.str_field("to")) {
-            registry.note_speaker(&to, told(part.created_at));
+            registry.note_speaker(&to, rfc3339(part.created_at));
         }
     }
 }
@@ -113,6 +113,6 @@ pub(super) fn read_event_turn(turn: AgentTurn<'_>) -> Option<(ThreadEvent, &str)
         data,
     };
     let at = turn.started_at()?;
-    let own = at.parse().is_ok_and(|instant| told(instant) == at);
+    let own = at.parse().is_ok_and(|instant| rfc3339(instant) == at);
     (own && event_turn(&event, at) == *turn.object()).then_some((event, at))
 }

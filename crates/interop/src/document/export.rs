@@ -1,16 +1,16 @@
 //! A transcript as a document.
 
 use super::agents::Registry;
-use super::clock::{Clock, told};
+use super::clock::{Clock, rfc3339};
 use super::delta::{ORDER, patched, read, read_object};
 use super::events::note_targets;
 use super::left::Left;
 use super::settle::settle;
-use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
+use super::turns::{EXTENSION, ItemTurn, agent_turn, item_turn};
 use crate::parts::{ThreadEvent, cut_off_parts};
 use crate::{Converted, Loss, Losses};
 use thread::{Json, Object, Version};
-use timeline::{Entry, ExecutionStatus, Transcript, said_beside};
+use timeline::{Entry, ExecutionStatus, Transcript, messages_with_answers};
 
 /// The canonical document of a thread, in the newest version.
 ///
@@ -28,7 +28,9 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
         };
     };
     let metadata = thread.metadata.as_ref().map(read);
-    let kept = metadata.as_ref().and_then(|metadata| metadata.get(KEPT));
+    let kept = metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get(EXTENSION));
     let kept_object = |key: &str| kept.and_then(|kept| kept.get(key)?.as_object());
     let mut registry = Registry::new(kept_object("agents").cloned().unwrap_or_default());
     let mut losses = Losses::default();
@@ -38,12 +40,12 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
         .is_some_and(|n_entries| n_entries == transcript.entries.len() as u64);
     let imported_at = kept.and_then(|kept| kept.get("updated_at")?.as_str());
     let updated_at = imported_at.filter(|_| unchanged).map_or_else(
-        || told(thread.updated_at.unwrap_or(thread.created_at)),
+        || rfc3339(thread.updated_at.unwrap_or(thread.created_at)),
         str::to_owned,
     );
     let own = thread.metadata.as_ref().map(|metadata| {
         let mut own = read_object(Some(metadata));
-        own.remove(KEPT);
+        own.remove(EXTENSION);
         own
     });
     if metadata
@@ -54,7 +56,7 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     }
     let root = Root {
         thread_id: thread.id.as_str(),
-        created_at: told(thread.created_at),
+        created_at: rfc3339(thread.created_at),
         updated_at,
         title: thread.title.as_deref(),
         metadata: own.filter(|own| !own.is_empty()),
@@ -89,7 +91,7 @@ fn turns(
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
             Entry::Item(item) => {
-                let beside = said_beside(item);
+                let beside = messages_with_answers(item);
                 for item in std::iter::once(item).chain(&beside) {
                     match item_turn(item, &mut clock, registry) {
                         ItemTurn::Turn(turn) => {

@@ -7,7 +7,7 @@ use super::delta::{difference, stored, wrapped};
 use super::events::read_event_turn;
 use super::export::Root;
 use super::message::{Cycle, cycles};
-use super::turns::{KEPT, TURN, Turn as Written, client_metadata, user_object};
+use super::turns::{EXTENSION, TURN, Turn as Written, client_metadata, user_object};
 use super::upgrade::newest;
 use super::usage;
 use crate::Converted;
@@ -129,7 +129,7 @@ fn metadata(document: &Thread, n_entries: u64) -> Result<Payload, serde_json::Er
     let root = document.root();
     let object = |key: &str| root.get(key).and_then(Json::as_object);
     let mut metadata = object("metadata").cloned().unwrap_or_default();
-    metadata.remove(KEPT);
+    metadata.remove(EXTENSION);
     let derived = Root {
         thread_id: "",
         created_at: String::new(),
@@ -147,7 +147,7 @@ fn metadata(document: &Thread, n_entries: u64) -> Result<Payload, serde_json::Er
         .with("n_entries", n_entries)
         .with_some("agents", object("agents").cloned())
         .with_some("root", root_extra);
-    stored(&metadata.with(KEPT, kept).into())
+    stored(&metadata.with(EXTENSION, kept).into())
 }
 
 struct Import<'a> {
@@ -192,7 +192,7 @@ impl Import<'_> {
             .with_some("parts", grouped.then_some(groups));
         let content = stored(&Json::Array(content))?;
         let mut item = NewItem::user(self.item_id(), content);
-        item.metadata = Some(stored(&metadata.with(KEPT, kept).into())?);
+        item.metadata = Some(stored(&metadata.with(EXTENSION, kept).into())?);
         Ok(item)
     }
 
@@ -261,7 +261,7 @@ impl Import<'_> {
         let kept = Object::new()
             .with("agent_id", id.as_str())
             .with("turn", extra.unwrap_or_default());
-        let run = Object::new().with("agent", name).with(KEPT, kept);
+        let run = Object::new().with("agent", name).with(EXTENSION, kept);
         let trigger = if let Some(item) = trigger {
             item
         } else {

@@ -3,7 +3,7 @@
 //! An import accepts documents under the lenient rules. An export keeps the strict ones: [`Profile::Strict`]
 //! finds no error in it. A repair never invents text.
 
-use super::clock::told;
+use super::clock::rfc3339;
 use super::content::identifier;
 use super::export::to_document;
 use super::settle::settle;
@@ -26,7 +26,7 @@ pub fn to_strict_document(transcript: &Transcript) -> Converted<Thread> {
     let Some(thread) = &transcript.thread else {
         return all.with(document);
     };
-    let created_at = told(thread.created_at);
+    let created_at = rfc3339(thread.created_at);
     let defaults = Object::new()
         .with("version", Version::NEWEST.as_str())
         .with("thread_id", thread.id.as_str())
@@ -101,7 +101,7 @@ fn repair(root: &mut Object, defaults: &Object, error: &Violation) -> Option<Str
         | Rule::Timestamp
         | Rule::ToolCallId
         | Rule::ToolCallIdRepeated
-        | Rule::ToolPlace
+        | Rule::ToolPosition
         | Rule::ToolName
         | Rule::CallUnanswered
         | Rule::AgentIdentifier
@@ -109,7 +109,7 @@ fn repair(root: &mut Object, defaults: &Object, error: &Violation) -> Option<Str
         | Rule::MessageAgent
         | Rule::TurnOverlap
         | Rule::MessageOrder
-        | Rule::ContentBesideRef
+        | Rule::ContentAndRef
         | Rule::Base64
         | Rule::LinkThreadId
         | Rule::Uuid

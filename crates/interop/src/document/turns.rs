@@ -1,7 +1,7 @@
 //! Entries of a transcript as turns of a document.
 
 use super::agents::{Registry, agent_id, agent_of};
-use super::clock::{Clock, told};
+use super::clock::{Clock, rfc3339};
 use super::content;
 use super::delta::{RETURNS, patched, read, read_object, unwrapped};
 use super::events::{Events, SYSTEM, event_turn};
@@ -18,14 +18,14 @@ use timeline::{
 };
 
 /// The key under which an import keeps what it needs to give back.
-pub(super) const KEPT: &str = "threadprotocol";
+pub(super) const EXTENSION: &str = "threadprotocol";
 /// The part that holds a turn of an unknown kind.
 pub(super) const TURN: &str = "threadprotocol-turn";
 /// What a namespace of a metadata key ends with (0.0.3).
 pub(super) const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
 
 /// What a step's model said of its answer.
-pub(super) fn said(response: &Payload) -> StepResponse {
+pub(super) fn read_response(response: &Payload) -> StepResponse {
     response.read().unwrap_or_default()
 }
 
@@ -83,13 +83,13 @@ fn content_of(item: &Item) -> Vec<Json> {
 
 fn user_turn(item: &Item, clock: &mut Clock) -> Object {
     let metadata = read_object(item.metadata.as_ref());
-    let kept = metadata.get(KEPT);
+    let kept = metadata.get(EXTENSION);
     let groups = kept
         .and_then(|kept| kept.get("parts"))
         .and_then(Json::as_array);
     let parts = content::exported(&content_of(item), groups);
     let submitted_at = clock.at(item.created_at);
-    let received_at = told(item.created_at);
+    let received_at = rfc3339(item.created_at);
     let late = submitted_at != received_at;
     let client = client_metadata(&metadata, item.channel.as_deref());
     let derived = user_object(submitted_at, parts, client);
@@ -116,7 +116,7 @@ pub(super) fn user_object(
 
 /// What a client added, every key in a namespace.
 pub(super) fn client_metadata(metadata: &Object, channel: Option<&str>) -> Option<Object> {
-    let own = metadata.iter().filter(|(key, _)| *key != KEPT);
+    let own = metadata.iter().filter(|(key, _)| *key != EXTENSION);
     let namespaced = own.map(|(key, value)| {
         let key = if key.contains(SEPARATORS) {
             key.to_owned()
@@ -168,7 +168,9 @@ pub(super) fn agent_turn(reaction: &Reaction, left: &Left, clock: &mut Clock) ->
     let execution = &reaction.execution;
     let (_, agent_id) = agent_of(execution);
     let run = read_object(execution.run.as_ref());
-    let kept = run.get(KEPT).and_then(|kept| kept.get("turn")?.as_object());
+    let kept = run
+        .get(EXTENSION)
+        .and_then(|kept| kept.get("turn")?.as_object());
     let started_at = clock.at(execution.created_at);
     let mut all = Vec::new();
     for step in &reaction.steps {
@@ -303,7 +305,7 @@ fn push_step(
         }
     }
     if let Some((response, at)) = &step.response {
-        let said = said(response);
+        let said = read_response(response);
         let extra = said.extra.as_ref().map(|extra| read_object(Some(extra)));
         let timestamp = said.timestamp.clone().unwrap_or_else(|| clock.at(*at));
         clock.pass(Some(&timestamp));

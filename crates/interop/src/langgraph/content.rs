@@ -6,7 +6,7 @@ use crate::fields::check_length;
 use crate::parts::OUTPUT_FILE;
 use crate::request::{file, inline, is_base64, is_image, is_inline, is_web};
 use serde_json::{Value, json};
-use timeline::{PartKind, part_kind};
+use timeline::{MessagePartKind, part_kind};
 
 /// The most blocks of a message.
 pub(super) const MAX_BLOCKS: usize = 256;
@@ -112,21 +112,21 @@ fn media(fields: &Fields<'_>, kind: &str) -> Result<Value, RequestError> {
 pub(super) fn block(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let mut shown = match part_kind(text("type")?)? {
-        PartKind::InputText | PartKind::OutputText => text_block(text("text")?),
-        PartKind::Refusal => text_block(text("refusal")?),
-        PartKind::Reasoning => {
+        MessagePartKind::InputText | MessagePartKind::OutputText => text_block(text("text")?),
+        MessagePartKind::Refusal => text_block(text("refusal")?),
+        MessagePartKind::Reasoning => {
             return text("text")
                 .filter(|it| !it.is_empty())
                 .map(reasoning_block);
         }
-        PartKind::InputImage => {
+        MessagePartKind::InputImage => {
             json!({"type": "image_url", "image_url": {"url": text("image_url")?}})
         }
-        PartKind::InputFile | PartKind::Extension(OUTPUT_FILE) => file_block(
+        MessagePartKind::InputFile | MessagePartKind::Extension(OUTPUT_FILE) => file_block(
             text("file_data").or_else(|| text("file_url"))?,
             text("media_type"),
         ),
-        PartKind::Tool(_) | PartKind::Extension(_) => return None,
+        MessagePartKind::Tool(_) | MessagePartKind::Extension(_) => return None,
     };
     if let Some(name) = text("filename") {
         shown["filename"] = name.into();

@@ -43,7 +43,7 @@ const KNOWN: [&str; 16] = [
 
 /// A message that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct InputMessage {
     /// The client's id of it, if it gave one.
     pub id: Option<String>,
     /// Who says it.
@@ -60,7 +60,7 @@ pub struct Said {
     pub(super) calls: Option<String>,
 }
 
-impl Said {
+impl InputMessage {
     /// The item that it becomes; `id` where the client gave none.
     pub fn item(self, id: impl FnOnce() -> String) -> NewItem {
         NewItem {
@@ -76,7 +76,7 @@ impl Said {
 
 /// A result of a tool that the client executes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolResult {
+pub struct ClientToolResult {
     /// The client's id of the message, if it gave one.
     pub id: Option<String>,
     /// The call.
@@ -93,20 +93,20 @@ pub struct ToolResult {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Input {
     /// What is said, in order.
-    pub said: Vec<Said>,
+    pub messages: Vec<InputMessage>,
     /// What tools of the client gave.
-    pub results: Vec<ToolResult>,
+    pub results: Vec<ClientToolResult>,
 }
 
 impl Input {
     /// Whether nothing is given: the agent goes on with what there is.
     pub fn is_empty(&self) -> bool {
-        self.said.is_empty() && self.results.is_empty()
+        self.messages.is_empty() && self.results.is_empty()
     }
 
     /// The ids of the messages, as far as they have some.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        let said = self.said.iter().map(|it| it.id.as_deref());
+        let said = self.messages.iter().map(|it| it.id.as_deref());
         let results = self.results.iter().map(|it| it.id.as_deref());
         said.chain(results).flatten()
     }
@@ -126,9 +126,9 @@ impl Input {
     /// # Errors
     ///
     /// A result of a call.
-    pub fn said_only(self) -> Result<Vec<Said>, RequestError> {
+    pub fn messages_only(self) -> Result<Vec<InputMessage>, RequestError> {
         match self.results.first() {
-            None => Ok(self.said),
+            None => Ok(self.messages),
             Some(result) => {
                 let what =
                     "a call is answered by a run: give its result as the run's input or command";
@@ -209,7 +209,7 @@ impl Input {
         } else {
             "input_text"
         };
-        let content = fields.given("content");
+        let content = fields.present("content");
         let parts = content::read(content, &fields.at("content"), text_type)?;
         let at = match message {
             Value::String(_) => pointer.to_owned(),
@@ -218,7 +218,7 @@ impl Input {
                 fields.at("content")
             }
         };
-        self.said.push(Said {
+        self.messages.push(InputMessage {
             id: id.map(str::to_owned),
             calls,
             role,
@@ -236,14 +236,14 @@ impl Input {
         let status = [("success", false), ("error", true)];
         let is_error = fields.word("status", &status)?.unwrap_or_default();
         let pointer = fields.at("content");
-        let parts = content::read(fields.given("content"), &pointer, "input_text")?;
+        let parts = content::read(fields.present("content"), &pointer, "input_text")?;
         let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
         let text = texts.map(|texts| texts.concat());
         let text = text.filter(|text| text.len() <= MAX_TEXT);
         let text =
             text.ok_or_else(|| RequestError::at(pointer, "expected a text as a tool's result"))?;
         let id = fields.text("id", MAX_ID)?.filter(|id| !id.is_empty());
-        self.results.push(ToolResult {
+        self.results.push(ClientToolResult {
             id: id.map(str::to_owned),
             tool_call_id: call.ok_or_else(missing)?.to_owned(),
             text,
@@ -266,7 +266,7 @@ fn constructed(message: &Value, pointer: &str) -> Result<Value, RequestError> {
         fields.get("kwargs").unwrap_or(&Value::Null),
         fields.at("kwargs"),
     )?;
-    if made.given("lc").is_some() {
+    if made.present("lc").is_some() {
         return Err(made.wrong("lc", "expected what the message is made with"));
     }
     let mut whole = made.map().clone();
@@ -314,7 +314,7 @@ mod tests {
             json!([{"type": "human", "content": [{"type": "text", "text": "Hi"}], "additional_kwargs": {}}]),
         ] {
             let input = read(&said).unwrap();
-            let [message] = input.said.as_slice() else {
+            let [message] = input.messages.as_slice() else {
                 panic!("{said}");
             };
             assert_eq!(message.role, Role::User);
@@ -339,8 +339,11 @@ mod tests {
         ] {
             let kwargs = json!({"content": "Hi", "type": "human", "additional_kwargs": {}});
             let input = read(&object(class, kwargs)).unwrap();
-            assert_eq!(input.said[0].role, role, "{class}");
-            assert_eq!(input.said[0].pointer, "/input/messages/0/kwargs/content");
+            assert_eq!(input.messages[0].role, role, "{class}");
+            assert_eq!(
+                input.messages[0].pointer,
+                "/input/messages/0/kwargs/content"
+            );
         }
         let kwargs = json!({"content": "green", "tool_call_id": "c", "status": "success"});
         let input = read(&object("ToolMessage", kwargs.clone())).unwrap();
@@ -365,7 +368,7 @@ mod tests {
     fn content_that_is_null_is_empty() {
         let input = read(&json!([{"role": "assistant", "content": null}])).unwrap();
         let parts = json!([{"type": "output_text", "text": ""}]);
-        assert_eq!(input.said[0].content.value(), parts);
+        assert_eq!(input.messages[0].content.value(), parts);
     }
 
     #[test]
@@ -377,7 +380,7 @@ mod tests {
             panic!("{input:?}");
         };
         assert_eq!((result.tool_call_id.as_str(), result.is_error), ("c", true));
-        assert!(input.said.is_empty() && !input.is_empty());
+        assert!(input.messages.is_empty() && !input.is_empty());
     }
 
     #[test]

@@ -1,20 +1,20 @@
 //! Calls that wait, as interrupts; and what resumes them.
 
-mod said;
+mod answer_text;
 
 use super::error::RequestError;
-use super::input::ToolResult;
+use super::input::ClientToolResult;
 use super::message::arguments;
-use super::request::Answers;
+use super::request::ResumeValues;
 use crate::parts::ToolPart;
-use said::{WORDS, approval, output};
+use answer_text::{WORDS, approval, output};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use timeline::{ANSWER, OpenCall, OpenKind};
 
 /// A call that waits for somebody outside.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct InterruptedCall {
     /// The id of the interrupt: the call's, and for a sub-agent's call its thread's key behind an `@`.
     pub id: String,
     /// The key of the thread that has the call: the run's own, or a sub-agent's.
@@ -27,7 +27,7 @@ pub struct Asked {
     tool: Option<ToolPart>,
 }
 
-impl Asked {
+impl InterruptedCall {
     /// A call, if it waits for somebody outside; `own` is the key of the thread that is asked about.
     pub fn of(own: &str, thread_key: &str, call: &OpenCall) -> Option<Self> {
         let is_external = match call.kind {
@@ -80,8 +80,8 @@ impl Asked {
 }
 
 /// The interrupts of calls that wait.
-pub fn interrupts(asked: &[Asked]) -> Vec<Value> {
-    asked.iter().map(Asked::json).collect()
+pub fn interrupts(asked: &[InterruptedCall]) -> Vec<Value> {
+    asked.iter().map(InterruptedCall::json).collect()
 }
 
 /// One answer.
@@ -104,22 +104,22 @@ impl Resume {
     /// Reads answers, for what waits; `over` are the ids of calls that wait no longer, among those that
     /// [`Resume::unknown`] gives.
     pub fn of_answers(
-        answers: &Answers,
-        (asked, over): (&[Asked], &BTreeSet<String>),
+        answers: &ResumeValues,
+        (asked, over): (&[InterruptedCall], &BTreeSet<String>),
     ) -> Result<Self, RequestError> {
         let pointer = "/command/resume";
         match answers {
-            Answers::Command(resume) => Self::read(resume, pointer, (asked, over)),
-            Answers::ById(answers) => Self::by_id(answers, pointer, (asked, &BTreeSet::new())),
+            ResumeValues::Command(resume) => Self::read(resume, pointer, (asked, over)),
+            ResumeValues::ById(answers) => Self::by_id(answers, pointer, (asked, &BTreeSet::new())),
         }
     }
 
     /// The members of an answer that are no interrupts and no words either: they may be ids of calls that wait no longer,
     /// and else the answer is a result with these members.
-    pub fn unknown<'a>(answers: &'a Answers, asked: &[Asked]) -> Vec<&'a str> {
+    pub fn unknown<'a>(answers: &'a ResumeValues, asked: &[InterruptedCall]) -> Vec<&'a str> {
         let members = match answers {
-            Answers::Command(Value::Object(members)) => members,
-            Answers::Command(_) | Answers::ById(_) => return Vec::new(),
+            ResumeValues::Command(Value::Object(members)) => members,
+            ResumeValues::Command(_) | ResumeValues::ById(_) => return Vec::new(),
         };
         let ids = members.keys().map(String::as_str);
         let ids = ids.filter(|id| !WORDS.contains(id) && !asked.iter().any(|it| it.id == *id));
@@ -137,7 +137,7 @@ impl Resume {
     fn read(
         resume: &Value,
         pointer: &str,
-        (asked, over): (&[Asked], &BTreeSet<String>),
+        (asked, over): (&[InterruptedCall], &BTreeSet<String>),
     ) -> Result<Self, RequestError> {
         if let Some(map) = resume.as_object() {
             let is_id = |id: &String| over.contains(id) || asked.iter().any(|it| it.id == *id);
@@ -172,7 +172,7 @@ impl Resume {
     fn by_id(
         answers: &Map<String, Value>,
         pointer: &str,
-        (asked, over): (&[Asked], &BTreeSet<String>),
+        (asked, over): (&[InterruptedCall], &BTreeSet<String>),
     ) -> Result<Self, RequestError> {
         let named = answers.iter().map(|(id, answer)| {
             let pointer = format!("{pointer}/{}", crate::request::token(id));
@@ -191,10 +191,10 @@ impl Resume {
 
     /// The call that answers name, and the key of the sub-agent's thread that has it, as far as that can be told without
     /// what waits: of the first id, where they are an object of ids.
-    pub fn named(answers: &Answers) -> Option<(&str, Option<&str>)> {
+    pub fn named(answers: &ResumeValues) -> Option<(&str, Option<&str>)> {
         let ids = match answers {
-            Answers::Command(resume) => resume.as_object()?,
-            Answers::ById(answers) => answers,
+            ResumeValues::Command(resume) => resume.as_object()?,
+            ResumeValues::ById(answers) => answers,
         };
         let id = ids.keys().next()?;
         Some(match id.split_once('@') {
@@ -204,7 +204,10 @@ impl Resume {
     }
 
     /// Results of the client's tools among the messages of an input.
-    pub fn of_results(results: &[ToolResult], asked: &[Asked]) -> Result<Self, RequestError> {
+    pub fn of_results(
+        results: &[ClientToolResult],
+        asked: &[InterruptedCall],
+    ) -> Result<Self, RequestError> {
         let answers = results.iter().map(|result| {
             let mut fitting = asked
                 .iter()
@@ -237,8 +240,12 @@ impl Resume {
         })
     }
 
-    fn decided(decisions: &Value, pointer: &str, asked: &[Asked]) -> Result<Self, RequestError> {
-        let approvals: Vec<&Asked> = asked.iter().filter(|it| !it.is_external).collect();
+    fn decided(
+        decisions: &Value,
+        pointer: &str,
+        asked: &[InterruptedCall],
+    ) -> Result<Self, RequestError> {
+        let approvals: Vec<&InterruptedCall> = asked.iter().filter(|it| !it.is_external).collect();
         let decisions = decisions.as_array().map(Vec::as_slice).unwrap_or_default();
         if decisions.len() != approvals.len() || approvals.is_empty() {
             let what = format!(
@@ -254,7 +261,7 @@ impl Resume {
     }
 
     fn of<'a>(
-        answers: impl IntoIterator<Item = (&'a Asked, &'a Value, String)>,
+        answers: impl IntoIterator<Item = (&'a InterruptedCall, &'a Value, String)>,
     ) -> Result<Self, RequestError> {
         let answers = answers.into_iter().map(|(call, answer, pointer)| {
             let says = if call.is_external {

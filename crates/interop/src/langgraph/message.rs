@@ -6,8 +6,8 @@ use crate::parts::{OUTPUT_FILE, StepResponse, ToolPart, ToolState, is_prompt};
 use crate::responses::Tokens;
 use serde_json::{Map, Value, json};
 use timeline::{
-    Entry, Item, ItemType, PartKind, Payload, Reaction, Role, StepRecord, StepStatus, Transcript,
-    part_kind, said_beside,
+    Entry, Item, ItemType, MessagePartKind, Payload, Reaction, Role, StepRecord, StepStatus,
+    Transcript, messages_with_answers, part_kind,
 };
 
 /// The messages of a thread: what was said, and what each completed step has said and done. What waits for its turn
@@ -20,7 +20,7 @@ pub fn messages_of(transcript: &Transcript) -> Vec<Value> {
 pub(super) fn entry_messages(entry: &Entry) -> Vec<Value> {
     match entry {
         Entry::Item(item) if item.run.is_some() => Vec::new(),
-        Entry::Item(item) => said_by(item),
+        Entry::Item(item) => item_messages(item),
         Entry::Reaction(reaction) => reaction_messages(reaction),
     }
 }
@@ -40,9 +40,9 @@ pub(super) fn agent_of(run: Option<&Payload>) -> Option<String> {
 }
 
 /// What an item says: its message, or those beside its answers.
-pub(super) fn said_by(item: &Item) -> Vec<Value> {
+pub(super) fn item_messages(item: &Item) -> Vec<Value> {
     let mut messages: Vec<Value> = said(item).into_iter().collect();
-    messages.extend(said_beside(item).iter().filter_map(said));
+    messages.extend(messages_with_answers(item).iter().filter_map(said));
     messages
 }
 
@@ -137,18 +137,19 @@ fn spoken(part: &Payload) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let shown = |text: &str| !text.is_empty();
     match part_kind(text("type")?)? {
-        PartKind::OutputText | PartKind::InputText => {
+        MessagePartKind::OutputText | MessagePartKind::InputText => {
             text("text").filter(|it| shown(it)).map(text_block)
         }
-        PartKind::Refusal => text("refusal").filter(|it| shown(it)).map(text_block),
-        PartKind::Reasoning => text("text").filter(|it| shown(it)).map(reasoning_block),
-        PartKind::Extension(OUTPUT_FILE) => {
+        MessagePartKind::Refusal => text("refusal").filter(|it| shown(it)).map(text_block),
+        MessagePartKind::Reasoning => text("text").filter(|it| shown(it)).map(reasoning_block),
+        MessagePartKind::Extension(OUTPUT_FILE) => {
             let url = text("file_data").or_else(|| text("file_url"))?;
             Some(file_block(url, text("media_type")))
         }
-        PartKind::InputImage | PartKind::InputFile | PartKind::Tool(_) | PartKind::Extension(_) => {
-            None
-        }
+        MessagePartKind::InputImage
+        | MessagePartKind::InputFile
+        | MessagePartKind::Tool(_)
+        | MessagePartKind::Extension(_) => None,
     }
 }
 

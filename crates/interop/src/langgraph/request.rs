@@ -6,7 +6,7 @@ mod thread;
 
 pub use query::{HistoryQuery, JoinQuery, RunsQuery, RunsSearch, StateQuery, read_cancel};
 pub(super) use run::MODES;
-pub use run::{Answers, Multitask, RunCreate, StreamMode};
+pub use run::{Multitask, ResumeValues, RunCreate, StreamMode};
 pub use thread::{StateUpdate, ThreadCreate, ThreadPatch, ThreadSearch};
 
 use super::error::RequestError;

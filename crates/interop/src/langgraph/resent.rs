@@ -12,7 +12,7 @@ pub(super) const NO_CALLS: &str = "calls are made by agents, and can't be said";
 pub(super) fn leave_out(input: &mut Input, known: &[Value]) -> Result<(), RequestError> {
     let known = Known::of(known);
     let mut refused = None;
-    input.said.retain(|said| {
+    input.messages.retain(|said| {
         let text = text_of(&said.content.value());
         match known.has(said.id.as_deref(), &text, &said.pointer) {
             Err(error) => drop(refused.get_or_insert(error)),
@@ -104,7 +104,7 @@ mod tests {
             {"type": "human", "content": "Hi"},
         ]));
         let input = input.unwrap();
-        let ids: Vec<Option<&str>> = input.said.iter().map(|it| it.id.as_deref()).collect();
+        let ids: Vec<Option<&str>> = input.messages.iter().map(|it| it.id.as_deref()).collect();
         assert_eq!(ids, [Some("u2"), None]);
         assert_eq!(input.results.len(), 1);
         assert_eq!(input.ids().collect::<Vec<_>>(), ["u2", "t9"]);

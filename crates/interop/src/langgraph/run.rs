@@ -93,7 +93,7 @@ impl RunParams {
 }
 
 /// A trigger that waits for its turn.
-pub type Waiting<'a> = (&'a Item, &'a Payload);
+pub type QueuedRun<'a> = (&'a Item, &'a Payload);
 
 /// Whether a trigger that waits is the one whose run has this id.
 pub fn is_pending(run: &Payload, id: &str) -> bool {
@@ -150,7 +150,7 @@ impl RunRecord {
     }
 
     /// The run that a trigger waits for, if whoever asked for it has named it.
-    pub fn waiting((item, run): Waiting<'_>) -> Option<Self> {
+    pub fn waiting((item, run): QueuedRun<'_>) -> Option<Self> {
         let params = RunParams::of(Some(run));
         Some(Self {
             id: params.execution_id.as_deref()?.into(),

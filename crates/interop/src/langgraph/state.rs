@@ -1,6 +1,6 @@
 //! A thread's state, and those it had before.
 
-use super::interrupt::{Asked, interrupts};
+use super::interrupt::{InterruptedCall, interrupts};
 use super::message::{agent_of, entry_messages, messages_of};
 use super::run::is_stop;
 use super::thread::instant;
@@ -123,7 +123,7 @@ impl Snapshots {
     }
 
     /// The state with this id; its place, the oldest's being 0.
-    pub fn place(&self, checkpoint_id: &str) -> Option<usize> {
+    pub fn index_of(&self, checkpoint_id: &str) -> Option<usize> {
         let mut states = self.states.iter();
         states.rposition(|state| state.checkpoint_id == checkpoint_id)
     }
@@ -167,15 +167,15 @@ impl Snapshots {
         place: Option<usize>,
         thread: &str,
         key: &str,
-        asked: Option<&[Asked]>,
+        asked: Option<&[InterruptedCall]>,
     ) -> Value {
         let state = place.and_then(|place| self.states.get(place));
         let parent = place.and_then(|place| self.states.get(place.checked_sub(1)?));
         let is_last = place == self.last();
-        let then: Vec<Asked> = state
+        let then: Vec<InterruptedCall> = state
             .iter()
             .flat_map(|state| &state.open)
-            .filter_map(|call| Asked::of(key, key, call))
+            .filter_map(|call| InterruptedCall::of(key, key, call))
             .collect();
         let asked = if is_last {
             asked.unwrap_or_default()

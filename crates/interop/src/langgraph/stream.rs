@@ -5,7 +5,7 @@ mod messages;
 
 pub use frame::{Frame, FrameId};
 
-use super::interrupt::{Asked, interrupts};
+use super::interrupt::{InterruptedCall, interrupts};
 use super::request::StreamMode;
 use super::updates::RunUpdates;
 use crate::run::{RunEvent, Selected};
@@ -18,7 +18,7 @@ use timeline::{ExecutionId, ItemId, Record};
 /// Each record costs what it carries. Values cost the thread, so the caller reads them, and only where
 /// they are wanted: when the run begins and when it ends.
 #[derive(Clone, Debug)]
-pub struct RunStream {
+pub struct RunEventStream {
     run: RunUpdates,
     modes: BTreeSet<StreamMode>,
     last: Option<FrameId>,
@@ -27,7 +27,7 @@ pub struct RunStream {
     out: Vec<Frame>,
 }
 
-impl RunStream {
+impl RunEventStream {
     /// A stream of the run that answers this item. The ids of the thread and the run are those that
     /// clients use.
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId, modes: &[StreamMode]) -> Self {
@@ -71,7 +71,7 @@ impl RunStream {
     }
 
     /// What a record of the thread's log is to the run, and its frames. After them
-    /// [`RunStream::wants_values`] may hold.
+    /// [`RunEventStream::wants_values`] may hold.
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<Frame>) {
         self.at = FrameId {
             seq: record.seq.0,
@@ -92,7 +92,7 @@ impl RunStream {
         (selected, std::mem::take(&mut self.out))
     }
 
-    /// Whether the run has just begun and its values are wanted: [`RunStream::begin`] streams them.
+    /// Whether the run has just begun and its values are wanted: [`RunEventStream::begin`] streams them.
     pub fn wants_values(&mut self) -> bool {
         std::mem::take(&mut self.values_wanted)
     }
@@ -109,7 +109,7 @@ impl RunStream {
     }
 
     /// The frames at the end of the run: its interrupts, the values, and the error that it failed with.
-    pub fn end(&mut self, values: Option<Value>, asked: &[Asked]) -> Vec<Frame> {
+    pub fn end(&mut self, values: Option<Value>, asked: &[InterruptedCall]) -> Vec<Frame> {
         if !asked.is_empty() {
             self.push(
                 StreamMode::Updates,

@@ -1,6 +1,6 @@
 //! Threads, as both protocols have them.
 
-use super::interrupt::{Asked, interrupts};
+use super::interrupt::{InterruptedCall, interrupts};
 use crate::metadata::{is_aitp, is_own};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -53,11 +53,11 @@ impl ThreadStatus {
 
 /// What is shown of a thread beside itself.
 #[derive(Clone, Debug)]
-pub struct Shown<'a> {
+pub struct ThreadOptions<'a> {
     /// How it stands.
     pub status: ThreadStatus,
     /// The execution that left calls which wait, and the calls.
-    pub asked: Option<(&'a ExecutionId, &'a [Asked])>,
+    pub interrupted: Option<(&'a ExecutionId, &'a [InterruptedCall])>,
     /// Its values; left out where they are not shown.
     pub values: Option<Value>,
 }
@@ -71,9 +71,9 @@ pub fn shown_id(thread: &Thread) -> &str {
 }
 
 /// The object of a thread.
-pub fn thread_object(thread: &Thread, shown: Shown<'_>) -> Value {
+pub fn thread_object(thread: &Thread, shown: ThreadOptions<'_>) -> Value {
     let updated = thread.updated_at.unwrap_or(thread.created_at);
-    let asked = shown.asked.filter(|(_, asked)| !asked.is_empty());
+    let asked = shown.interrupted.filter(|(_, asked)| !asked.is_empty());
     let asked = asked.map(|(execution, asked)| (execution.to_string(), interrupts(asked).into()));
     let mut object = json!({
         "thread_id": shown_id(thread),

@@ -7,13 +7,13 @@ use timeline::{BlockKind, Chunk, ItemId, Record};
 
 /// Reports the text of a run and its tool calls, in words.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct ProgressView {
     fold: RunFold,
     /// The names of the tools that were called, by their calls.
     calls: BTreeMap<String, String>,
 }
 
-impl Progress {
+impl ProgressView {
     /// The progress of the run that answers this item. Without one, of the next run that begins: the
     /// one that continues where a sub-agent was answered.
     pub fn new(trigger: Option<ItemId>) -> Self {

@@ -8,29 +8,29 @@ use timeline::{Entry, Item, ItemType, Payload, Reaction, Role, Transcript};
 pub fn to_text(transcript: &Transcript) -> String {
     let mut text = String::new();
     for entry in &transcript.entries {
-        let (who, said) = match entry {
-            Entry::Item(item) => match said_by(item) {
-                Some(said) => said,
+        let (author, text_of_entry) = match entry {
+            Entry::Item(item) => match item_text(item) {
+                Some(authored) => authored,
                 None => continue,
             },
-            Entry::Reaction(reaction) => ("assistant", told(reaction)),
+            Entry::Reaction(reaction) => ("assistant", reaction_text(reaction)),
         };
-        if said.is_empty() {
+        if text_of_entry.is_empty() {
             continue;
         }
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(who);
+        text.push_str(author);
         text.push_str(": ");
-        text.push_str(&said);
+        text.push_str(&text_of_entry);
         text.push('\n');
     }
     text
 }
 
 /// What agents said in these entries: the texts of the last reaction that has any.
-pub fn said(entries: &[Entry]) -> String {
+pub fn message_text(entries: &[Entry]) -> String {
     let mut reactions = entries.iter().rev().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),
         Entry::Item(_) => None,
@@ -42,7 +42,7 @@ pub fn said(entries: &[Entry]) -> String {
     found.unwrap_or_default()
 }
 
-fn said_by(item: &Item) -> Option<(&'static str, String)> {
+fn item_text(item: &Item) -> Option<(&'static str, String)> {
     let who = match item.item_type {
         ItemType::Message | ItemType::ActionExecute => match item.role {
             Some(Role::Assistant) => "assistant",
@@ -56,7 +56,7 @@ fn said_by(item: &Item) -> Option<(&'static str, String)> {
     Some((who, joined(&content)))
 }
 
-fn told(reaction: &Reaction) -> String {
+fn reaction_text(reaction: &Reaction) -> String {
     let parts: Vec<Payload> = parts(reaction).cloned().collect();
     joined(&parts)
 }

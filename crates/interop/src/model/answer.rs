@@ -4,7 +4,7 @@ use super::user::{media_kind, source_of};
 use crate::parts::{OUTPUT_FILE, ReasoningPart, StepResponse, TextPart, ToolPart};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use timeline::{PartKind, Payload, part_kind};
+use timeline::{MessagePartKind, Payload, part_kind};
 use upp::{
     Arguments, AssistantContent, AssistantMessage, Media, MediaSource, MessageOptions, Response,
     StopReason, ToolCall,
@@ -153,24 +153,25 @@ pub fn assistant_message(parts: &[Payload], response: &Payload, at: Timestamp) -
 fn assistant_block(part: &Payload) -> Option<AssistantContent> {
     let value = part.value();
     match part_kind(value.get("type")?.as_str()?)? {
-        PartKind::OutputText | PartKind::InputText => {
+        MessagePartKind::OutputText | MessagePartKind::InputText => {
             let text: TextPart = part.read().ok()?;
             Some(AssistantContent::Text { text: text.text })
         }
-        PartKind::Refusal => Some(AssistantContent::Text {
+        MessagePartKind::Refusal => Some(AssistantContent::Text {
             text: value.get("refusal")?.as_str()?.to_owned(),
         }),
-        PartKind::Reasoning => {
+        MessagePartKind::Reasoning => {
             let reasoning: ReasoningPart = part.read().ok()?;
             Some(AssistantContent::Reasoning {
                 text: reasoning.text,
                 signature: reasoning.signature,
             })
         }
-        PartKind::Extension(OUTPUT_FILE) => media_block(&value),
-        PartKind::InputImage | PartKind::InputFile | PartKind::Tool(_) | PartKind::Extension(_) => {
-            None
-        }
+        MessagePartKind::Extension(OUTPUT_FILE) => media_block(&value),
+        MessagePartKind::InputImage
+        | MessagePartKind::InputFile
+        | MessagePartKind::Tool(_)
+        | MessagePartKind::Extension(_) => None,
     }
 }
 

@@ -1,17 +1,17 @@
 //! The conversation as a model is to see it.
 
 use super::answer::assistant_message;
-use super::kept::{KeptCalls, KeptCycle};
 use super::prompt::prompt_message;
+use super::recorded_calls::{DroppedCalls, RecordedCycle};
 use super::result::{UNKNOWN, result_of};
 use super::user::user_message;
 use crate::parts::{StepResponse, ToolPart};
-use crate::remote::Refused;
+use crate::remote::RemoteRefusal;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use timeline::{
     Entry, Item, ItemType, Payload, Removed, Role, StepId, StepRecord, StepStatus, Transcript,
-    said_beside,
+    messages_with_answers,
 };
 use upp::{Message, MessageOptions, Metadata, ToolCall, ToolResult, ToolResultMessage};
 
@@ -78,11 +78,11 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
         held: Vec::new(),
     };
     let mut beside = Vec::new();
-    let mut kept = KeptCalls::default();
+    let mut kept = DroppedCalls::default();
     for entry in &transcript.entries {
         match entry {
             Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {
-                beside = said_beside(item);
+                beside = messages_with_answers(item);
                 told.held.extend(kept.take(item));
                 told.release();
             }
@@ -119,7 +119,7 @@ struct Told<'a> {
     transcript: &'a Transcript,
     marked: Marked,
     /// Calls and results that were kept while other calls waited: they come after the results of these.
-    held: Vec<KeptCycle>,
+    held: Vec<RecordedCycle>,
 }
 
 impl Told<'_> {
@@ -158,7 +158,7 @@ impl Told<'_> {
 
     /// Marks what was said last as refused, if the agent of this step refuses it, and that is not taken back.
     fn refuse(&mut self, step: &StepRecord) {
-        let Some(refused) = Refused::of_step(step) else {
+        let Some(refused) = RemoteRefusal::of_step(step) else {
             return;
         };
         let what = Removed::Step(step.step.id.clone());

@@ -2,7 +2,7 @@
 
 use crate::request::{MediaKind, is_base64};
 use serde_json::Value;
-use timeline::{Item, PartKind, Payload, Role, part_kind};
+use timeline::{Item, MessagePartKind, Payload, Role, part_kind};
 use upp::{Media, MediaSource, MessageOptions, Metadata, Speaker, UserContent, UserMessage};
 
 /// The message that a user's item is to a model; instructions of a system or a developer are theirs
@@ -23,8 +23,8 @@ pub fn user_message(item: &Item) -> UserMessage {
     };
     let message = UserMessage::new(blocks, options);
     match item.role {
-        Some(Role::System) => message.said_by(Speaker::System),
-        Some(Role::Developer) => message.said_by(Speaker::Developer),
+        Some(Role::System) => message.with_speaker(Speaker::System),
+        Some(Role::Developer) => message.with_speaker(Speaker::Developer),
         Some(Role::User | Role::Assistant) | None => message,
     }
 }
@@ -79,15 +79,15 @@ fn user_block(part: &Value) -> Option<UserContent> {
     let text = |field: &str| part.get(field).and_then(Value::as_str).map(str::to_owned);
     let mime = |otherwise: &str| text("media_type").unwrap_or_else(|| otherwise.to_owned());
     match part_kind(part.get("type")?.as_str()?)? {
-        PartKind::InputText | PartKind::OutputText => Some(UserContent::Text {
+        MessagePartKind::InputText | MessagePartKind::OutputText => Some(UserContent::Text {
             text: text("text")?,
         }),
-        PartKind::InputImage => {
+        MessagePartKind::InputImage => {
             let (source, found) = source_of(&text("image_url")?)?;
             let mime_type = found.unwrap_or_else(|| mime("image/png"));
             Some(UserContent::Image(Media::new(source, mime_type)))
         }
-        PartKind::InputFile => {
+        MessagePartKind::InputFile => {
             let (source, found) = source_of(&text("file_data").or_else(|| text("file_url"))?)?;
             let mime_type = found.unwrap_or_else(|| mime("application/octet-stream"));
             let media = Media::new(source, mime_type).with_title(text("filename"));
@@ -99,9 +99,10 @@ fn user_block(part: &Value) -> Option<UserContent> {
                 None => UserContent::Binary(media),
             })
         }
-        PartKind::Reasoning | PartKind::Refusal | PartKind::Tool(_) | PartKind::Extension(_) => {
-            None
-        }
+        MessagePartKind::Reasoning
+        | MessagePartKind::Refusal
+        | MessagePartKind::Tool(_)
+        | MessagePartKind::Extension(_) => None,
     }
 }
 
@@ -111,15 +112,15 @@ pub fn unreadable_part(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         let text = |field: &str| part.get(field).and_then(Value::as_str);
         let source = match text("type").and_then(part_kind) {
-            Some(PartKind::InputImage) => text("image_url"),
-            Some(PartKind::InputFile) => text("file_data").or_else(|| text("file_url")),
+            Some(MessagePartKind::InputImage) => text("image_url"),
+            Some(MessagePartKind::InputFile) => text("file_data").or_else(|| text("file_url")),
             Some(
-                PartKind::InputText
-                | PartKind::OutputText
-                | PartKind::Reasoning
-                | PartKind::Refusal
-                | PartKind::Tool(_)
-                | PartKind::Extension(_),
+                MessagePartKind::InputText
+                | MessagePartKind::OutputText
+                | MessagePartKind::Reasoning
+                | MessagePartKind::Refusal
+                | MessagePartKind::Tool(_)
+                | MessagePartKind::Extension(_),
             )
             | None => None,
         };
@@ -153,13 +154,16 @@ pub fn unsaid_part(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         match part.get("type").and_then(Value::as_str).and_then(part_kind) {
             Some(
-                PartKind::OutputText | PartKind::Reasoning | PartKind::Refusal | PartKind::Tool(_),
+                MessagePartKind::OutputText
+                | MessagePartKind::Reasoning
+                | MessagePartKind::Refusal
+                | MessagePartKind::Tool(_),
             ) => true,
             Some(
-                PartKind::InputText
-                | PartKind::InputImage
-                | PartKind::InputFile
-                | PartKind::Extension(_),
+                MessagePartKind::InputText
+                | MessagePartKind::InputImage
+                | MessagePartKind::InputFile
+                | MessagePartKind::Extension(_),
             )
             | None => false,
         }

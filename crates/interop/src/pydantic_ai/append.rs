@@ -7,7 +7,7 @@ use super::PydanticAiError;
 use super::cut::{Open, Roles, Who, cut};
 use super::history::{head, own, register};
 use super::note::{Note, notes};
-use crate::archive::{Archive, Format, Record, Run};
+use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use crate::convert::ReadOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,9 +71,9 @@ pub fn append(
 
 /// Puts what a run is now said to have added in the place of what was known of it.
 fn tell_again(archive: &mut Archive, old: &Old, run: usize, new: &[&str]) {
-    let found = old.of_run(run).places_in(new);
+    let found = old.of_run(run).positions_in(new);
     let mut found = found.into_iter();
-    let mut known: Vec<Option<&Record>> = vec![None; new.len()];
+    let mut known: Vec<Option<&SourceText>> = vec![None; new.len()];
     let mut places = Vec::with_capacity(old.messages.len());
     for (owner, record) in &old.messages {
         if *owner != run {
@@ -126,7 +126,7 @@ impl Plan {
         notes: &[Note<'_>],
         roles: &mut Roles<'_>,
     ) -> Self {
-        let places = old.places_in(new);
+        let places = old.positions_in(new);
         let mut matched: BTreeMap<usize, usize> = BTreeMap::new();
         for (place, (run, _)) in places.iter().zip(&old.messages) {
             if let Some(place) = place {
@@ -206,7 +206,7 @@ impl Plan {
         notes: &[Note<'_>],
         at: &str,
     ) {
-        let mut known: Vec<Option<&Record>> = vec![None; new.len()];
+        let mut known: Vec<Option<&SourceText>> = vec![None; new.len()];
         for (place, (_, record)) in self.places.iter().zip(&old.messages) {
             if let Some(slot) = place.and_then(|place| known.get_mut(place)) {
                 *slot = Some(record);
@@ -229,7 +229,7 @@ impl Plan {
         register(archive, &self.cuts, notes, at);
         for cut in self.cuts {
             let records = records.by_ref().take(cut.messages.len()).collect();
-            let mut run = Run::new(Format::PydanticAi, Some(&cut.who.agent_id), records);
+            let mut run = ArchivedRun::new(Format::PydanticAi, Some(&cut.who.agent_id), records);
             run.head = head(cut.run_id);
             archive.runs.push(run);
         }
@@ -237,7 +237,7 @@ impl Plan {
 }
 
 /// The messages as records: those that are known, and the others out of one text of their own.
-fn fresh(new: &[&str], known: &[Option<&Record>]) -> Vec<Record> {
+fn fresh(new: &[&str], known: &[Option<&SourceText>]) -> Vec<SourceText> {
     let unknown = new.iter().zip(known).filter(|(_, known)| known.is_none());
     let source: String = unknown.map(|(text, _)| *text).collect();
     let source = Arc::new(source);
@@ -246,7 +246,7 @@ fn fresh(new: &[&str], known: &[Option<&Record>]) -> Vec<Record> {
         known.cloned().unwrap_or_else(|| {
             let start = at;
             at += text.len();
-            Record::checked(&source, start..at)
+            SourceText::checked(&source, start..at)
         })
     });
     records.collect()

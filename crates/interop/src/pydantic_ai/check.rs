@@ -94,7 +94,7 @@ pub(super) fn object<'t>(
     let mut seen = 0_u64;
     let mut from = 0;
     for member in members {
-        let Some(place) = table.place(&member.key, from) else {
+        let Some(place) = table.index_of(&member.key, from) else {
             continue;
         };
         seen |= 1 << place;

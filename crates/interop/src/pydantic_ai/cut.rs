@@ -1,7 +1,7 @@
 //! Where one run ends and the next begins, and whose it was.
 
 use super::note::Note;
-use crate::convert::Attribution;
+use crate::convert::AttributedFields;
 use crate::document::{UNNAMED, agent_id};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(super) struct Who {
 }
 
 impl Who {
-    fn named(entry: &Attribution) -> Self {
+    fn named(entry: &AttributedFields) -> Self {
         let id = entry.agent_id.clone();
         Self {
             agent_id: id.unwrap_or_else(|| agent_id(&entry.agent)),
@@ -43,13 +43,13 @@ pub(super) struct Roles<'a> {
 
 impl<'a> Roles<'a> {
     /// `fallback` ran where nothing is said.
-    pub(super) fn new(entries: &'a [Attribution], fallback: Option<Who>) -> Self {
+    pub(super) fn new(entries: &'a [AttributedFields], fallback: Option<Who>) -> Self {
         let by_id = entries
             .iter()
             .filter_map(|entry| Some((entry.run_id.as_deref()?, Who::named(entry))));
         let by_count = entries.iter().filter(|entry| entry.run_id.is_none());
         let by_count = by_count.filter_map(|entry| Some((Who::named(entry), entry.n_messages?)));
-        let all = |entry: &&Attribution| entry.run_id.is_none() && entry.n_messages.is_none();
+        let all = |entry: &&AttributedFields| entry.run_id.is_none() && entry.n_messages.is_none();
         let default = entries.iter().find(all).map(Who::named).or(fallback);
         Self {
             by_id: by_id.collect(),

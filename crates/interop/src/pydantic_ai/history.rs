@@ -4,10 +4,10 @@ use super::PydanticAiError;
 use super::cut::{Cut, Roles, Who, cut};
 use super::messages::library_message;
 use super::note::{Note, notes};
-use crate::archive::{Archive, Format, Record, Run};
+use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use crate::canonical::instant;
 use crate::convert::ReadOptions;
-use crate::runs::{Interruption, ModelMessage, ModelRun, model_runs_of};
+use crate::runs::{ModelMessage, ModelRun, RunInterruption, model_runs_of};
 use crate::{Converted, Losses};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ fn archive_of(
         let notes = notes.get(cut.messages).unwrap_or_default();
         let records = notes
             .iter()
-            .map(|note| Record::checked(&source, note.span.clone()));
-        let mut run = Run::new(
+            .map(|note| SourceText::checked(&source, note.span.clone()));
+        let mut run = ArchivedRun::new(
             Format::PydanticAi,
             Some(&cut.who.agent_id),
             records.collect(),
@@ -199,7 +199,7 @@ fn is_interrupted(message: &ModelMessage) -> bool {
 }
 
 /// A run of the library's messages, as they are.
-pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
+pub(crate) fn model_runs(run: &ArchivedRun, pointer: &str) -> Converted<Vec<ModelRun>> {
     let messages: Vec<_> = run
         .records
         .iter()
@@ -213,7 +213,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
     Converted::whole(vec![ModelRun {
         agent_id: run.agent_id.clone(),
         messages,
-        interruption: interrupted.then(|| Interruption {
+        interruption: interrupted.then(|| RunInterruption {
             reason: "interrupted".to_owned(),
             at: None,
         }),

@@ -148,7 +148,7 @@ fn without_refused(
 fn ordered(object: Object, table: &schema::Table) -> Object {
     let mut members: Vec<_> = object
         .into_iter()
-        .map(|(key, value)| (table.place(&key, 0).unwrap_or(usize::MAX), key, value))
+        .map(|(key, value)| (table.index_of(&key, 0).unwrap_or(usize::MAX), key, value))
         .collect();
     members.sort_by_key(|(place, ..)| *place);
     members

@@ -155,7 +155,7 @@ impl<'t> Reader<'t> {
         // A list of parts that is no list makes it no message, wherever in it that is found.
         let mut is_list = true;
         let span = scanner.object(|scanner, key| {
-            match MESSAGE.place(key, from) {
+            match MESSAGE.index_of(key, from) {
                 Some(0) if scanner.peek()? == Shape::Array => parts.read(text, scanner)?,
                 Some(0) => {
                     is_list = false;

@@ -121,7 +121,7 @@ impl Table {
     }
 
     /// Where a member stands in the table; looks from `from` on and then from the front.
-    pub(super) fn place(&self, key: &str, from: usize) -> Option<usize> {
+    pub(super) fn index_of(&self, key: &str, from: usize) -> Option<usize> {
         let named = |field: &Field| field.name == key;
         let (before, after) = self.fields.split_at_checked(from)?;
         let found = after.iter().position(named).map(|place| place + from);

@@ -3,11 +3,11 @@
 mod object;
 mod reader;
 
-use super::news::News;
-use super::place::{Ask, AskKind};
+use super::delta::News;
+use super::position::{AskKind, RemoteQuestion};
 use crate::a2a::ErrorKind;
-pub use object::{Unread, result};
-pub use reader::{End, Reader};
+pub use object::{ObjectError, result};
+pub use reader::{TaskEnd, TaskReader};
 use serde_json::{Map, Value, json};
 use upp::{Message, ToolResult, UserContent};
 
@@ -85,10 +85,10 @@ pub fn parts(news: &News<'_>) -> Vec<Value> {
 
 /// The answer to one thing that the agent asks.
 fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
-    let ask = news.place.as_ref();
+    let ask = news.position.as_ref();
     let ask = ask.and_then(|place| place.ask(result.tool_call_id.as_str()));
     let value = result.result.value().clone();
-    let Some(Ask {
+    let Some(RemoteQuestion {
         id: Some(id),
         kind: kind @ (AskKind::Result | AskKind::Approval),
         thread_key,

@@ -1,6 +1,6 @@
 //! What an agent elsewhere has refused for good.
 
-use super::place::{NAMESPACE, put};
+use super::position::{NAMESPACE, put};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ const ENTRY: &str = "refused";
 /// it stands with the last message of what was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Refused {
+pub struct RemoteRefusal {
     /// The agent here, by name.
     pub agent: String,
     /// The address it is asked at, as an [`Address`](super::Address) shows it.
     pub at: String,
 }
 
-impl Refused {
+impl RemoteRefusal {
     /// What a step notes of it.
     pub fn note(&self) -> Value {
         json!({ ENTRY: self })

@@ -58,7 +58,7 @@ pub fn is_shown(event: &StreamEvent) -> bool {
 }
 
 /// The id of the response and the number of the event, as far as it says them.
-pub fn place_of(event: &Value) -> (Option<&str>, Option<u64>) {
+pub fn position_of(event: &Value) -> (Option<&str>, Option<u64>) {
     let id = event.get("response").and_then(|it| it.get("id"));
     let whole = event.get("object").and_then(Value::as_str) == Some("response");
     let id = id.or_else(|| event.get("id").filter(|_| whole));
@@ -99,10 +99,10 @@ mod tests {
     fn an_event_says_the_response_and_its_own_number() {
         let event =
             json!({"type": "response.created", "sequence_number": 0, "response": {"id": "resp_1"}});
-        assert_eq!(place_of(&event), (Some("resp_1"), Some(0)));
+        assert_eq!(position_of(&event), (Some("resp_1"), Some(0)));
         let item = json!({"type": "x", "id": "item_1"});
-        assert_eq!(place_of(&item), (None, None));
+        assert_eq!(position_of(&item), (None, None));
         let whole = json!({"object": "response", "id": "resp_2"});
-        assert_eq!(place_of(&whole), (Some("resp_2"), None));
+        assert_eq!(position_of(&whole), (Some("resp_2"), None));
     }
 }

@@ -2,8 +2,8 @@
 
 mod reader;
 
-use super::news::News;
-pub use reader::{End, Reader, Unread};
+use super::delta::News;
+pub use reader::{RunEnd, RunEventError, RunReader};
 use serde_json::{Map, Value, json};
 use upp::{Message, Tool, UserContent};
 
@@ -48,7 +48,7 @@ fn value_of(token: &str) -> String {
 
 /// The body that answers what a run asks.
 pub fn outputs(news: &News<'_>) -> Value {
-    let place = news.place.as_ref();
+    let place = news.position.as_ref();
     let outputs: Vec<Value> = news
         .results
         .iter()

@@ -4,7 +4,7 @@ use super::echo::Echo;
 use super::ending::Status;
 use super::error::RequestError;
 use super::fields::Fields;
-use super::item::{InputItem, InputSays, input};
+use super::item::{InputContent, InputItem, input};
 use super::items::{ListedItem, listed};
 use super::request::{Continues, CreateRequest, continues};
 use super::resource::ResponseObject;
@@ -88,14 +88,14 @@ impl CompactRequest {
 
     /// The messages of users in the request. They stay as they are beside the summary.
     pub fn user_messages(&self, at: Timestamp, ids: &mut dyn FnMut() -> String) -> Vec<ListedItem> {
-        let messages = self.input.iter().filter(|given| match &given.says {
-            InputSays::Message { role, .. } => *role == Role::User,
-            InputSays::Reasoning(_)
-            | InputSays::Call { .. }
-            | InputSays::CallOutput { .. }
-            | InputSays::Compaction { .. }
-            | InputSays::Reference { .. }
-            | InputSays::Approval { .. } => false,
+        let messages = self.input.iter().filter(|given| match &given.content {
+            InputContent::Message { role, .. } => *role == Role::User,
+            InputContent::Reasoning(_)
+            | InputContent::Call { .. }
+            | InputContent::CallOutput { .. }
+            | InputContent::Compaction { .. }
+            | InputContent::Reference { .. }
+            | InputContent::Approval { .. } => false,
         });
         let items = messages.filter_map(|given| message_item(given, false, ids));
         items
@@ -123,7 +123,7 @@ impl CreateRequest {
     pub fn with_prompt(mut self, text: &str) -> Self {
         self.input.push(InputItem {
             pointer: "/input".to_owned(),
-            says: InputSays::Message {
+            content: InputContent::Message {
                 role: Role::User,
                 content: vec![json!({"type": "input_text", "text": text})],
                 phase: None,
@@ -193,16 +193,16 @@ pub fn n_tokens(request: &CreateRequest) -> u64 {
         let schema = tool.parameters.as_ref().map_or(0, said_bytes);
         tool.name.len() + described + schema
     });
-    let said = request.input.iter().map(|given| match &given.says {
-        InputSays::Message { content, .. } => content.iter().map(said_bytes).sum(),
-        InputSays::Reasoning(part) => said_bytes(&part.value()),
-        InputSays::Call {
+    let said = request.input.iter().map(|given| match &given.content {
+        InputContent::Message { content, .. } => content.iter().map(said_bytes).sum(),
+        InputContent::Reasoning(part) => said_bytes(&part.value()),
+        InputContent::Call {
             name, arguments, ..
         } => name.len() + arguments.len(),
-        InputSays::CallOutput { output, .. } => said_bytes(output),
-        InputSays::Compaction { summary } => summary.len(),
-        InputSays::Approval { reason, .. } => reason.as_ref().map_or(0, String::len),
-        InputSays::Reference { .. } => 0,
+        InputContent::CallOutput { output, .. } => said_bytes(output),
+        InputContent::Compaction { summary } => summary.len(),
+        InputContent::Approval { reason, .. } => reason.as_ref().map_or(0, String::len),
+        InputContent::Reference { .. } => 0,
     });
     let n_bytes = instructions.map_or(0, str::len) + tools.sum::<usize>() + said.sum::<usize>();
     u64::try_from(n_bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)

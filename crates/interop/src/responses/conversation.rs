@@ -2,7 +2,7 @@
 
 use super::error::RequestError;
 use super::fields::{Fields, thread_metadata};
-use super::item::{self, InputItem, InputSays};
+use super::item::{self, InputContent, InputItem};
 use super::items::{ListedItem, listed};
 use super::page;
 use super::thread_input::{marked, message_item, stored_commands};
@@ -52,7 +52,7 @@ impl CreateConversation {
 pub fn read_conversation_update(body: &Value) -> Result<Map<String, Value>, RequestError> {
     let fields = Fields::of(body, "")?;
     // Null removes the metadata.
-    if fields.given("metadata").is_none() {
+    if fields.present("metadata").is_none() {
         return Err(fields.missing("metadata"));
     }
     thread_metadata(&fields)
@@ -90,19 +90,19 @@ impl NewItems {
         let mut calls = BTreeSet::new();
         let mut alone = Vec::new();
         for given in &self.items {
-            match &given.says {
-                InputSays::Call { call_id, .. } => {
+            match &given.content {
+                InputContent::Call { call_id, .. } => {
                     calls.insert(call_id.as_str());
                 }
-                InputSays::CallOutput { call_id, .. } if !calls.remove(call_id.as_str()) => {
+                InputContent::CallOutput { call_id, .. } if !calls.remove(call_id.as_str()) => {
                     alone.push((call_id.as_str(), given.pointer.as_str()));
                 }
-                InputSays::CallOutput { .. }
-                | InputSays::Message { .. }
-                | InputSays::Reasoning(_)
-                | InputSays::Compaction { .. }
-                | InputSays::Approval { .. }
-                | InputSays::Reference { .. } => {}
+                InputContent::CallOutput { .. }
+                | InputContent::Message { .. }
+                | InputContent::Reasoning(_)
+                | InputContent::Compaction { .. }
+                | InputContent::Approval { .. }
+                | InputContent::Reference { .. } => {}
             }
         }
         alone
@@ -110,7 +110,9 @@ impl NewItems {
 
     fn has_result(&self, call: &str) -> bool {
         let mut items = self.items.iter();
-        items.any(|it| matches!(&it.says, InputSays::CallOutput { call_id, .. } if call_id == call))
+        items.any(
+            |it| matches!(&it.content, InputContent::CallOutput { call_id, .. } if call_id == call),
+        )
     }
 
     /// The items to store, in order. Calls and results belong to no execution. Models see only calls with
@@ -126,8 +128,8 @@ impl NewItems {
                 records.push(item);
                 continue;
             }
-            if let Some(item) = action_item(&given.says, ids) {
-                let is_left = matches!(&given.says, InputSays::Call { call_id, .. }
+            if let Some(item) = action_item(&given.content, ids) {
+                let is_left = matches!(&given.content, InputContent::Call { call_id, .. }
                     if !self.has_result(call_id));
                 if is_left {
                     let what = "models are not shown a call that has no result";
@@ -136,16 +138,16 @@ impl NewItems {
                 records.push(item);
                 continue;
             }
-            match &given.says {
-                InputSays::Reference { id } => {
+            match &given.content {
+                InputContent::Reference { id } => {
                     return Err(RequestError::item_not_found(id, &given.pointer));
                 }
-                InputSays::Message { .. }
-                | InputSays::Reasoning(_)
-                | InputSays::Call { .. }
-                | InputSays::CallOutput { .. }
-                | InputSays::Compaction { .. }
-                | InputSays::Approval { .. } => {
+                InputContent::Message { .. }
+                | InputContent::Reasoning(_)
+                | InputContent::Call { .. }
+                | InputContent::CallOutput { .. }
+                | InputContent::Compaction { .. }
+                | InputContent::Approval { .. } => {
                     let message = "it can only be said to a response";
                     return Err(super::fields::unsupported(given.pointer.as_str(), message));
                 }
@@ -156,9 +158,9 @@ impl NewItems {
 }
 
 /// A call or a result as an item that belongs to no execution.
-pub(super) fn action_item(says: &InputSays, ids: &mut dyn FnMut() -> String) -> Option<NewItem> {
+pub(super) fn action_item(says: &InputContent, ids: &mut dyn FnMut() -> String) -> Option<NewItem> {
     let (item_type, content) = match says {
-        InputSays::Call {
+        InputContent::Call {
             call_id,
             name,
             arguments,
@@ -169,18 +171,18 @@ pub(super) fn action_item(says: &InputSays, ids: &mut dyn FnMut() -> String) -> 
             });
             (ItemType::ActionExecute, call)
         }
-        InputSays::CallOutput { call_id, output } => {
+        InputContent::CallOutput { call_id, output } => {
             let output = json!({
                 "type": "function_call_output", "call_id": call_id,
                 "output": super::content::shown_output(output),
             });
             (ItemType::ActionResult, output)
         }
-        InputSays::Reference { .. }
-        | InputSays::Message { .. }
-        | InputSays::Reasoning(_)
-        | InputSays::Compaction { .. }
-        | InputSays::Approval { .. } => return None,
+        InputContent::Reference { .. }
+        | InputContent::Message { .. }
+        | InputContent::Reasoning(_)
+        | InputContent::Compaction { .. }
+        | InputContent::Approval { .. } => return None,
     };
     let about = Map::from_iter([("imported".to_owned(), true.into())]);
     Some(NewItem {

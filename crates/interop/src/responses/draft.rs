@@ -4,7 +4,7 @@ mod written;
 
 use super::error::RequestError;
 use super::fields::{invalid, unsupported};
-use super::item::{InputItem, InputSays};
+use super::item::{InputContent, InputItem};
 use super::thread_input::{message_item, reference};
 use crate::parts::ToolPart;
 use serde_json::Value;
@@ -88,8 +88,8 @@ impl Draft {
         given: &InputItem,
         ids: &mut dyn FnMut() -> String,
     ) -> Result<(), RequestError> {
-        match &given.says {
-            InputSays::Message {
+        match &given.content {
+            InputContent::Message {
                 role: Role::Assistant,
                 content,
                 phase,
@@ -102,18 +102,18 @@ impl Draft {
                 });
                 self.append(parts.collect());
             }
-            InputSays::Reasoning(part) => {
+            InputContent::Reasoning(part) => {
                 self.append(vec![Slot::Part(part.clone())]);
             }
-            InputSays::Message {
+            InputContent::Message {
                 role: Role::User | Role::System | Role::Developer,
                 ..
             }
-            | InputSays::Compaction { .. } => {
+            | InputContent::Compaction { .. } => {
                 self.turns
                     .extend(message_item(given, true, ids).map(Turn::Input));
             }
-            InputSays::Call {
+            InputContent::Call {
                 call_id,
                 name,
                 arguments,
@@ -125,16 +125,16 @@ impl Draft {
                 }))]);
                 self.calls.insert(call_id.clone(), place);
             }
-            InputSays::CallOutput { call_id, output } => {
+            InputContent::CallOutput { call_id, output } => {
                 return self.add_result(given, call_id, output);
             }
-            InputSays::Approval { .. } => {
+            InputContent::Approval { .. } => {
                 let message = "leave is given to a call where it waits, and in a past that a request \
                                brings or that \"store\": false copies none does";
                 return Err(unsupported(given.pointer.as_str(), message));
             }
             // They have been put in place.
-            InputSays::Reference { id } => {
+            InputContent::Reference { id } => {
                 return Err(RequestError::item_not_found(id, &given.pointer));
             }
         }

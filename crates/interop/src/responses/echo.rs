@@ -49,7 +49,7 @@ pub struct Echo {
     pub model: Option<String>,
     /// Members of the response, as they stand there.
     #[serde(skip_serializing_if = "Map::is_empty")]
-    pub said: Map<String, Value>,
+    pub members: Map<String, Value>,
     /// Whether the response names its conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub conversation: bool,
@@ -112,8 +112,8 @@ impl Echo {
         Self { model, ..known }
     }
 
-    pub(super) fn say(&mut self, member: &str, value: impl Into<Value>) {
-        self.said.insert(member.to_owned(), value.into());
+    pub(super) fn set(&mut self, member: &str, value: impl Into<Value>) {
+        self.members.insert(member.to_owned(), value.into());
     }
 
     /// Puts it where [`Echo::of`] finds it.
@@ -127,7 +127,7 @@ impl Echo {
     pub(super) fn members(&self) -> String {
         let mut out = String::new();
         for member in SAID {
-            let value = self.said.get(member).cloned();
+            let value = self.members.get(member).cloned();
             push(
                 &mut out,
                 member,
@@ -135,7 +135,7 @@ impl Echo {
             );
         }
         for member in SAID_IF_GIVEN {
-            if let Some(value) = self.said.get(member) {
+            if let Some(value) = self.members.get(member) {
                 push(&mut out, member, value);
             }
         }

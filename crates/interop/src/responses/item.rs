@@ -24,12 +24,12 @@ pub struct InputItem {
     /// A JSON pointer.
     pub pointer: String,
     /// What it says.
-    pub says: InputSays,
+    pub content: InputContent,
 }
 
 /// What an item of an input says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum InputSays {
+pub enum InputContent {
     /// A message.
     Message {
         /// Whose.
@@ -88,7 +88,7 @@ pub(super) fn input(fields: &Fields<'_>, key: &str) -> Result<Vec<InputItem>, Re
             let (role, phase) = (Role::User, None);
             Ok(vec![InputItem {
                 pointer: fields.at(key),
-                says: InputSays::Message {
+                content: InputContent::Message {
                     role,
                     content,
                     phase,
@@ -124,10 +124,10 @@ pub(super) fn item(value: &Value, pointer: String) -> Result<InputItem, RequestE
         Some("function_call_output") => call_output(&fields)?,
         Some("reasoning") => reasoning(&fields)?,
         Some("compaction" | "compaction_summary") => compaction(&fields)?,
-        None | Some("item_reference") => InputSays::Reference {
+        None | Some("item_reference") => InputContent::Reference {
             id: fields.required("id", 1_024)?.to_owned(),
         },
-        Some(APPROVAL_RESPONSE) => InputSays::Approval {
+        Some(APPROVAL_RESPONSE) => InputContent::Approval {
             call_id: call_id(&fields)?,
             approve: fields.expect("approve", "true or false", Value::as_bool)?,
             reason: fields.text("reason", MAX_TEXT)?.map(str::to_owned),
@@ -137,10 +137,13 @@ pub(super) fn item(value: &Value, pointer: String) -> Result<InputItem, RequestE
             return Err(unsupported(fields.at("type"), &message));
         }
     };
-    Ok(InputItem { pointer, says })
+    Ok(InputItem {
+        pointer,
+        content: says,
+    })
 }
 
-fn message(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+fn message(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
     let role = match fields.word("role", &["user", "assistant", "system", "developer"])? {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
@@ -156,7 +159,7 @@ fn message(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
         Role::Assistant => fields.word("phase", &["commentary", "final_answer"])?,
         Role::User | Role::System | Role::Developer => None,
     };
-    Ok(InputSays::Message {
+    Ok(InputContent::Message {
         role,
         content: content(fields, "content", side)?,
         phase: phase.map(str::to_owned),
@@ -183,15 +186,15 @@ fn call_id(fields: &Fields<'_>) -> Result<String, RequestError> {
     Ok(id.to_owned())
 }
 
-fn call(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
-    Ok(InputSays::Call {
+fn call(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
+    Ok(InputContent::Call {
         call_id: call_id(fields)?,
         name: name(fields)?,
         arguments: fields.required("arguments", MAX_TEXT)?.to_owned(),
     })
 }
 
-fn call_output(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+fn call_output(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
     let output = match fields.get("output") {
         Some(Value::String(text)) => {
             fields.text("output", MAX_TEXT)?;
@@ -199,14 +202,14 @@ fn call_output(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
         }
         _ => Value::Array(content(fields, "output", Side::Result)?),
     };
-    Ok(InputSays::CallOutput {
+    Ok(InputContent::CallOutput {
         call_id: call_id(fields)?,
         output,
     })
 }
 
 /// A reasoning item is one part of the log; several texts of it become one.
-fn reasoning(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+fn reasoning(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
     let mut texts = Vec::new();
     for key in ["content", "summary"] {
         for (at, value) in fields.placed(key, 1_000)?.unwrap_or_default() {
@@ -227,10 +230,10 @@ fn reasoning(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
         extra: None,
     };
     let part = Payload::write(&part).map_err(|_| wrong(fields.at("summary"), "texts"))?;
-    Ok(InputSays::Reasoning(part))
+    Ok(InputContent::Reasoning(part))
 }
 
-fn compaction(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+fn compaction(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
     let sealed = fields.required("encrypted_content", MAX_TEXT)?;
     let summary = sealed::open_summary(sealed).ok_or_else(|| {
         invalid(
@@ -238,5 +241,5 @@ fn compaction(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
             "expected a compaction that this server has made",
         )
     })?;
-    Ok(InputSays::Compaction { summary })
+    Ok(InputContent::Compaction { summary })
 }

@@ -16,8 +16,8 @@ use crate::parts::{ReasoningPart, StepResponse};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use timeline::{
-    Answer, Entry, ExecutionId, Item, ItemId, ItemType, Payload, Reaction, Role, Says, Transcript,
-    said_beside,
+    Answer, AnswerContent, Entry, ExecutionId, Item, ItemId, ItemType, Payload, Reaction, Role,
+    Transcript, messages_with_answers,
 };
 
 /// An item in a list.
@@ -51,7 +51,7 @@ pub fn conversation_items(
     list.losses.with(list.items)
 }
 
-/// The items of a conversation from either end, read entry by entry: for pages ([`super::Page`]).
+/// The items of a conversation from either end, read entry by entry: for pages ([`super::ListPage`]).
 pub fn walk_items(
     transcript: &Transcript,
     options: ListOptions,
@@ -82,7 +82,7 @@ pub fn input_items(
 
 /// What a transcript of a piece has of the items that a response answers, where the response itself
 /// stands behind it: those since the last response before it, and whether there may be more before.
-pub fn says_before(transcript: &Transcript, options: ListOptions) -> (Vec<ListedItem>, bool) {
+pub fn list_before(transcript: &Transcript, options: ListOptions) -> (Vec<ListedItem>, bool) {
     let (list, goes_on) = since_response(transcript, &transcript.entries, options);
     (list.items, goes_on)
 }
@@ -197,7 +197,7 @@ impl List {
                 self.losses.push(at, what);
             }
             ItemType::ActionResult if self.answers(item, at) => {
-                for message in said_beside(item) {
+                for message in messages_with_answers(item) {
                     self.message(&message, Some(&item.id), at);
                 }
             }
@@ -213,16 +213,16 @@ impl List {
         };
         for (place, answer) in answers.into_iter().enumerate() {
             let call = answer.tool_call_id;
-            let output = match answer.says {
-                Says::Output(output) => shown_output(&output.value()),
-                Says::Failure(text) => text.into(),
+            let output = match answer.content {
+                AnswerContent::Output(output) => shown_output(&output.value()),
+                AnswerContent::Failure(text) => text.into(),
                 // Nobody has said it: the call runs again, and its result comes later.
-                Says::Resumed => continue,
-                Says::Approved { .. } => {
+                AnswerContent::Resumed => continue,
+                AnswerContent::Approved { .. } => {
                     self.approval(item, place, &call, None, at);
                     continue;
                 }
-                Says::Denied { message } => {
+                AnswerContent::Denied { message } => {
                     self.approval(item, place, &call, Some(message), at);
                     continue;
                 }

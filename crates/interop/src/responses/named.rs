@@ -1,7 +1,7 @@
 //! What stands behind the ids of items.
 
 use crate::ids::{COMPACTION, FUNCTION_CALL, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING, STEP};
-use crate::threads::split_beside;
+use crate::threads::split_attached;
 use timeline::{ItemId, StepId};
 
 /// What the ids of items beyond the specification begin with, before those of their steps.
@@ -50,7 +50,7 @@ pub fn origins(id: &str) -> Vec<Origin> {
     if !origins.contains(&as_it_is) {
         origins.push(as_it_is);
     }
-    if let Some((answers, _)) = split_beside(id) {
+    if let Some((answers, _)) = split_attached(id) {
         origins.push(Origin::Item(answers.into()));
     }
     origins

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 /// Which part of a list is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// At most so many items: 1 to 100.
     pub limit: usize,
     /// Whether the newest comes first.
@@ -18,7 +18,7 @@ pub struct Page {
     pub after: Option<String>,
 }
 
-impl Default for Page {
+impl Default for ListPage {
     fn default() -> Self {
         Self {
             limit: 20,
@@ -28,7 +28,7 @@ impl Default for Page {
     }
 }
 
-impl Page {
+impl ListPage {
     /// Reads the parameters of a query; what is absent is as the protocol has it.
     pub fn read(
         limit: Option<&str>,
@@ -114,7 +114,7 @@ impl Listing {
     }
 
     /// Whether the item has come after which it begins.
-    pub fn has_begun(&self) -> bool {
+    pub fn has_started(&self) -> bool {
         self.after.is_none()
     }
 
@@ -163,7 +163,7 @@ mod tests {
             let mut seen: Vec<i64> = Vec::new();
             let mut after = None;
             loop {
-                let page = Page::read(Some("3"), Some(order), after.as_deref()).unwrap();
+                let page = ListPage::read(Some("3"), Some(order), after.as_deref()).unwrap();
                 let list: Value = serde_json::from_str(&page.list(items(7)).unwrap()).unwrap();
                 let data = list["data"].as_array().unwrap();
                 seen.extend(data.iter().map(|item| item.as_i64().unwrap()));
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn no_item_behind_a_page_is_made() {
         for order in ["asc", "desc"] {
-            let page = Page::read(Some("3"), Some(order), None).unwrap();
+            let page = ListPage::read(Some("3"), Some(order), None).unwrap();
             let n_made = std::cell::Cell::new(0);
             let made = items(50).into_iter();
             page.list(made.inspect(|_| n_made.set(n_made.get() + 1)))
@@ -200,14 +200,14 @@ mod tests {
             (None, Some("up")),
         ] {
             assert!(
-                Page::read(limit, order, None).is_err(),
+                ListPage::read(limit, order, None).is_err(),
                 "{limit:?} {order:?}"
             );
         }
-        let page = Page::read(None, None, Some("gone")).unwrap();
+        let page = ListPage::read(None, None, Some("gone")).unwrap();
         assert_eq!(page.list(items(2)).unwrap_err().code, "item_not_found");
         let empty: Value =
-            serde_json::from_str(&Page::default().list(Vec::new()).unwrap()).unwrap();
+            serde_json::from_str(&ListPage::default().list(Vec::new()).unwrap()).unwrap();
         assert_eq!(empty["first_id"], "");
     }
 }

@@ -5,7 +5,7 @@ mod closed;
 use super::echo::Echo;
 use super::error::RequestError;
 use super::include::ListOptions;
-use super::item::{self, InputSays};
+use super::item::{self, InputContent};
 use super::items::{conversation_items, is_imported};
 use super::request::{Continues, CreateRequest};
 use super::resource::{chain, reaction_of};
@@ -35,7 +35,8 @@ pub fn is_alone(transcript: &Transcript, execution: &ExecutionId) -> Option<bool
     let (place, reaction) = reaction_of(transcript, execution)?;
     let (last, _) = chain(transcript, place).last()?;
     let echo = Echo::of(&reaction.execution);
-    let began = echo.said.get("previous_response_id") == Some(&Value::Null) && !echo.conversation;
+    let began =
+        echo.members.get("previous_response_id") == Some(&Value::Null) && !echo.conversation;
     let before = transcript.entries.get(..place).unwrap_or_default();
     let is_first = before.iter().all(|entry| match entry {
         Entry::Reaction(reaction) => is_imported(reaction),
@@ -67,15 +68,15 @@ impl CreateRequest {
         }
         let mut input = closed(past, &self.input);
         for given in self.input {
-            match &given.says {
-                InputSays::Reference { id } if known.contains(id) => {}
-                InputSays::Reference { .. }
-                | InputSays::Message { .. }
-                | InputSays::Reasoning(_)
-                | InputSays::Call { .. }
-                | InputSays::CallOutput { .. }
-                | InputSays::Compaction { .. }
-                | InputSays::Approval { .. } => input.push(given),
+            match &given.content {
+                InputContent::Reference { id } if known.contains(id) => {}
+                InputContent::Reference { .. }
+                | InputContent::Message { .. }
+                | InputContent::Reasoning(_)
+                | InputContent::Call { .. }
+                | InputContent::CallOutput { .. }
+                | InputContent::Compaction { .. }
+                | InputContent::Approval { .. } => input.push(given),
             }
         }
         self.input = input;

@@ -4,7 +4,7 @@ use super::echo::Echo;
 use super::error::RequestError;
 use super::fields::{Fields, invalid, metadata, unsupported, wrong};
 use super::include::ListOptions;
-use super::item::{InputItem, InputSays, input};
+use super::item::{InputContent, InputItem, input};
 use super::tools;
 use crate::ids::{CONVERSATION, read_response_id};
 use crate::options::RunOptions;
@@ -87,14 +87,14 @@ impl CreateRequest {
             Continues::Response { id, .. } => (Some(id.as_str()), None),
             Continues::Conversation { id, .. } => (None, Some(id.clone())),
         };
-        echo.say("previous_response_id", previous);
+        echo.set("previous_response_id", previous);
         echo.conversation = conversation.is_some();
         let store = fields.flag("store")?;
         // What is not stored is made on a thread that is nobody's conversation.
         echo.conversation_id = conversation.filter(|_| store == Some(false));
         let background = fields.flag("background")?;
-        echo.say("store", store.unwrap_or(true));
-        echo.say("background", background.unwrap_or(false));
+        echo.set("store", store.unwrap_or(true));
+        echo.set("background", background.unwrap_or(false));
         echo.keep(&mut options);
         options.without_model = fields.flag("generate")? == Some(false);
         let input = input(&fields, "input")?;
@@ -145,7 +145,7 @@ impl CreateRequest {
 
 /// Refuses leave for calls where nothing is generated: what they do may take a model.
 fn check_prepared(input: &[InputItem]) -> Result<(), RequestError> {
-    let is_leave = |item: &&InputItem| matches!(item.says, InputSays::Approval { .. });
+    let is_leave = |item: &&InputItem| matches!(item.content, InputContent::Approval { .. });
     match input.iter().find(is_leave) {
         Some(leave) => {
             let message = "leave for a call is given to a response that is generated";
@@ -205,31 +205,31 @@ fn wishes(
     options.instructions = fields
         .text("instructions", MAX_INSTRUCTIONS)?
         .map(str::to_owned);
-    echo.say("instructions", options.instructions.clone());
+    echo.set("instructions", options.instructions.clone());
     options.tools = tools::tools(fields)?;
-    echo.say(
+    echo.set(
         "tools",
         options
             .tools
             .iter()
-            .map(tools::tool_said)
+            .map(tools::tool_echo)
             .collect::<Vec<_>>(),
     );
     let (choice, said) = tools::tool_choice(fields)?;
     options.tool_choice = choice;
-    echo.say("tool_choice", said);
+    echo.set("tool_choice", said);
     options.parallel_tool_calls = fields.flag("parallel_tool_calls")?;
-    echo.say(
+    echo.set(
         "parallel_tool_calls",
         options.parallel_tool_calls.unwrap_or(true),
     );
     options.max_tool_calls = fields.count("max_tool_calls", 1, u64::MAX)?;
-    echo.say("max_tool_calls", options.max_tool_calls);
+    echo.set("max_tool_calls", options.max_tool_calls);
     let (format, text) = tools::text(fields)?;
     options.format = format;
-    echo.say("text", text);
+    echo.set("text", text);
     reasoning(fields, options, echo)?;
-    echo.say("metadata", metadata(fields, "metadata")?);
+    echo.set("metadata", metadata(fields, "metadata")?);
     Ok(())
 }
 
@@ -251,7 +251,7 @@ fn reasoning(
     options.reasoning_effort = effort.map(str::to_owned);
     options.reasoning_summary = summary.map(str::to_owned);
     echo.summary = summary.is_some();
-    echo.say(
+    echo.set(
         "reasoning",
         serde_json::json!({"effort": effort, "summary": summary}),
     );
@@ -279,10 +279,10 @@ fn sampling(
     ];
     for (member, number) in numbers {
         if let Some(number) = number {
-            echo.say(member, number);
+            echo.set(member, number);
         }
     }
-    echo.say("max_output_tokens", options.max_output_tokens);
+    echo.set("max_output_tokens", options.max_output_tokens);
     Ok(())
 }
 
@@ -303,7 +303,7 @@ fn included(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
 /// What is checked and said again, and changes nothing.
 fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result<(), RequestError> {
     if let Some(word) = fields.word("truncation", &["auto", "disabled"])? {
-        echo.say("truncation", word);
+        echo.set("truncation", word);
     }
     let text = fields.get("text").and_then(Value::as_object);
     if text.is_some_and(|text| text.get("verbosity").is_some_and(|it| !it.is_null())) {
@@ -321,7 +321,7 @@ fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
         if count > 0 {
             losses.push(fields.at("top_logprobs"), "log probabilities are not kept");
         }
-        echo.say("top_logprobs", count);
+        echo.set("top_logprobs", count);
     }
     for (key, limit) in [
         ("safety_identifier", 64),
@@ -329,11 +329,11 @@ fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
         ("user", 512),
     ] {
         if let Some(text) = fields.text(key, limit)? {
-            echo.say(key, text);
+            echo.set(key, text);
         }
     }
     if let Some(word) = fields.word("prompt_cache_retention", &["in_memory", "in-memory", "24h"])? {
-        echo.say("prompt_cache_retention", word);
+        echo.set("prompt_cache_retention", word);
     }
     if let Some(options) = fields.object("stream_options")? {
         // Padding against guesses at the length of tokens: the log's pieces are no tokens.

@@ -13,7 +13,7 @@ use crate::run;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use timeline::{Answer, Entry, Execution, ExecutionId, Item, Reaction, Says, Transcript};
+use timeline::{Answer, AnswerContent, Entry, Execution, ExecutionId, Item, Reaction, Transcript};
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,9 +219,11 @@ pub(super) fn results_of(item: &Item) -> BTreeSet<String> {
     let answers = Answer::read(item.content.as_ref()).unwrap_or_default();
     answers
         .into_iter()
-        .filter_map(|answer| match answer.says {
-            Says::Output(_) | Says::Failure(_) => Some(answer.tool_call_id),
-            Says::Approved { .. } | Says::Denied { .. } | Says::Resumed => None,
+        .filter_map(|answer| match answer.content {
+            AnswerContent::Output(_) | AnswerContent::Failure(_) => Some(answer.tool_call_id),
+            AnswerContent::Approved { .. }
+            | AnswerContent::Denied { .. }
+            | AnswerContent::Resumed => None,
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use super::error::ErrorKind;
 use super::include::ListOptions;
 use super::output::{Output, Shows};
 use super::resource::{Head, ResponseObject, results_of};
-use super::wire::{Framing, Wire, put};
+use super::wire::{EventFraming, Wire, put};
 use crate::run::{RunEvent, RunFold, RunSelector};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub struct ResponseStream {
 
 impl ResponseStream {
     /// The events of this response.
-    pub fn new(of: ResponseOf, framing: Framing) -> Self {
+    pub fn new(of: ResponseOf, framing: EventFraming) -> Self {
         Self::with(of, Wire::new(framing))
     }
 
@@ -202,7 +202,7 @@ impl ResponseStream {
         let echo = Echo::of(execution);
         self.head = Some(Head::of(execution, &echo));
         self.output.execution(self.shows(&echo), results);
-        let is_background = echo.said.get("background") == Some(&true.into());
+        let is_background = echo.members.get("background") == Some(&true.into());
         if is_background {
             self.response_event("response.created", out);
             self.response_event("response.queued", out);

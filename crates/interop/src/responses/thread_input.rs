@@ -5,7 +5,7 @@ use super::draft::{Draft, Ends, Tail};
 use super::echo::VIEW;
 use super::error::RequestError;
 use super::fields::{invalid, unsupported};
-use super::item::{self, InputItem, InputSays};
+use super::item::{self, InputContent, InputItem};
 use super::request::{Continues, CreateRequest};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -36,14 +36,14 @@ pub enum Last {
 
 /// The ids of the items that an input references, and their pointers.
 pub(super) fn references(input: &[InputItem]) -> impl Iterator<Item = (&str, &str)> {
-    input.iter().filter_map(|item| match &item.says {
-        InputSays::Reference { id } => Some((id.as_str(), item.pointer.as_str())),
-        InputSays::Message { .. }
-        | InputSays::Reasoning(_)
-        | InputSays::Call { .. }
-        | InputSays::CallOutput { .. }
-        | InputSays::Compaction { .. }
-        | InputSays::Approval { .. } => None,
+    input.iter().filter_map(|item| match &item.content {
+        InputContent::Reference { id } => Some((id.as_str(), item.pointer.as_str())),
+        InputContent::Message { .. }
+        | InputContent::Reasoning(_)
+        | InputContent::Call { .. }
+        | InputContent::CallOutput { .. }
+        | InputContent::Compaction { .. }
+        | InputContent::Approval { .. } => None,
     })
 }
 
@@ -51,7 +51,7 @@ impl CreateRequest {
     /// The request without the open calls that the conversation has; their answers stay.
     #[must_use]
     pub fn without_calls(&self, open: &BTreeSet<String>) -> Cow<'_, Self> {
-        let waits = |item: &InputItem| matches!(&item.says, InputSays::Call { call_id, .. } if open.contains(call_id));
+        let waits = |item: &InputItem| matches!(&item.content, InputContent::Call { call_id, .. } if open.contains(call_id));
         if !self.input.iter().any(waits) {
             return Cow::Borrowed(self);
         }
@@ -62,7 +62,7 @@ impl CreateRequest {
 
     /// Whether the input has a call.
     pub fn has_calls(&self) -> bool {
-        let is_call = |item: &InputItem| matches!(item.says, InputSays::Call { .. });
+        let is_call = |item: &InputItem| matches!(item.content, InputContent::Call { .. });
         self.input.iter().any(is_call)
     }
 
@@ -102,27 +102,27 @@ fn resolved(
     input: &[InputItem],
     known: &BTreeMap<String, Value>,
 ) -> Result<Vec<InputItem>, RequestError> {
-    let resolve = |item: &InputItem| match &item.says {
-        InputSays::Reference { id } => {
+    let resolve = |item: &InputItem| match &item.content {
+        InputContent::Reference { id } => {
             let not_found = || RequestError::item_not_found(id, &format!("{}/id", item.pointer));
             let found = known.get(id).ok_or_else(not_found)?;
             let read = item::item(found, item.pointer.clone())?;
-            match read.says {
-                InputSays::Reference { .. } => Err(not_found()),
-                InputSays::Message { .. }
-                | InputSays::Reasoning(_)
-                | InputSays::Call { .. }
-                | InputSays::CallOutput { .. }
-                | InputSays::Compaction { .. }
-                | InputSays::Approval { .. } => Ok(read),
+            match read.content {
+                InputContent::Reference { .. } => Err(not_found()),
+                InputContent::Message { .. }
+                | InputContent::Reasoning(_)
+                | InputContent::Call { .. }
+                | InputContent::CallOutput { .. }
+                | InputContent::Compaction { .. }
+                | InputContent::Approval { .. } => Ok(read),
             }
         }
-        InputSays::Message { .. }
-        | InputSays::Reasoning(_)
-        | InputSays::Call { .. }
-        | InputSays::CallOutput { .. }
-        | InputSays::Compaction { .. }
-        | InputSays::Approval { .. } => Ok(item.clone()),
+        InputContent::Message { .. }
+        | InputContent::Reasoning(_)
+        | InputContent::Call { .. }
+        | InputContent::CallOutput { .. }
+        | InputContent::Compaction { .. }
+        | InputContent::Approval { .. } => Ok(item.clone()),
     };
     input.iter().map(resolve).collect()
 }
@@ -173,12 +173,12 @@ fn continued_thread(
     let pairs = pairs(input);
     for (place, given) in input.iter().enumerate() {
         if pairs.contains(&place) {
-            records.extend(action_item(&given.says, ids));
+            records.extend(action_item(&given.content, ids));
         } else if let Some(answer) = answer(given, &mut answered)? {
             answers.push(answer);
         } else if let Some(item) = message_item(given, false, ids) {
             records.push(item);
-        } else if let InputSays::Call { .. } = &given.says {
+        } else if let InputContent::Call { .. } = &given.content {
             let message = "a call can't be added to a conversation that goes on; \
                            send all of it without \"previous_response_id\"";
             return Err(unsupported(given.pointer.as_str(), message));
@@ -219,20 +219,20 @@ fn pairs(input: &[InputItem]) -> BTreeSet<usize> {
     let mut calls = BTreeMap::new();
     let mut pairs = BTreeSet::new();
     for (place, given) in input.iter().enumerate() {
-        match &given.says {
-            InputSays::Call { call_id, .. } => {
+        match &given.content {
+            InputContent::Call { call_id, .. } => {
                 calls.insert(call_id.as_str(), place);
             }
-            InputSays::CallOutput { call_id, .. } => {
+            InputContent::CallOutput { call_id, .. } => {
                 if let Some(call) = calls.remove(call_id.as_str()) {
                     pairs.extend([call, place]);
                 }
             }
-            InputSays::Message { .. }
-            | InputSays::Reasoning(_)
-            | InputSays::Compaction { .. }
-            | InputSays::Reference { .. }
-            | InputSays::Approval { .. } => {}
+            InputContent::Message { .. }
+            | InputContent::Reasoning(_)
+            | InputContent::Compaction { .. }
+            | InputContent::Reference { .. }
+            | InputContent::Approval { .. } => {}
         }
     }
     pairs
@@ -243,12 +243,12 @@ fn answer(
     given: &InputItem,
     answered: &mut BTreeSet<String>,
 ) -> Result<Option<Value>, RequestError> {
-    let (call, part) = match &given.says {
-        InputSays::CallOutput { call_id, output } => {
+    let (call, part) = match &given.content {
+        InputContent::CallOutput { call_id, output } => {
             let part = json!({"type": ANSWER, "toolCallId": call_id, "output": output});
             (call_id, part)
         }
-        InputSays::Approval {
+        InputContent::Approval {
             call_id,
             approve,
             reason,
@@ -259,11 +259,11 @@ fn answer(
             }
             (call_id, part)
         }
-        InputSays::Message { .. }
-        | InputSays::Reasoning(_)
-        | InputSays::Call { .. }
-        | InputSays::Compaction { .. }
-        | InputSays::Reference { .. } => return Ok(None),
+        InputContent::Message { .. }
+        | InputContent::Reasoning(_)
+        | InputContent::Call { .. }
+        | InputContent::Compaction { .. }
+        | InputContent::Reference { .. } => return Ok(None),
     };
     if !answered.insert(call.clone()) {
         let message = format!("the call {call:?} is answered twice");
@@ -282,8 +282,8 @@ pub(super) fn message_item(
     if imported {
         about.insert("imported".to_owned(), true.into());
     }
-    let (role, content) = match &given.says {
-        InputSays::Message {
+    let (role, content) = match &given.content {
+        InputContent::Message {
             role,
             content,
             phase,
@@ -293,18 +293,18 @@ pub(super) fn message_item(
             }
             (*role, content.clone())
         }
-        InputSays::Reasoning(part) => (Role::Assistant, vec![part.value()]),
-        InputSays::Compaction { summary } => {
+        InputContent::Reasoning(part) => (Role::Assistant, vec![part.value()]),
+        InputContent::Compaction { summary } => {
             about.insert("compaction".to_owned(), true.into());
             (
                 Role::Developer,
                 vec![json!({"type": "input_text", "text": summary})],
             )
         }
-        InputSays::Call { .. }
-        | InputSays::CallOutput { .. }
-        | InputSays::Reference { .. }
-        | InputSays::Approval { .. } => return None,
+        InputContent::Call { .. }
+        | InputContent::CallOutput { .. }
+        | InputContent::Reference { .. }
+        | InputContent::Approval { .. } => return None,
     };
     Some(NewItem {
         id: ids().into(),
@@ -326,7 +326,11 @@ fn answers_item(
     beside: &[NewItem],
     ids: &mut dyn FnMut() -> String,
 ) -> NewItem {
-    answers.extend(beside.iter().map(|item| timeline::beside(item).value()));
+    answers.extend(
+        beside
+            .iter()
+            .map(|item| timeline::attached_message(item).value()),
+    );
     NewItem {
         id: ids().into(),
         item_type: ItemType::ActionResult,

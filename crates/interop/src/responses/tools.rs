@@ -4,7 +4,7 @@ use super::error::RequestError;
 use super::fields::{Fields, invalid, unsupported, wrong};
 use super::item::name;
 use crate::options::{
-    AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, check_schema, is_tool_name, repeated,
+    AnswerFormat, ClientTool, RunToolChoice, TOOL_NAME, check_schema, is_tool_name, repeated,
 };
 use serde_json::{Map, Value, json};
 
@@ -60,7 +60,7 @@ fn usable(schema: &Value, pointer: &str) -> Result<(), RequestError> {
 }
 
 /// A tool as responses say it again.
-pub(super) fn tool_said(tool: &ClientTool) -> Value {
+pub(super) fn tool_echo(tool: &ClientTool) -> Value {
     json!({
         "type": "function", "name": tool.name, "description": tool.description,
         "parameters": tool.parameters, "strict": tool.strict,
@@ -70,15 +70,15 @@ pub(super) fn tool_said(tool: &ClientTool) -> Value {
 /// Which tools the model may or must call, and the choice as responses say it again.
 pub(super) fn tool_choice(
     fields: &Fields<'_>,
-) -> Result<(Option<ToolChoice>, Value), RequestError> {
+) -> Result<(Option<RunToolChoice>, Value), RequestError> {
     let at = fields.at("tool_choice");
     match fields.get("tool_choice") {
         None => Ok((None, "auto".into())),
         Some(said @ Value::String(word)) => {
             let choice = match word.as_str() {
-                "auto" => ToolChoice::Auto,
-                "none" => ToolChoice::None,
-                "required" => ToolChoice::Required,
+                "auto" => RunToolChoice::Auto,
+                "none" => RunToolChoice::None,
+                "required" => RunToolChoice::Required,
                 _ => {
                     return Err(invalid(
                         at,
@@ -94,7 +94,7 @@ pub(super) fn tool_choice(
                 "function" => {
                     let name = name(&choice)?;
                     let said = json!({"type": "function", "name": name});
-                    Ok((Some(ToolChoice::Function { name }), said))
+                    Ok((Some(RunToolChoice::Function { name }), said))
                 }
                 "allowed_tools" => {
                     let (choice, said) = allowed(&choice)?;
@@ -110,7 +110,7 @@ pub(super) fn tool_choice(
     }
 }
 
-fn allowed(choice: &Fields<'_>) -> Result<(ToolChoice, Value), RequestError> {
+fn allowed(choice: &Fields<'_>) -> Result<(RunToolChoice, Value), RequestError> {
     let tools = choice.placed("tools", MAX_TOOLS)?.unwrap_or_default();
     if tools.is_empty() {
         return Err(invalid(choice.at("tools"), "expected 1 to 128 tools"));
@@ -132,8 +132,8 @@ fn allowed(choice: &Fields<'_>) -> Result<(ToolChoice, Value), RequestError> {
     let tools: Vec<Value> = names.iter().map(tool).collect();
     let said = json!({"type": "allowed_tools", "tools": tools, "mode": mode});
     let choice = match mode {
-        "none" => ToolChoice::None,
-        mode => ToolChoice::Allowed {
+        "none" => RunToolChoice::None,
+        mode => RunToolChoice::Allowed {
             names,
             required: mode == "required",
         },

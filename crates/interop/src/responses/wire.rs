@@ -5,7 +5,7 @@ use std::fmt::{Arguments, Write as _};
 
 /// What stands around an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub enum EventFraming {
     /// A server-sent event: `event: <type>`, `data: <JSON>`, an empty line. The last one is followed
     /// by `data: [DONE]`.
     Sse,
@@ -16,7 +16,7 @@ pub enum Framing {
 /// Numbers events and writes them.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
-    framing: Framing,
+    framing: EventFraming,
     next: u64,
     /// The first number that is written.
     from: u64,
@@ -24,7 +24,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(framing: Framing) -> Self {
+    pub(super) fn new(framing: EventFraming) -> Self {
         Self {
             framing,
             next: 0,
@@ -37,7 +37,7 @@ impl Wire {
     pub(super) fn muted() -> Self {
         Self {
             is_muted: true,
-            ..Self::new(Framing::Lines)
+            ..Self::new(EventFraming::Lines)
         }
     }
 
@@ -64,7 +64,7 @@ impl Wire {
         if !is_written {
             return;
         }
-        if self.framing == Framing::Sse {
+        if self.framing == EventFraming::Sse {
             sse::begin(kind, out);
         }
         out.push_str("{\"type\":\"");
@@ -73,14 +73,14 @@ impl Wire {
         put(out, format_args!("{number}"));
         body(out);
         out.push_str(match self.framing {
-            Framing::Sse => "}\n\n",
-            Framing::Lines => "}\n",
+            EventFraming::Sse => "}\n\n",
+            EventFraming::Lines => "}\n",
         });
     }
 
     /// Writes the end of the stream.
     pub(super) fn done(&self, out: &mut String) {
-        if !self.is_muted && self.framing == Framing::Sse {
+        if !self.is_muted && self.framing == EventFraming::Sse {
             sse::write_event(sse::DONE, out);
         }
     }

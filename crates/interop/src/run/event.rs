@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use timeline::{
     BlockId, BlockKind, Chunk, Execution, ExecutionId, ExecutionStatus, Interruption, Item,
-    PartKind, Payload, Step, StepId, StepOutcome, StepStatus, part_kind,
+    MessagePartKind, Payload, Step, StepId, StepOutcome, StepStatus, part_kind,
 };
 
 /// What happens in a run.
@@ -162,10 +162,13 @@ pub(super) fn stored_text(part: &Payload) -> Option<(BlockKind, String)> {
     let value = part.value();
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let (kind, text_of) = match text("type").and_then(part_kind)? {
-        PartKind::OutputText | PartKind::InputText => (BlockKind::Text, text("text")),
-        PartKind::Refusal => (BlockKind::Text, text("refusal")),
-        PartKind::Reasoning => (BlockKind::Reasoning, text("text")),
-        PartKind::InputImage | PartKind::InputFile | PartKind::Tool(_) | PartKind::Extension(_) => {
+        MessagePartKind::OutputText | MessagePartKind::InputText => (BlockKind::Text, text("text")),
+        MessagePartKind::Refusal => (BlockKind::Text, text("refusal")),
+        MessagePartKind::Reasoning => (BlockKind::Reasoning, text("text")),
+        MessagePartKind::InputImage
+        | MessagePartKind::InputFile
+        | MessagePartKind::Tool(_)
+        | MessagePartKind::Extension(_) => {
             return None;
         }
     };

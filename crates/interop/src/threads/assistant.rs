@@ -4,7 +4,7 @@ use super::error::RequestError;
 use super::fields::Fields;
 use super::metadata::{Carrier, Metadata};
 use super::object::Named;
-use super::tools::{self, Tool};
+use super::tools::{self, AssistantTool};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub struct Assistant {
     pub instructions: Option<String>,
     /// Tools that clients execute.
     #[serde(default)]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<AssistantTool>,
     /// As they were given; nothing here uses them.
     #[serde(default)]
     pub tool_resources: Option<Value>,
@@ -147,7 +147,7 @@ enum Set {
     Name(Option<String>),
     Description(Option<String>),
     Instructions(Option<String>),
-    Tools(Vec<Tool>),
+    Tools(Vec<AssistantTool>),
     ToolResources(Option<Value>),
     Metadata(Metadata),
     Temperature(Option<f64>),
@@ -165,7 +165,7 @@ impl AssistantChange {
         };
         let mut all = Vec::new();
         let mut set = |key: &str, to: Set| {
-            if fields.given(key).is_some() {
+            if fields.present(key).is_some() {
                 all.push(to);
             }
         };

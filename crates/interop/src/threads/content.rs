@@ -9,7 +9,7 @@ use crate::parts::OUTPUT_FILE;
 use crate::request::{is_inline, is_web};
 use serde::Serialize;
 use serde_json::{Value, json};
-use timeline::{PartKind, Payload, Role, part_kind};
+use timeline::{MessagePartKind, Payload, Role, part_kind};
 
 /// The most characters of one text.
 const MAX_TEXT: usize = 256_000;
@@ -160,16 +160,20 @@ pub(super) fn shown(part: &Payload, at: &str, losses: &mut Losses) -> Option<Con
     let owned = |key: &str| text(key).map(str::to_owned);
     let detail = || owned("detail").unwrap_or_else(|| "auto".to_owned());
     let content = match text("type").and_then(part_kind) {
-        Some(PartKind::InputText | PartKind::OutputText) => owned("text").map(|said| {
-            let annotations = annotations(value.get("annotations"), at, losses);
-            let value = said;
-            Content::Text {
-                text: Annotated { value, annotations },
-            }
-        }),
-        Some(PartKind::Refusal) => owned("refusal").map(|refusal| Content::Refusal { refusal }),
-        Some(PartKind::InputImage) => image(owned("image_url"), owned("file_id"), detail()),
-        Some(PartKind::Extension(OUTPUT_FILE)) => {
+        Some(MessagePartKind::InputText | MessagePartKind::OutputText) => {
+            owned("text").map(|said| {
+                let annotations = annotations(value.get("annotations"), at, losses);
+                let value = said;
+                Content::Text {
+                    text: Annotated { value, annotations },
+                }
+            })
+        }
+        Some(MessagePartKind::Refusal) => {
+            owned("refusal").map(|refusal| Content::Refusal { refusal })
+        }
+        Some(MessagePartKind::InputImage) => image(owned("image_url"), owned("file_id"), detail()),
+        Some(MessagePartKind::Extension(OUTPUT_FILE)) => {
             let url = owned("file_data").or_else(|| owned("file_url"));
             let found = url.as_deref().and_then(data_url).map(|(found, _)| found);
             let kind = text("media_type").or(found).unwrap_or_default();
@@ -178,7 +182,10 @@ pub(super) fn shown(part: &Payload, at: &str, losses: &mut Losses) -> Option<Con
                 .and_then(|url| image(Some(url), None, detail()))
         }
         Some(
-            PartKind::Reasoning | PartKind::InputFile | PartKind::Tool(_) | PartKind::Extension(_),
+            MessagePartKind::Reasoning
+            | MessagePartKind::InputFile
+            | MessagePartKind::Tool(_)
+            | MessagePartKind::Extension(_),
         )
         | None => None,
     };

@@ -10,7 +10,7 @@ pub const FILE: IdForm = IdForm::new("file-");
 /// The id of a message, by ours of its item or step. One that was said beside answers has its place
 /// behind its item's id, and so it has in the protocol's spelling: `msg_…:1`.
 pub fn message_id(own: &str) -> String {
-    match split_beside(own) {
+    match split_attached(own) {
         Some((item, place)) => format!("{}:{place}", written(MESSAGE, item)),
         None => written(MESSAGE, own),
     }
@@ -18,7 +18,7 @@ pub fn message_id(own: &str) -> String {
 
 /// Reads the protocol's spelling of a message's id: ours of its item or step, whichever attempt wrote it.
 pub fn read_message_id(text: &str) -> String {
-    match split_beside(text) {
+    match split_attached(text) {
         Some((item, place)) => format!("{}:{place}", read(MESSAGE, item)),
         None => read(MESSAGE, text),
     }
@@ -66,7 +66,7 @@ fn written(form: IdForm, own: &str) -> String {
 
 /// The item of answers, and the place among them, that the id of a message may name which was said
 /// beside them. Ids from outside may look the same.
-pub fn split_beside(id: &str) -> Option<(&str, &str)> {
+pub fn split_attached(id: &str) -> Option<(&str, &str)> {
     let (item, place) = id.rsplit_once(':')?;
     let is_place = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
     is_place.then_some((item, place))
@@ -122,9 +122,9 @@ mod tests {
         let id = message_id(own);
         assert_eq!(id, "msg_0190a3c45b6d7e8f9a0b1c2d3e4f5061:1");
         assert_eq!(read_message_id(&id), own);
-        assert_eq!(split_beside("a:b:12"), Some(("a:b", "12")));
+        assert_eq!(split_attached("a:b:12"), Some(("a:b", "12")));
         for other in ["a", "a:", "a:b", ""] {
-            assert_eq!(split_beside(other), None);
+            assert_eq!(split_attached(other), None);
         }
     }
 

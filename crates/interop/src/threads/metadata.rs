@@ -109,7 +109,7 @@ impl Metadata {
         carrier: Carrier,
     ) -> Result<Option<Self>, RequestError> {
         let read = Self::read(fields, carrier)?;
-        Ok(read.or_else(|| fields.given("metadata").map(|_| Self::default())))
+        Ok(read.or_else(|| fields.present("metadata").map(|_| Self::default())))
     }
 
     /// What of an object's kept metadata clients of this API can be shown.

@@ -6,7 +6,7 @@ pub use words::{MessageStatus, Reason, RunStatus, StepStatus};
 
 use super::content::Content;
 use super::metadata::Metadata;
-use super::tools::Tool;
+use super::tools::AssistantTool;
 pub use crate::page::Named;
 use serde::Serialize;
 use serde_json::Value;
@@ -181,7 +181,7 @@ pub struct RunObject {
     /// What the model is told.
     pub instructions: String,
     /// The tools it may call.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<AssistantTool>,
     /// What the client noted.
     pub metadata: Metadata,
     /// 0 to 2.

@@ -6,7 +6,7 @@ mod run;
 mod thread;
 
 pub use message::CreateMessage;
-pub use outputs::{SubmitToolOutputs, ToolOutput};
+pub use outputs::{SubmitToolOutputs, SubmittedOutput};
 pub use run::{CreateRun, CreateThreadAndRun, RunOverrides};
 pub use thread::{CreateThread, ModifyThread};
 

@@ -11,7 +11,7 @@ pub(super) use streamed::Delta;
 
 use super::metadata::{Metadata, NAMESPACE};
 use super::object::{RunStatus, Usage};
-use super::tools::Tool;
+use super::tools::AssistantTool;
 use crate::Loss;
 use crate::cut::Cut;
 use crate::ids::{RUN, THREAD};
@@ -39,7 +39,7 @@ pub struct RunEcho {
     pub assistant_id: Option<String>,
     pub model: Option<String>,
     pub instructions: Option<String>,
-    pub tools: Vec<Tool>,
+    pub tools: Vec<AssistantTool>,
     pub metadata: Metadata,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
@@ -70,7 +70,7 @@ impl RunParams {
 
 /// A call that waits for the output of a client's tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingCall {
+pub struct RequiredCall {
     /// The call's id.
     pub id: String,
     /// The tool's name.
@@ -110,7 +110,7 @@ pub struct Run {
     /// The answers that wait to be acted on.
     queued: BTreeSet<ItemId>,
     /// The calls that the last step leaves to the client, and the ids of those it leaves to others.
-    pending: Vec<PendingCall>,
+    pending: Vec<RequiredCall>,
     pending_elsewhere: Vec<String>,
     /// Whether a message or another run came while it ran.
     is_overtaken: bool,
@@ -204,7 +204,7 @@ impl Run {
     }
 
     /// The calls that wait for the outputs of client tools.
-    pub fn pending(&self) -> Vec<&PendingCall> {
+    pub fn pending(&self) -> Vec<&RequiredCall> {
         if self.state != State::Waiting {
             return Vec::new();
         }

@@ -3,7 +3,7 @@
 use super::error::RequestError;
 use super::fields::{Fields, check_word, wrong};
 use crate::options::{
-    AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, check_schema, is_tool_name, repeated,
+    AnswerFormat, ClientTool, RunToolChoice, TOOL_NAME, check_schema, is_tool_name, repeated,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high"
 /// A tool of an assistant or a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Tool {
+pub enum AssistantTool {
     /// The provider's interpreter; here only where a foreign assistant is shown.
     CodeInterpreter,
     /// The provider's search; here only where a foreign assistant is shown.
@@ -38,7 +38,10 @@ pub enum Tool {
 }
 
 /// Reads the member `tools`. Tools that only `OpenAI` executes are refused by name.
-pub(super) fn tools(fields: &Fields<'_>, max: usize) -> Result<Option<Vec<Tool>>, RequestError> {
+pub(super) fn tools(
+    fields: &Fields<'_>,
+    max: usize,
+) -> Result<Option<Vec<AssistantTool>>, RequestError> {
     let Some(list) = fields.placed("tools", max)? else {
         return Ok(None);
     };
@@ -50,13 +53,13 @@ pub(super) fn tools(fields: &Fields<'_>, max: usize) -> Result<Option<Vec<Tool>>
             _ => {
                 let function = tool.inner("function")?;
                 let function = client_tool(&function)?;
-                return Ok(Tool::Function { function });
+                return Ok(AssistantTool::Function { function });
             }
         };
         let pointer = tool.at("type");
         Err(RequestError::Unsupported { pointer, what })
     });
-    let tools: Vec<Tool> = tools.collect::<Result<_, _>>()?;
+    let tools: Vec<AssistantTool> = tools.collect::<Result<_, _>>()?;
     // Nothing but functions has come so far.
     if let Some(place) = repeated(&client_tools(&tools)) {
         let pointer = format!("{}/{place}/function/name", fields.at("tools"));
@@ -101,10 +104,10 @@ fn usable(schema: &Value, pointer: &str) -> Result<(), RequestError> {
 }
 
 /// The tools of these that the client executes.
-pub(super) fn client_tools(tools: &[Tool]) -> Vec<ClientTool> {
+pub(super) fn client_tools(tools: &[AssistantTool]) -> Vec<ClientTool> {
     let own = tools.iter().filter_map(|tool| match tool {
-        Tool::Function { function } => Some(function.clone()),
-        Tool::CodeInterpreter | Tool::FileSearch { .. } => None,
+        AssistantTool::Function { function } => Some(function.clone()),
+        AssistantTool::CodeInterpreter | AssistantTool::FileSearch { .. } => None,
     });
     own.collect()
 }
@@ -112,16 +115,16 @@ pub(super) fn client_tools(tools: &[Tool]) -> Vec<ClientTool> {
 /// Reads the member `tool_choice`, and gives it as it came, too.
 pub(super) fn tool_choice(
     fields: &Fields<'_>,
-) -> Result<Option<(Value, ToolChoice)>, RequestError> {
+) -> Result<Option<(Value, RunToolChoice)>, RequestError> {
     let Some(value) = fields.get("tool_choice") else {
         return Ok(None);
     };
     let pointer = fields.at("tool_choice");
     let choice = match value {
         Value::String(word) => match check_word(pointer, word, CHOICES)? {
-            "none" => ToolChoice::None,
-            "required" => ToolChoice::Required,
-            _ => ToolChoice::Auto,
+            "none" => RunToolChoice::None,
+            "required" => RunToolChoice::Required,
+            _ => RunToolChoice::Auto,
         },
         Value::Object(_) => named(&Fields::of(value, pointer)?)?,
         other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
@@ -131,14 +134,14 @@ pub(super) fn tool_choice(
     Ok(Some((value.clone(), choice)))
 }
 
-fn named(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
+fn named(choice: &Fields<'_>) -> Result<RunToolChoice, RequestError> {
     let what = match choice.kind(TOOLS)? {
         "code_interpreter" => "the tool code_interpreter",
         "file_search" => "the tool file_search",
         _ => {
             let function = choice.inner("function")?;
             let name = tool_name(&function)?;
-            return Ok(ToolChoice::Function { name });
+            return Ok(RunToolChoice::Function { name });
         }
     };
     let pointer = choice.at("type");

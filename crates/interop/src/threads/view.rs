@@ -11,7 +11,8 @@ use crate::{Converted, Losses};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
-    Entry, Execution, Item, ItemId, ItemType, Reaction, Removed, Thread, Transcript, said_beside,
+    Entry, Execution, Item, ItemId, ItemType, Reaction, Removed, Thread, Transcript,
+    messages_with_answers,
 };
 
 /// The thread's object. It leaves out metadata that is neither a string nor AITP's.
@@ -117,7 +118,7 @@ impl ThreadView {
             ItemType::ActionResult => {
                 self.last(|run| run.answered(item));
                 self.triggers.insert(item.id.clone(), item.clone());
-                for message in said_beside(item) {
+                for message in messages_with_answers(item) {
                     self.order.push(MessageSource::Item(self.items.len()));
                     self.items.push(message);
                 }

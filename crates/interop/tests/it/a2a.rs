@@ -3,8 +3,8 @@
 use crate::log::Log;
 use crate::native::{conversation, thread};
 use loomline_interop::a2a::{
-    Asked, ErrorKind, ListTasks, Reply, SendMessage, Shown, TaskId, TaskRun, TaskState, TaskView,
-    Waiting, check_version,
+    ErrorKind, ListTasks, PendingCallView, SendMessage, TaskAnswer, TaskId, TaskOptions, TaskRun,
+    TaskState, TaskView, TaskWait, check_version,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use timeline::{
     Command, Ending, ItemId, NewChunk, NewItem, OpenCall, OpenKind, Payload, StepOutcome, Trigger,
 };
 
-const SHOWN: Shown<'_> = Shown {
+const SHOWN: TaskOptions<'_> = TaskOptions {
     id: "task",
     context_id: "context",
     history_length: None,
@@ -129,15 +129,15 @@ proptest! {
     }
 }
 
-fn waits(calls: Option<Vec<Asked>>) -> Waiting {
-    Waiting {
+fn waits(calls: Option<Vec<PendingCallView>>) -> TaskWait {
+    TaskWait {
         calls,
         requests: Vec::new(),
     }
 }
 
-fn asked(call: &str, is_external: bool) -> Asked {
-    Asked {
+fn asked(call: &str, is_external: bool) -> PendingCallView {
+    PendingCallView {
         thread_key: "context".into(),
         tool_call_id: call.into(),
         tool_name: "tool".into(),
@@ -202,18 +202,18 @@ fn only_1_0_is_spoken_and_silence_is_0_3() {
 #[test]
 fn words_are_a_result_where_one_is_wanted_and_never_an_approval() {
     let words = sent(&json!([{"text": "green"}, {"text": "or blue"}])).message;
-    let reply = Reply::read(&words, &[asked("c", true)]).unwrap();
+    let reply = TaskAnswer::read(&words, &[asked("c", true)]).unwrap();
     assert_eq!(reply.answers[0].part["output"], "green\nor blue");
     let data = sent(&json!([{"data": [1, 2]}])).message;
-    let reply = Reply::read(&data, &[asked("c", true)]).unwrap();
+    let reply = TaskAnswer::read(&data, &[asked("c", true)]).unwrap();
     assert_eq!(reply.answers[0].part["output"], json!([1, 2]));
     for calls in [
-        &[asked("c", false)] as &[Asked],
+        &[asked("c", false)] as &[PendingCallView],
         &[asked("c", true), asked("d", true)],
         &[asked("c", true), asked("d", false)],
         &[],
     ] {
-        let error = Reply::read(&words, calls).unwrap_err();
+        let error = TaskAnswer::read(&words, calls).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidParams);
         assert_eq!(error.pointer.as_deref(), Some("/message/parts"));
     }
@@ -226,7 +226,7 @@ fn each_structured_part_is_an_answer_and_the_others_are_said_beside_them() {
         {"text": "{\"toolCallId\": \"d\", \"output\": 1}"},
         {"text": "{not json"},
     ]));
-    let reply = Reply::read(&message.message, &[]).unwrap();
+    let reply = TaskAnswer::read(&message.message, &[]).unwrap();
     let calls: Vec<&str> = reply
         .answers
         .iter()
@@ -235,7 +235,7 @@ fn each_structured_part_is_an_answer_and_the_others_are_said_beside_them() {
     assert_eq!(calls, ["c", "d"]);
     assert_eq!(reply.answers[0].thread_key.as_deref(), Some("below"));
     assert_eq!(
-        reply.beside,
+        reply.messages,
         [json!({"type": "input_text", "text": "{not json"})]
     );
 }

@@ -264,7 +264,7 @@ fn a_stream_that_a_client_would_refuse_is_refused() {
         }
     );
     let chunk = json!({"type": "text-delta", "id": "x", "delta": ""});
-    let expected = ReduceError::NotBegun {
+    let expected = ReduceError::NotStarted {
         place: 0,
         kind: "text-delta".into(),
         id: "x".into(),

@@ -8,7 +8,7 @@ mod unlike;
 use loomline_interop::Converted;
 use loomline_interop::ai_sdk::{self, AiSdkError};
 use loomline_interop::archive::{Archive, Format};
-use loomline_interop::convert::{Attribution, ReadOptions, Trust, WriteOptions};
+use loomline_interop::convert::{AttributedFields, ReadOptions, Trust, WriteOptions};
 use loomline_interop::runs::{ModelRun, model_runs};
 use thread::{Json, Profile, validate};
 
@@ -431,13 +431,13 @@ fn who_ran_is_told_by_the_count_of_messages_however_large_it_is() {
         format!(r#"{{"id":"{id}","role":"user","parts":[{{"type":"text","text":"hi"}}]}}"#)
     };
     let list = format!("[{},{},{}]", user("a"), user("b"), user("c"));
-    let who = |agent: &str, n_messages| Attribution {
+    let who = |agent: &str, n_messages| AttributedFields {
         agent: agent.to_owned(),
         agent_id: Some(agent.to_owned()),
         n_messages,
-        ..Attribution::default()
+        ..AttributedFields::default()
     };
-    let ran = |attribution: Vec<Attribution>| -> Vec<Option<String>> {
+    let ran = |attribution: Vec<AttributedFields>| -> Vec<Option<String>> {
         let options = ReadOptions {
             attribution,
             ..options()

@@ -7,8 +7,8 @@ use crate::reference::reference;
 use jiff::Timestamp;
 use jsonschema::Validator;
 use loomline_interop::aitp::{
-    ACTOR_JOIN, Actor, Change, Family, Ledger, Message, Party, Question, Refusal, Schemas, State,
-    Strictness, check_request, schema_text,
+    ACTOR_JOIN, Actor, Family, Ledger, Message, ParticipantChange, Party, RequestQuestion,
+    RequestRefusal, RequestState, Schemas, Strictness, check_request, schema_text,
 };
 use loomline_interop::document::{from_document, to_document};
 use proptest::prelude::*;
@@ -233,7 +233,7 @@ fn said(log: &mut Log, id: &str) {
     });
 }
 
-fn change(log: &mut Log, id: &str, change: Change) {
+fn change(log: &mut Log, id: &str, change: ParticipantChange) {
     let item = change.into_item(id).unwrap();
     log.run(Command::Record { item });
 }
@@ -250,7 +250,7 @@ fn thread_with_actors() -> Log {
         NewThread::new("7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01", None),
         at,
     );
-    let join = |id: &str| Change::Join {
+    let join = |id: &str| ParticipantChange::Join {
         actor: Actor::new(id, ["https://aitp.dev/v1/decisions/schema.json"]),
         principal: Some("key_1".to_owned()),
         initiator: false,
@@ -261,7 +261,7 @@ fn thread_with_actors() -> Log {
     change(
         &mut log,
         "leave-a",
-        Change::Leave {
+        ParticipantChange::Leave {
             actor_id: "a".to_owned(),
         },
     );
@@ -346,7 +346,7 @@ fn calls_that_wait_still_wait_when_somebody_joins() {
         ending: Ending::Completed,
     });
     assert!(log.state.open().is_some());
-    let join = Change::Join {
+    let join = ParticipantChange::Join {
         actor: Actor::new("c", []),
         principal: None,
         initiator: false,
@@ -360,7 +360,7 @@ fn calls_that_wait_still_wait_when_somebody_joins() {
 #[test]
 fn what_the_next_agent_can_not_handle_reaches_the_user_and_comes_back() {
     let mut log = thread_with_actors();
-    let join = Change::Join {
+    let join = ParticipantChange::Join {
         actor: Actor::new("assistant", []),
         principal: None,
         initiator: false,
@@ -386,18 +386,18 @@ fn what_the_next_agent_can_not_handle_reaches_the_user_and_comes_back() {
     let request = pending[0];
     let assistant = Party::Actor("assistant".to_owned());
     let refused = asked.may_answer(&request.ask, &assistant);
-    assert!(matches!(refused, Err(Refusal::NotDeclared { .. })));
+    assert!(matches!(refused, Err(RequestRefusal::NotDeclared { .. })));
     assert_eq!(asked.answerers(&request.ask), [Party::Initiator]);
 
     // A user interface shows the question, and sends back what was clicked.
-    let question = Question::of(request).unwrap();
+    let question = RequestQuestion::of(request).unwrap();
     let schemas = Schemas::new().unwrap();
     let clicked = json!({"option": "aisle"});
     let answer = question.answer(&schemas, &clicked, log.at).unwrap();
     say(&mut log, Role::User, None, &answer);
     let after = ledger(&log);
     let request = after.request(&question.ask.key).unwrap();
-    assert_eq!(request.state(log.at), State::Answered);
+    assert_eq!(request.state(log.at), RequestState::Answered);
     let decision = request.answer().unwrap().payload.clone();
     let decision = decision.unwrap().value();
     assert_eq!(

@@ -1,8 +1,8 @@
 //! The archive form: a document in it and out of it, and what it keeps for every format.
 
 use crate::document::errors;
-use loomline_interop::archive::{Archive, Format, Record, Run};
-use loomline_interop::convert::{Form, ReadOptions, WriteOptions, append, read, write};
+use loomline_interop::archive::{Archive, ArchivedRun, Format, SourceText};
+use loomline_interop::convert::{ReadOptions, SourceForm, WriteOptions, append, read, write};
 use thread::{Json, Limits, Thread};
 
 const DOCUMENT: &str = include_str!("../fixtures/thread_for_pydantic_ai.json");
@@ -47,7 +47,7 @@ fn an_older_document_comes_back_in_the_newest_version() {
 fn a_document_goes_on_with_a_history() {
     let mut archive = Archive::from_thread(&Thread::decode(DOCUMENT).unwrap());
     let text = r#"[{"parts":[{"content":"More","part_kind":"user-prompt"}],"timestamp":"2026-01-05T09:00:00Z","kind":"request"},{"parts":[{"content":"Sure","part_kind":"text"}],"timestamp":"2026-01-05T09:00:01Z","kind":"response"}]"#;
-    let form = Form::Of(Format::PydanticAi);
+    let form = SourceForm::Of(Format::PydanticAi);
     append(&mut archive, form, text, &ReadOptions::default()).unwrap();
     assert_eq!(archive.runs.len(), 2);
     let document = archive.to_thread().value;
@@ -77,10 +77,10 @@ fn a_run_that_no_one_is_named_for_is_still_someones() {
         "2026-01-05T08:00:00Z",
     );
     let text = r#"{"parts":[{"content":"Hi","part_kind":"text"}],"kind":"response"}"#;
-    let record = Record::parse(text, &Limits::default()).unwrap();
+    let record = SourceText::parse(text, &Limits::default()).unwrap();
     archive
         .runs
-        .push(Run::new(Format::PydanticAi, None, vec![record]));
+        .push(ArchivedRun::new(Format::PydanticAi, None, vec![record]));
     let document = archive.to_thread().value;
     assert_eq!(errors(&document), Vec::<String>::new());
     assert_eq!(document.agents().count(), 1);
@@ -89,21 +89,21 @@ fn a_run_that_no_one_is_named_for_is_still_someones() {
 #[test]
 fn the_forms_are_found_by_name() {
     let document = compact(DOCUMENT);
-    let form = Form::Of(Format::Thread);
+    let form = SourceForm::Of(Format::Thread);
     let archive = read(form, &document, &ReadOptions::default())
         .unwrap()
         .value;
     let options = WriteOptions::default();
     assert_eq!(write(form, &archive, &options).value, document);
-    let text = write(Form::Archive, &archive, &options).value;
-    let again = read(Form::Archive, &text, &ReadOptions::default()).unwrap();
+    let text = write(SourceForm::Archive, &archive, &options).value;
+    let again = read(SourceForm::Archive, &text, &ReadOptions::default()).unwrap();
     assert_eq!(again.value, archive);
 }
 
 /// The only agent's turn of what an archive of a stream or a history gives: its status, why it was
 /// interrupted, and the kinds of its parts and events.
 fn agents_turn(format: Format, text: &str) -> (String, Option<String>, Vec<String>) {
-    let archive = read(Form::Of(format), text, &ReadOptions::default()).unwrap();
+    let archive = read(SourceForm::Of(format), text, &ReadOptions::default()).unwrap();
     let document = archive.value.to_thread().value;
     assert_eq!(errors(&document), Vec::<String>::new());
     let root = Json::from(document.root().clone());

@@ -22,7 +22,7 @@ fn what_a_user_says_is_taken_in_the_logs_shapes() {
         (request.chat_id.as_str(), request.messages.len()),
         ("chat-1", 2)
     );
-    let user = request.messages[1].said().unwrap();
+    let user = request.messages[1].user_message().unwrap();
     let expected = json!([{"type": "input_text", "text": "see"},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "media_type": "image/png", "filename": "a.png"},
         {"type": "input_file", "file_url": "https://a/b.pdf", "media_type": "application/pdf"},
@@ -37,7 +37,9 @@ fn what_a_client_notes_on_a_message_comes_back_and_passes_for_nothing_else() {
     let mut message = json!({"id": "m", "role": "user", "metadata": noted});
     message["parts"] = json!([{"type": "text", "text": "hi"}]);
     let body = json!({"id": "c", "messages": [message]});
-    let user = from_chat_request(body).unwrap().messages[0].said().unwrap();
+    let user = from_chat_request(body).unwrap().messages[0]
+        .user_message()
+        .unwrap();
     let kept = user.metadata.clone().unwrap();
     assert_eq!(kept.value(), json!({"ai_sdk": noted}));
 
@@ -86,7 +88,7 @@ fn what_is_wrong_is_refused_where_it_stands() {
     let refused = |body: Value| from_chat_request(body).unwrap_err();
     let part = |part: Value| {
         let request = from_chat_request(with_parts(&json!([part]))).unwrap();
-        request.messages[1].said().unwrap_err().to_string()
+        request.messages[1].user_message().unwrap_err().to_string()
     };
     for id in [".", "..", "a/b"] {
         let error = refused(json!({"id": id, "messages": []}));
@@ -184,7 +186,7 @@ proptest! {
         let messages = from_chat_request(body).map(|request| request.messages);
         for message in messages.unwrap_or_default() {
             message.answers();
-            if let Ok(user) = message.said() {
+            if let Ok(user) = message.user_message() {
                 prop_assert_eq!(timeline::check_content(&user.content), Ok(()));
             }
         }

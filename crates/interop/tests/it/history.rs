@@ -4,8 +4,8 @@ mod onto;
 
 use crate::document::errors;
 use crate::histories::list;
-use loomline_interop::archive::{Archive, Run};
-use loomline_interop::convert::{Attribution, ReadOptions};
+use loomline_interop::archive::{Archive, ArchivedRun};
+use loomline_interop::convert::{AttributedFields, ReadOptions};
 use loomline_interop::document::agent_id;
 use loomline_interop::pydantic_ai::{append, read, read_owned, write};
 use thread::{Json, Limits, Thread};
@@ -21,16 +21,16 @@ pub(crate) fn through_json(archive: &Archive) -> Archive {
     Archive::decode(archive.encode(), &Limits::default()).unwrap()
 }
 
-fn named(agent: &str, run_id: Option<&str>) -> Attribution {
-    Attribution {
+fn named(agent: &str, run_id: Option<&str>) -> AttributedFields {
+    AttributedFields {
         agent: agent.to_owned(),
         run_id: run_id.map(str::to_owned),
-        ..Attribution::default()
+        ..AttributedFields::default()
     }
 }
 
 pub(crate) fn shape(archive: &Archive) -> Vec<(Option<String>, usize)> {
-    let id = |run: &Run| run.head.get_str("run_id").map(str::to_owned);
+    let id = |run: &ArchivedRun| run.head.get_str("run_id").map(str::to_owned);
     archive
         .runs
         .iter()
@@ -84,7 +84,7 @@ fn a_thread_is_named_by_its_conversation_or_by_what_was_said() {
 #[test]
 fn runs_are_attributed_by_id_by_count_and_else_to_the_default() {
     let text = list(&turns(&[r#""r1""#, "null", "null", r#""r2""#]));
-    let count = |agent: &str, n| Attribution {
+    let count = |agent: &str, n| AttributedFields {
         n_messages: Some(n),
         ..named(agent, None)
     };
@@ -117,7 +117,7 @@ fn runs_are_attributed_by_id_by_count_and_else_to_the_default() {
 fn counts_cut_where_no_id_tells() {
     let mut messages = turns(&["null"]);
     messages.extend([plain("response", "null", 7), plain("response", "null", 8)]);
-    let count = |n| Attribution {
+    let count = |n| AttributedFields {
         n_messages: Some(n),
         ..named("a", None)
     };

@@ -4,7 +4,7 @@ use crate::document::errors;
 use crate::histories::{History, history, list, spaced};
 use crate::history::{archive_of, shape, through_json};
 use loomline_interop::Loss;
-use loomline_interop::archive::{Archive, Record};
+use loomline_interop::archive::{Archive, SourceText};
 use loomline_interop::convert::ReadOptions;
 use loomline_interop::pydantic_ai::{append, write};
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ pub(crate) fn through_the_document(archive: &Archive) -> Result<(usize, usize), 
         .runs
         .iter()
         .flat_map(|run| &run.records)
-        .map(Record::json)
+        .map(SourceText::json)
         .collect();
     let unknown = |json: &Json| json.to_text().contains("hologram");
     let written = Json::parse(&back.value).unwrap();

@@ -4,7 +4,7 @@ use crate::document::errors;
 use crate::history::{archive_of, shape, through_json};
 use crate::history_laws::through_the_document;
 use crate::reference::reference;
-use loomline_interop::convert::{Attribution, ReadOptions};
+use loomline_interop::convert::{AttributedFields, ReadOptions};
 use loomline_interop::document::agent_id;
 use loomline_interop::pydantic_ai::{append, read, write};
 use std::path::{Path, PathBuf};
@@ -98,9 +98,9 @@ fn entries(folder: &Path) -> Vec<Object> {
     index.into_iter().filter_map(Json::into_object).collect()
 }
 
-fn said_by(runs: &[Json]) -> Vec<Attribution> {
+fn said_by(runs: &[Json]) -> Vec<AttributedFields> {
     let text = |run: &Json, key: &str| run.get(key).and_then(Json::as_str).map(str::to_owned);
-    let each = runs.iter().map(|run| Attribution {
+    let each = runs.iter().map(|run| AttributedFields {
         agent: text(run, "agent").unwrap(),
         run_id: text(run, "run_id"),
         n_messages: run

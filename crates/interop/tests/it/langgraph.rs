@@ -5,8 +5,8 @@ pub(crate) mod protocol;
 use crate::log::Log;
 use crate::native::conversation;
 use loomline_interop::langgraph::{
-    Frame, FrameId, Moment, RunRecord, RunStatus, RunStream, Snapshots, StreamMode, messages_of,
-    values_at, values_of,
+    Frame, FrameId, Moment, RunEventStream, RunRecord, RunStatus, Snapshots, StreamMode,
+    messages_of, values_at, values_of,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -93,7 +93,7 @@ fn leaves_or_was_stopped(transcript: &Transcript, id: &ExecutionId) -> bool {
 
 /// The frames of a run that is read from after a frame.
 fn frames(log: &Log, trigger: &ItemId, modes: &[StreamMode], last: Option<FrameId>) -> Vec<Frame> {
-    let view = RunStream::new("t", "r", trigger.clone(), modes);
+    let view = RunEventStream::new("t", "r", trigger.clone(), modes);
     let mut view = view.after(last);
     let mut frames = Vec::new();
     for record in &log.records {

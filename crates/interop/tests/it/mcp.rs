@@ -1,7 +1,7 @@
 //! MCP: the progress of a run.
 
 use crate::native::conversation;
-use loomline_interop::mcp::{Progress, said};
+use loomline_interop::mcp::{ProgressView, message_text};
 use proptest::prelude::*;
 use timeline::{Entry, Event, ExecutionStatus, Reaction, Record, chunk_type};
 
@@ -31,11 +31,11 @@ proptest! {
             if !is_complete || was_reset(reaction, &log.records) {
                 continue;
             }
-            let mut progress = Progress::new(Some(reaction.execution.trigger_item_id.clone()));
+            let mut progress = ProgressView::new(Some(reaction.execution.trigger_item_id.clone()));
             let messages = log.records.iter().flat_map(|record| progress.messages(record));
             let is_text = |message: &String| !message.starts_with("look ") && !message.starts_with("a tool ");
             let text: String = messages.filter(is_text).collect();
-            prop_assert_eq!(text, said(&[entry]).replace("\n\n", ""));
+            prop_assert_eq!(text, message_text(&[entry]).replace("\n\n", ""));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::document::{errors, round_trip};
 use crate::histories::history;
 use crate::reference::reference;
-use loomline_interop::convert::{Attribution, ReadOptions};
+use loomline_interop::convert::{AttributedFields, ReadOptions};
 use loomline_interop::pydantic_ai::{PydanticAiError, to_document};
 use loomline_interop::{Converted, Loss};
 use proptest::prelude::*;
@@ -13,9 +13,9 @@ use thread::{Json, Thread};
 fn options() -> ReadOptions {
     ReadOptions {
         thread_id: Some("7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01".to_owned()),
-        attribution: vec![Attribution {
+        attribution: vec![AttributedFields {
             agent: "solo".to_owned(),
-            ..Attribution::default()
+            ..AttributedFields::default()
         }],
         at: "2026-01-01T00:00:00Z".to_owned(),
         ..ReadOptions::default()

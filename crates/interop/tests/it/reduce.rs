@@ -123,7 +123,7 @@ fn only_the_newest_client_goes_on_with_a_block_after_its_step() {
         "type":"text-end","id":"a"
     "#;
     let refused = |major| watched(major, stream).error;
-    let expected = ReduceError::NotBegun {
+    let expected = ReduceError::NotStarted {
         place: 3,
         kind: "text-end".into(),
         id: "a".into(),
@@ -154,7 +154,7 @@ fn a_step_that_is_taken_back_leaves_nothing_behind() {
         let error = watched(Major::V7, &format!("{stream}\n{gone}")).error;
         assert!(matches!(
             error,
-            Some(ReduceError::NotBegun { place: 8, .. })
+            Some(ReduceError::NotStarted { place: 8, .. })
         ));
     }
 }
@@ -188,7 +188,7 @@ fn the_facts_of_a_stream_are_told_beside_its_message() {
     assert_eq!(facts.steps, [0..2, 2..4]);
     assert_eq!(facts.finish_reason.as_deref(), Some("error"));
     let error = StreamError {
-        place: 4,
+        index: 4,
         text: "down".into(),
     };
     assert_eq!(facts.errors, [error]);

@@ -52,10 +52,10 @@ proptest! {
     #[test]
     fn any_bytes_are_taken_alike_however_they_are_cut(bytes in prop::collection::vec(prop::sample::select(b"data: x\r\n\xEF\xBB\xBF\xC3\xBE1".to_vec()), 0..80)) {
         let mut whole = Vec::new();
-        let mut decoder = loomline_interop::ai_sdk::sse::Decoder::new();
+        let mut decoder = loomline_interop::ai_sdk::sse::SseDecoder::new();
         decoder.push(&bytes, &mut whole).unwrap();
         let mut single = Vec::new();
-        let mut decoder = loomline_interop::ai_sdk::sse::Decoder::new();
+        let mut decoder = loomline_interop::ai_sdk::sse::SseDecoder::new();
         for byte in &bytes {
             decoder.push(&[*byte], &mut single).unwrap();
         }

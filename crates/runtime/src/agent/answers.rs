@@ -2,23 +2,23 @@
 
 use super::failure::unwritable;
 use super::journal::AgentJournal;
-use crate::error::Refusal;
+use crate::error::AnswerRefusal;
 use crate::reactor::{ReactorError, StepRun};
 use agents::{Agent, AgentState, AnswerError, Answers, PendingKind, Resumption};
 use interop::parts::{ToolApproval, ToolPart, ToolState};
 use std::collections::BTreeMap;
-use timeline::{Answer, ItemType, OpenCall, OpenKind, Payload, Says};
+use timeline::{Answer, AnswerContent, ItemType, OpenCall, OpenKind, Payload};
 use upp::{Arguments, AssistantMessage, MessageOptions, ToolCall, ToolCallId};
 
 /// The answers that a step is to act on.
-pub(super) struct Given {
+pub(super) struct SubmittedAnswers {
     /// For the agent.
     pub(super) answers: Answers,
     /// The parts of the answered calls.
     pub(super) parts: Vec<Payload>,
 }
 
-impl Given {
+impl SubmittedAnswers {
     /// What the trigger answers, if that is what this step is for. Answers to calls that are open
     /// no longer are left out.
     pub(super) fn of(step: &StepRun<'_>, state: &AgentState) -> Result<Option<Self>, ReactorError> {
@@ -41,7 +41,7 @@ impl Given {
             let stood = step.open_calls.iter();
             let mut stood = stood.filter(|open| open.tool_call_id == answer.tool_call_id);
             let stood = stood.find_map(|open| ToolPart::read(&open.part));
-            if answer.says == Says::Resumed {
+            if answer.content == AnswerContent::Resumed {
                 // It runs as it ran: with edited arguments, if it had such.
                 let part = stood.unwrap_or_else(|| part_of(call));
                 given.parts.push(part.write().map_err(|e| unwritable(&e))?);
@@ -49,7 +49,7 @@ impl Given {
                 given.answers = given.answers.resume(id, resumption(&part, call));
                 continue;
             }
-            let part = answered_part(call, &answer.says);
+            let part = answered_part(call, &answer.content);
             given.parts.push(part.write().map_err(|e| unwritable(&e))?);
             given.answers = with(given.answers, answer);
         }
@@ -77,7 +77,7 @@ pub(super) fn part_of(call: &ToolCall) -> ToolPart {
 }
 
 /// The part of a call whose answer has come; edited arguments stand in it.
-fn answered_part(call: &ToolCall, says: &Says) -> ToolPart {
+fn answered_part(call: &ToolCall, says: &AnswerContent) -> ToolPart {
     let mut part = part_of(call);
     let id = call.tool_call_id.as_str();
     let approval = |approved, reason: Option<String>| ToolApproval {
@@ -86,7 +86,7 @@ fn answered_part(call: &ToolCall, says: &Says) -> ToolPart {
         reason,
     };
     match says {
-        Says::Approved { arguments } => {
+        AnswerContent::Approved { arguments } => {
             if let Some(arguments) = arguments {
                 let after = std::mem::take(&mut part.after);
                 part = ToolPart::call(&call.tool_name, id, arguments.text());
@@ -95,29 +95,29 @@ fn answered_part(call: &ToolCall, says: &Says) -> ToolPart {
             part.state = ToolState::ApprovalResponded;
             part.approval = Some(approval(true, None));
         }
-        Says::Denied { message } => {
+        AnswerContent::Denied { message } => {
             part.state = ToolState::ApprovalResponded;
             part.approval = Some(approval(false, message.clone()));
         }
-        Says::Output(_) | Says::Failure(_) | Says::Resumed => {}
+        AnswerContent::Output(_) | AnswerContent::Failure(_) | AnswerContent::Resumed => {}
     }
     part
 }
 
 fn with(answers: Answers, answer: Answer) -> Answers {
     let call = answer.tool_call_id.as_str();
-    match answer.says {
-        Says::Approved { arguments: None } => answers.approve(call),
-        Says::Approved {
+    match answer.content {
+        AnswerContent::Approved { arguments: None } => answers.approve(call),
+        AnswerContent::Approved {
             arguments: Some(arguments),
         } => answers.approve_with(call, arguments.value()),
-        Says::Denied { message: None } => answers.deny(call),
-        Says::Denied {
+        AnswerContent::Denied { message: None } => answers.deny(call),
+        AnswerContent::Denied {
             message: Some(message),
         } => answers.deny_because(call, message),
-        Says::Output(output) => answers.result(call, output.value()),
-        Says::Failure(text) => answers.failure(call, text),
-        Says::Resumed => answers.resume(call, Resumption::default()),
+        AnswerContent::Output(output) => answers.result(call, output.value()),
+        AnswerContent::Failure(text) => answers.failure(call, text),
+        AnswerContent::Resumed => answers.resume(call, Resumption::default()),
     }
 }
 
@@ -235,7 +235,11 @@ pub(crate) fn called(open: &OpenCall) -> Option<ToolCall> {
 /// a call must not come after another one that still waits. A result is taken whatever has become of
 /// its tool, for the call was run elsewhere. So is a verdict on a tool that is gone; the model is told
 /// that the tool is not there.
-pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+pub(super) fn check(
+    agent: &Agent,
+    open: &[OpenCall],
+    answers: &[Answer],
+) -> Result<(), AnswerRefusal> {
     let is_open = |id: &ToolCallId| open.iter().any(|open| open.tool_call_id == id.as_str());
     let calls = open.iter().filter_map(|open| {
         let mut call = called(open)?;
@@ -275,7 +279,7 @@ pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Res
                 | AnswerError::Arguments { call, .. } => Some(call.to_string()),
             };
             let detail = error.to_string();
-            Err(Refusal { call, detail })
+            Err(AnswerRefusal { call, detail })
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Where a step begins: at what is remembered, or at what the log comes to.
 
-use super::around::{Around, Begun};
+use super::middleware::{Around, StartedRun};
 use super::record::{self, Folded, View};
 use super::{AgentReactor, Remembered};
 use crate::reactor::{ReactorError, StepRun};
 use agents::AgentState;
 use interop::model;
-use store::Ran;
+use store::FoundExecution;
 use timeline::{Item, ItemType};
 
 impl AgentReactor {
     /// The state before this step, what it answers included, and what is around the run.
-    pub(super) async fn begun(&self, step: &mut StepRun<'_>) -> Result<Begun, ReactorError> {
+    pub(super) async fn started(&self, step: &mut StepRun<'_>) -> Result<StartedRun, ReactorError> {
         let memory = step
             .memory
             .take()
@@ -25,7 +25,7 @@ impl AgentReactor {
                 let around = Around::resumed(&self.agent, step, &folded);
                 (folded.state, around, folded.spent, folded.holds_back)
             };
-            return Ok(Begun {
+            return Ok(StartedRun {
                 state,
                 around,
                 view: View::default(),
@@ -43,7 +43,7 @@ impl AgentReactor {
             (state, folded.spent, folded.holds_back)
         };
         // Answers and a handover go on with a run; anything else begins one.
-        let goes_on = Ran::continues(step.execution, step.trigger.item_type);
+        let goes_on = FoundExecution::continues(step.execution, step.trigger.item_type);
         let mut spent = spent.filter(|_| goes_on).unwrap_or_default();
         if self.begins_tokens(step.trigger) {
             spent.tokens = 0;
@@ -54,7 +54,7 @@ impl AgentReactor {
             state = state.with_phase(None);
         }
         let begun = Around::begin(&self.agent, step, state).await;
-        Ok(Begun {
+        Ok(StartedRun {
             spent,
             holds_back,
             ..begun

@@ -1,32 +1,32 @@
 //! Why an agent's step failed, in the runtime's words.
 
-use crate::error::told;
+use crate::error::render_error;
 use crate::reactor::ReactorError;
 use agents::AgentError;
 use upp::Code;
 
 /// Why a cycle has no outcome.
-pub(super) enum Fault {
+pub(super) enum CycleError {
     /// The agent's run failed.
     Run(AgentError),
     /// The step can't be run.
     Step(ReactorError),
 }
 
-impl From<AgentError> for Fault {
+impl From<AgentError> for CycleError {
     fn from(error: AgentError) -> Self {
         Self::Run(error)
     }
 }
 
-impl From<ReactorError> for Fault {
+impl From<ReactorError> for CycleError {
     fn from(error: ReactorError) -> Self {
         Self::Step(error)
     }
 }
 
-impl From<crate::writer::Stopped> for Fault {
-    fn from(stopped: crate::writer::Stopped) -> Self {
+impl From<crate::writer::WriterStopped> for CycleError {
+    fn from(stopped: crate::writer::WriterStopped) -> Self {
         Self::Step(stopped.into())
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn failed(error: &AgentError) -> ReactorError {
     };
     ReactorError::Failed {
         reason: reason.to_owned(),
-        detail: told(error),
+        detail: render_error(error),
     }
 }
 

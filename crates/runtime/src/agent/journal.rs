@@ -160,7 +160,7 @@ impl<'a> AgentJournal<'a> {
         let missing = self.parts().missing(position).map_err(|_| Stopped)?;
         if let Some(part) = missing {
             let idx = self.writer.add_part(part.clone()).await.map_err(stopped)?;
-            self.parts().place(position, idx, part);
+            self.parts().put_call(position, idx, part);
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl<'a> AgentJournal<'a> {
     }
 }
 
-pub(super) fn stopped(_: crate::writer::Stopped) -> Stopped {
+pub(super) fn stopped(_: crate::writer::WriterStopped) -> Stopped {
     Stopped
 }
 

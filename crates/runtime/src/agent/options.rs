@@ -2,7 +2,7 @@
 
 use super::limits::{Budget, Budgeted};
 use agents::{Agent, AgentOptions, OptionsError};
-use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
+use interop::options::{AnswerFormat, ClientTool, RunOptions, RunToolChoice};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -91,7 +91,7 @@ pub(super) fn configured(
     choose(&mut options, wanted.tool_choice.as_ref())?;
     let made = agent.with_options(options);
     made.map_err(|error| {
-        let told = crate::error::told(&error);
+        let told = crate::error::render_error(&error);
         if matches!(error, OptionsError::Unsupported { .. }) {
             return OptionsRefused::Unsupported(told);
         }
@@ -145,7 +145,10 @@ fn external(tool: &ClientTool) -> Tool {
 }
 
 /// Which tools are offered, and whether one must be called. One that is not offered can't be called.
-fn choose(options: &mut AgentOptions, choice: Option<&ToolChoice>) -> Result<(), OptionsRefused> {
+fn choose(
+    options: &mut AgentOptions,
+    choice: Option<&RunToolChoice>,
+) -> Result<(), OptionsRefused> {
     let known: BTreeSet<&str> = options
         .tools
         .iter()
@@ -159,14 +162,14 @@ fn choose(options: &mut AgentOptions, choice: Option<&ToolChoice>) -> Result<(),
     };
     options.tool_choice = match choice {
         None => return Ok(()),
-        Some(ToolChoice::Auto) => upp::ToolChoice::Auto,
-        Some(ToolChoice::None) => upp::ToolChoice::None,
-        Some(ToolChoice::Required) => upp::ToolChoice::Required,
-        Some(ToolChoice::Function { name }) => {
+        Some(RunToolChoice::Auto) => upp::ToolChoice::Auto,
+        Some(RunToolChoice::None) => upp::ToolChoice::None,
+        Some(RunToolChoice::Required) => upp::ToolChoice::Required,
+        Some(RunToolChoice::Function { name }) => {
             check(name)?;
             upp::ToolChoice::Tool(name.clone())
         }
-        Some(ToolChoice::Allowed { names, required }) => {
+        Some(RunToolChoice::Allowed { names, required }) => {
             names.iter().try_for_each(check)?;
             options.tools.retain(|tool| names.contains(&tool.name));
             if *required {

@@ -2,8 +2,8 @@
 
 use super::records::Spawned;
 use super::wake::waiting_parent;
-use crate::error::{RuntimeError, told};
-use crate::kept::Abandoned;
+use crate::attempt_note::Abandoned;
+use crate::error::{RuntimeError, render_error};
 use crate::live::{Held, Live};
 use crate::pages::PAGE;
 use crate::runtime::Runtime;
@@ -54,7 +54,7 @@ impl Runtime {
     ) -> Result<(), RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let (runtime, tenant) = (self.clone(), tenant.clone());
-        self.owned(async move { runtime.delete_tree(&tenant, &live, running).await })
+        self.run_to_completion(async move { runtime.delete_tree(&tenant, &live, running).await })
             .await
     }
 
@@ -94,7 +94,7 @@ impl Runtime {
                 match self.delete_child(tenant, &live.thread, &child, running).await {
                     Ok(()) | Err(RuntimeError::Store(StoreError::NotFound)) => {}
                     Err(error) => {
-                        tracing::warn!(error = told(&error), thread = %child, "the thread of a sub-agent stays");
+                        tracing::warn!(error = render_error(&error), thread = %child, "the thread of a sub-agent stays");
                     }
                 }
             }

@@ -17,7 +17,7 @@ const MAX_THREADS: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
     /// Those of the step that runs or has left calls open.
-    Standing,
+    Waiting,
     /// All that were ever started. Reads the logs of their parents.
     All,
 }
@@ -45,9 +45,9 @@ impl Runtime {
     ) -> BoxFuture<'a, Result<Option<String>, RuntimeError>> {
         async move {
             let started = match among {
-                Among::Standing => {
+                Among::Waiting => {
                     let head = self.inner.store.head(thread).await?;
-                    super::asked::started(&head.state)
+                    super::pending_questions::started(&head.state)
                 }
                 Among::All => self.started_by(thread).await?,
             };

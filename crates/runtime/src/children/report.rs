@@ -1,9 +1,9 @@
 //! What a child did, folded from its log.
 
-use super::kin::MAX_DEPTH;
 use super::outcome::ChildError;
 use super::records::Spawned;
-use crate::error::told;
+use super::relations::MAX_DEPTH;
+use crate::error::render_error;
 use crate::pages::PAGE;
 use crate::runtime::Runtime;
 use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};
@@ -111,7 +111,7 @@ impl Report {
     }
 
     /// Whether it has begun.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(super) fn has_started(&self) -> bool {
         !self.executions.is_empty()
     }
 
@@ -323,7 +323,7 @@ impl Report {
     pub(super) fn trace(&self, spawned: &Spawned) -> SubagentExecutionTrace {
         let turn = self.turn().map_err(|error| {
             let failed = AgentError::extension(format!("the agent {:?}", self.agent()), error);
-            told(&failed)
+            render_error(&failed)
         });
         let executions: Vec<ToolExecutionTrace> =
             self.tool_executions().iter().map(Into::into).collect();

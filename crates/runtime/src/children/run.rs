@@ -7,9 +7,9 @@ use super::report::Report;
 use super::stop::{StoppedChildren, is_active};
 use crate::error::{RuntimeError, log_failure};
 use crate::follow::{Until, facts, follow};
-use crate::gate::Terms;
+use crate::gate::Preconditions;
 use crate::live::Live;
-use crate::request::{Accepted, NewThreadRequest, React};
+use crate::request::{Accepted, NewThreadRequest, ReactRequest};
 use agents::{AgentError, Spawn, SubAgentRun, Waits};
 use futures_util::StreamExt;
 use interop::model;
@@ -276,14 +276,14 @@ impl Site {
             thread_id: self.live.thread.clone(),
             execution_id: self.execution.clone(),
         };
-        let request = React {
+        let request = ReactRequest {
             run: Run {
                 agent: Some(spawn.agent.name().to_owned()),
                 parent: Some(parent),
                 ..Run::default()
             },
             token: Some(token.to_owned().into()),
-            ..React::new(
+            ..ReactRequest::new(
                 child.tenant.clone(),
                 child.key.clone(),
                 NewItem::user(self.runtime.mint(), content),
@@ -293,10 +293,10 @@ impl Site {
         let (execution, child) = (self.execution.clone(), Arc::clone(child));
         let is_known = self.known.contains_key(&child.thread);
         self.runtime
-            .owned(async move {
+            .run_to_completion(async move {
                 let accepted = if is_known {
                     runtime
-                        .accept_on(&child, request, &Terms::default())
+                        .accept_on(&child, request, &Preconditions::default())
                         .await?
                 } else {
                     runtime.react(request).await?
@@ -315,7 +315,7 @@ impl Site {
     }
 }
 
-fn stopped(_: crate::writer::Stopped) -> AgentError {
+fn stopped(_: crate::writer::WriterStopped) -> AgentError {
     AgentError::Cancelled
 }
 
@@ -330,7 +330,7 @@ struct Unheard {
 
 impl Drop for Unheard {
     fn drop(&mut self) {
-        let is_left = self.site.signal.is_cancelled() || self.site.writer.is_given_up();
+        let is_left = self.site.signal.is_cancelled() || self.site.writer.is_abandoned();
         let goes_on = !is_left && !self.waits.is_suspended();
         if let Some(child) = self.child.take().filter(|_| goes_on) {
             let stopped = StoppedChildren::one(self.site.live.thread.clone(), child);

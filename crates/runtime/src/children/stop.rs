@@ -2,7 +2,7 @@
 
 use super::records::{Ended, Spawned};
 use super::wake::waited_for;
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, render_error};
 use crate::live::{Held, Live};
 use crate::runtime::Runtime;
 use std::collections::BTreeSet;
@@ -126,7 +126,7 @@ impl Runtime {
             for child in &children.threads {
                 let done = runtime.stop_child(child, &children.parent, &children.reason);
                 if let Err(error) = done.await {
-                    tracing::error!(error = told(&error), thread = %child, "a sub-agent could not be stopped");
+                    tracing::error!(error = render_error(&error), thread = %child, "a sub-agent could not be stopped");
                 }
             }
         };
@@ -176,7 +176,7 @@ impl Runtime {
             Err(StoreError::NotFound) => false,
             Err(error) => {
                 // Whatever is wrong there keeps nothing here from going on.
-                tracing::error!(error = told(&error), thread = %parent.thread_id, "the thread that a sub-agent belongs to can't be read");
+                tracing::error!(error = render_error(&error), thread = %parent.thread_id, "the thread that a sub-agent belongs to can't be read");
                 true
             }
         };

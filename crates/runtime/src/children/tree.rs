@@ -5,9 +5,9 @@
 //! start and that of its end, and what a child did until it waited comes before its parent waits. Who
 //! reads what has long been there may see what a child did after that before its parent waits, too.
 
-use super::asked::CallPlace;
-use super::kin::{MAX_DEPTH, spawned_from_call};
+use super::pending_questions::CallAddress;
 use super::records::{Ended, Spawned};
+use super::relations::{MAX_DEPTH, spawned_from_call};
 use super::report::Report;
 use super::wake::Woken;
 use crate::error::RuntimeError;
@@ -43,7 +43,7 @@ impl From<Seq> for Cursor {
 #[derive(Clone, Debug)]
 pub struct Below {
     /// The calls that led to it, the followed thread's own first; none for its own records.
-    pub path: Vec<CallPlace>,
+    pub path: Vec<CallAddress>,
     /// The thread whose record it is.
     pub thread_id: ThreadId,
     /// Its key.
@@ -130,7 +130,7 @@ impl Family {
             return;
         }
         self.open.insert(child.clone(), Seq::ZERO);
-        let place = CallPlace {
+        let place = CallAddress {
             thread_id: self.parent.thread.clone(),
             key: self.parent.key.clone(),
             tool_call_id: call.to_owned(),
@@ -287,7 +287,7 @@ struct Inner {
     parent: Arc<Live>,
     thread: ThreadId,
     /// The call that started it.
-    place: CallPlace,
+    place: CallAddress,
     /// How much of it was seen before.
     after: Seq,
     below: Arc<BTreeMap<ThreadId, Seq>>,

@@ -8,11 +8,11 @@
 //! so the child's item waits behind it, or wakes the parent once it sleeps. A child has begun to go
 //! on before it looks whether its parent sleeps. Locks are taken upwards only.
 
-use super::heard::waker;
-use crate::answer::standing;
-use crate::error::{RuntimeError, told};
+use super::wake_reports::waker;
+use crate::answer::waiting_run;
+use crate::error::{RuntimeError, render_error};
 use crate::live::Live;
-use crate::react::begun;
+use crate::react::started_execution;
 use crate::runtime::Runtime;
 use serde::{Deserialize, Serialize};
 use store::StoreError;
@@ -144,7 +144,7 @@ impl Runtime {
         answer: Option<&ItemId>,
     ) {
         if let Err(error) = self.wake_all(child, parent, answer).await {
-            tracing::warn!(error = told(&error), thread = %child.thread, "a parent is woken later");
+            tracing::warn!(error = render_error(&error), thread = %child.thread, "a parent is woken later");
         }
     }
 
@@ -190,7 +190,7 @@ impl Runtime {
             // It goes on already, or something else was said and nobody wants the answer.
             return Ok(None);
         }
-        let (mut run, _) = standing(state);
+        let (mut run, _) = waiting_run(state);
         let above = run.parent.clone();
         let model = self.inner.reactors.model(&run);
         let command = if state.active().is_some() || state.waiting().len() > 0 {
@@ -201,7 +201,7 @@ impl Runtime {
         } else {
             self.start(Trigger::New(item), run)?
         };
-        let begins = begun(&command).is_some() && above.is_none();
+        let begins = started_execution(&command).is_some() && above.is_none();
         held.commit([(None, command)], None).await?;
         if begins && !live.occupied.has_slot() {
             let slot = self.inner.runs.take_beyond(&live.tenant, model.as_deref());

@@ -110,7 +110,7 @@ impl Child {
     fn events(&mut self, record: &Record) -> Vec<SubagentEvent> {
         let mut events = Vec::new();
         let own = self.report.push(record);
-        if self.inside.is_none() && self.report.has_begun() {
+        if self.inside.is_none() && self.report.has_started() {
             self.inside = Some(ChildEvents::new(&self.report.agent()));
             events.push(self.started());
         }

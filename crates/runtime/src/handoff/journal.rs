@@ -108,7 +108,7 @@ impl Journal for HandoffJournal<'_> {
         execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
         async move {
-            if self.children.is_given_up() {
+            if self.children.is_abandoned() {
                 // A sub-agent could not be written of: its call has no result yet.
                 return Err(Stopped);
             }

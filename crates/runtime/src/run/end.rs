@@ -1,8 +1,8 @@
 //! How a step ends, and with the last one the execution.
 
-use super::step::Turn;
+use super::step::StepInput;
 use crate::children::StoppedChildren;
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, render_error};
 use crate::live::{Live, Memory};
 use crate::reactor::Reacted;
 use crate::runtime::Runtime;
@@ -44,9 +44,12 @@ impl Runtime {
         let why = if let RuntimeError::MessageTooLarge { .. } = error {
             Interruption::new("message_too_large", error.to_string())
         } else if is_limit(&error) {
-            Interruption::new(QUOTA_EXCEEDED, told(&error))
+            Interruption::new(QUOTA_EXCEEDED, render_error(&error))
         } else {
-            let detail = format!("the thread can't be read or written: {}", told(&error));
+            let detail = format!(
+                "the thread can't be read or written: {}",
+                render_error(&error)
+            );
             Interruption::new(Interruption::ERROR, detail)
         };
         self.ended(live, execution, Ending::Failed(why)).await
@@ -85,7 +88,7 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         writer: &StepWriter,
-        turn: &Turn,
+        turn: &StepInput,
         mut reacted: Reacted,
     ) -> Result<(), RuntimeError> {
         let mut held = live.hold().await?;

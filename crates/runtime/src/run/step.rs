@@ -1,8 +1,8 @@
 //! One step: the reactor is driven, and what it writes is gathered beside it.
 
-use crate::children::{Place, Scoped, StepChildren};
+use crate::attempt_note::AttemptNote;
+use crate::children::{Scoped, StepAddress, StepChildren};
 use crate::error::RuntimeError;
-use crate::kept::StepCall;
 use crate::live::Live;
 use crate::reactor::{Reacted, ReactorError, Resumed, StepRun};
 use crate::runtime::Runtime;
@@ -17,7 +17,7 @@ use timeline::{Ending, Execution, Interruption, Item, ItemType, OpenCall, Payloa
 use tokio_util::sync::CancellationToken;
 
 /// What a step needs of the thread's state.
-pub(super) struct Turn {
+pub(super) struct StepInput {
     pub(super) execution: Execution,
     pub(super) trigger: Item,
     pub(super) step: Step,
@@ -31,7 +31,7 @@ pub(super) struct Turn {
     pub(super) signal: CancellationToken,
 }
 
-impl Turn {
+impl StepInput {
     /// The step whose response made the calls that this one runs.
     fn origin(&self) -> StepId {
         let is_later = self.step.iteration == 0 && self.trigger.item_type == ItemType::ActionResult;
@@ -44,7 +44,11 @@ impl Turn {
 impl Runtime {
     /// One step, from wherever it stands to its end or the execution's. An error means that it is
     /// not known how it stands; the log knows.
-    pub(super) async fn step(&self, live: &Arc<Live>, mut turn: Turn) -> Result<(), RuntimeError> {
+    pub(super) async fn step(
+        &self,
+        live: &Arc<Live>,
+        mut turn: StepInput,
+    ) -> Result<(), RuntimeError> {
         let execution = turn.execution.id.clone();
         let Some(left) = self.time_left(&turn) else {
             return self.time_is_up(live, &execution).await;
@@ -90,7 +94,7 @@ impl Runtime {
     async fn reacted(
         &self,
         live: &Arc<Live>,
-        turn: &mut Turn,
+        turn: &mut StepInput,
         writer: &Arc<StepWriter>,
     ) -> Result<Reacted, ReactorError> {
         let name = turn.run.agent.as_deref();
@@ -100,7 +104,7 @@ impl Runtime {
         };
         let reactor = self.inner.reactors.find(name).ok_or_else(unknown)?;
         let origin = turn.origin();
-        let place = Place {
+        let place = StepAddress {
             run: &turn.run,
             step: &turn.step,
             origin: &origin,
@@ -108,9 +112,9 @@ impl Runtime {
             signal: &turn.signal,
         };
         let children = StepChildren::new(self, live, writer, &place);
-        let kept = StepCall::new(live, writer, turn.note.as_ref());
+        let kept = AttemptNote::new(live, writer, turn.note.as_ref());
         let step = StepRun {
-            kept: Arc::new(kept),
+            call_record: Arc::new(kept),
             children: Arc::new(children),
             tenant: &live.tenant,
             thread: &live.thread,
@@ -131,7 +135,7 @@ impl Runtime {
 
     /// How long the execution may still take; nothing, if its time is up. Counted from its
     /// beginning, restarts included.
-    fn time_left(&self, turn: &Turn) -> Option<Duration> {
+    fn time_left(&self, turn: &StepInput) -> Option<Duration> {
         let limit = turn
             .run
             .timeout_ms

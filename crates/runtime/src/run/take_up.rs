@@ -6,7 +6,7 @@
 
 use super::is_elsewhere;
 use crate::children::{unended, waiting_parent};
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, render_error};
 use crate::live::{Held, Live};
 use crate::run_slots::RunSlot;
 use crate::runtime::Runtime;
@@ -169,7 +169,7 @@ impl Runtime {
         };
         match parked.await {
             Err(error) if !is_elsewhere(&error) => {
-                tracing::warn!(error = told(&error), thread = %live.thread, "a run is left without a note; its start counts as one that the process did not survive");
+                tracing::warn!(error = render_error(&error), thread = %live.thread, "a run is left without a note; its start counts as one that the process did not survive");
             }
             Ok(()) | Err(_) => {}
         }

@@ -1,7 +1,7 @@
 //! From a thread to its tree: up to the root, and down to every fork.
 
 use super::Branch;
-use super::told::Reader;
+use super::branch_events::Reader;
 use crate::pages::PAGE;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<Arc<str>>,
     /// Its place among all nodes, in the order they were made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    place: Option<u64>,
+    #[serde(rename = "place", skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
 }
 
 /// The metadata of a node's thread.
 pub(super) fn about(node: &Arc<str>, place: usize) -> Result<Payload, serde_json::Error> {
     let node = Node {
         node: Some(Arc::clone(node)),
-        place: Some(place as u64),
+        position: Some(place as u64),
     };
     Payload::write(&About { uap: node })
 }
@@ -113,7 +113,7 @@ fn step(row: ThreadRow, parent_id: Option<Arc<str>>) -> Walked {
         },
         parent: None,
         forks: Vec::new(),
-        place: node.place.unwrap_or(u64::MAX),
+        place: node.position.unwrap_or(u64::MAX),
     }
 }
 

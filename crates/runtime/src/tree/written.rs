@@ -25,7 +25,7 @@ pub(super) struct Written {
 }
 
 /// Where messages are written.
-pub(super) struct Place<'a> {
+pub(super) struct WriteTarget<'a> {
     /// The calls that what was said before leaves open.
     pub(super) open: Vec<ToolCall>,
     /// The items that the thread has.
@@ -39,7 +39,7 @@ pub(super) struct Place<'a> {
 /// Writes messages one after the other.
 pub(super) fn written(
     messages: &[Message],
-    place: Place<'_>,
+    place: WriteTarget<'_>,
 ) -> Result<Written, serde_json::Error> {
     let mut writer = Writer {
         messages,
@@ -56,7 +56,7 @@ pub(super) fn written(
 struct Writer<'a> {
     messages: &'a [Message],
     next: usize,
-    place: Place<'a>,
+    place: WriteTarget<'a>,
     written: Written,
 }
 
@@ -242,7 +242,7 @@ impl Writer<'_> {
     }
 
     fn push(&mut self, at: Timestamp, command: Command) {
-        if is_told(at) {
+        if is_observed(at) {
             self.place.at = self.place.at.max(at);
         }
         self.written.commands.push((self.place.at, command));
@@ -250,7 +250,7 @@ impl Writer<'_> {
 }
 
 /// Whether a log can have this instant: stores count nanoseconds from 1970, which end in 2262.
-pub(super) fn is_told(at: Timestamp) -> bool {
+pub(super) fn is_observed(at: Timestamp) -> bool {
     (0..9_000_000_000).contains(&at.as_second())
 }
 

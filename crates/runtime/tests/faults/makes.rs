@@ -4,25 +4,25 @@ use crate::rig::{Gated, HANG_UP, PATIENCE, ended, log, rigged, running, said, sa
 use crate::store::Rigged;
 use futures_util::StreamExt;
 use loomline_runtime as runtime;
-use runtime::{Policy, React, Runtime, RuntimeError, Until};
+use runtime::{Policy, ReactRequest, Runtime, RuntimeError, Until};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use store::{Page, StoreError, ThreadTable as _};
+use store::{StoreError, ThreadRows, ThreadTable as _};
 use timeline::{Event, ExecutionStatus, Record, Seq};
 
 /// Between two looks at what becomes of something.
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// Something that is said on the thread `k` under a token.
-fn once(runtime: &Runtime, text: &str) -> React {
-    React {
+fn once(runtime: &Runtime, text: &str) -> ReactRequest {
+    ReactRequest {
         token: Some("t".into()),
         ..say(runtime, "k", text, Policy::Queue)
     }
 }
 
 /// Says it on a store that makes threads so, which is an error.
-async fn refused(runtime: &Runtime, request: React, goes_wrong: &AtomicUsize) {
+async fn refused(runtime: &Runtime, request: ReactRequest, goes_wrong: &AtomicUsize) {
     goes_wrong.store(1, Ordering::SeqCst);
     let refused = runtime.react(request).await;
     assert!(
@@ -37,7 +37,7 @@ const TAKES_LONG: [fn(&Rigged) -> &AtomicUsize; 2] =
     [|store| &store.stall_makes, |store| &store.lose_makes];
 
 /// Says it on a store that makes threads so, and hangs up before there is an answer.
-async fn hung_up(runtime: &Runtime, request: React, takes_long: &AtomicUsize) {
+async fn hung_up(runtime: &Runtime, request: ReactRequest, takes_long: &AtomicUsize) {
     takes_long.store(1, Ordering::SeqCst);
     let post = tokio::time::timeout(HANG_UP, runtime.react(request)).await;
     assert!(post.is_err(), "{post:?}");
@@ -47,9 +47,9 @@ async fn hung_up(runtime: &Runtime, request: React, takes_long: &AtomicUsize) {
 async fn is_whole(store: &Rigged, n_runs: usize) {
     let ends = ended(store, "k", n_runs).await;
     assert_eq!(ends, vec![ExecutionStatus::Completed; n_runs]);
-    let all = Page {
+    let all = ThreadRows {
         limit: 9,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     assert_eq!(store.inner.list(&tenant(), all).await.unwrap().len(), 1);
     let records = log(store, "k").await;

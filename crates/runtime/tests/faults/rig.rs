@@ -4,7 +4,7 @@ use crate::store::Rigged;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Delta, NewThreadRequest, Policy, React, Reacted, Reactor, ReactorError, Runtime,
+    BlockDelta, NewThreadRequest, Policy, ReactRequest, Reacted, Reactor, ReactorError, Runtime,
     RuntimeOptions, StepRun,
 };
 use serde_json::json;
@@ -90,7 +90,7 @@ impl Reactor for Gated {
             if step.resumed.is_some() {
                 return Ok(over());
             }
-            step.writer.delta(Delta::Text, "t", "half").await?;
+            step.writer.delta(BlockDelta::Text, "t", "half").await?;
             self.began.fetch_add(1, Ordering::SeqCst);
             self.gate.acquire().await.unwrap().forget();
             step.writer
@@ -110,11 +110,11 @@ pub(crate) fn running(store: &Arc<Rigged>, reactor: Arc<impl Reactor + 'static>)
     Runtime::new(store, Arc::new(reactor), RuntimeOptions::default())
 }
 
-pub(crate) fn say(runtime: &Runtime, key: &str, text: &str, policy: Policy) -> React {
+pub(crate) fn say(runtime: &Runtime, key: &str, text: &str, policy: Policy) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": text}]).into();
-    React {
+    ReactRequest {
         policy,
-        ..React::new(tenant(), key, NewItem::user(runtime.mint(), content))
+        ..ReactRequest::new(tenant(), key, NewItem::user(runtime.mint(), content))
     }
 }
 

@@ -4,7 +4,8 @@ use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Accepted, AgentReactor, Entering, Gate, React, Runtime, RuntimeError, RuntimeOptions, Terms,
+    Accepted, AgentReactor, Gate, IncomingItem, Preconditions, ReactRequest, Runtime, RuntimeError,
+    RuntimeOptions,
 };
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ struct Once {
 }
 
 impl Gate for Once {
-    fn judge<'a>(&'a self, entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn judge<'a>(&'a self, entering: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let is_there = entering.thread.is_some();
             let asked = (is_there, entering.tail, entering.items.len());
@@ -54,10 +55,10 @@ fn item(id: &str) -> NewItem {
     NewItem::user(id, json!([{"type": "input_text", "text": "hi"}]).into())
 }
 
-fn react(key: &str, id: &str, token: Option<&str>) -> React {
-    React {
+fn react(key: &str, id: &str, token: Option<&str>) -> ReactRequest {
+    ReactRequest {
         token: token.map(Into::into),
-        ..React::new(tenant(), key, item(id))
+        ..ReactRequest::new(tenant(), key, item(id))
     }
 }
 
@@ -81,8 +82,12 @@ fn is_turned<T: std::fmt::Debug>(found: Result<T, RuntimeError>) -> bool {
 #[tokio::test]
 async fn what_a_gate_refuses_is_not_written_and_makes_no_thread() {
     let (runtime, gate) = (runtime(), Arc::new(Once::default()));
-    let through =
-        |request| runtime.react_on(request, Terms::through(Arc::<Once>::clone(&gate) as _));
+    let through = |request| {
+        runtime.react_on(
+            request,
+            Preconditions::through(Arc::<Once>::clone(&gate) as _),
+        )
+    };
     through(react("k", "once-1", None)).await.unwrap();
     assert!(is_turned(through(react("k", "once-2", None)).await));
     assert!(is_turned(through(react("other", "once-3", None)).await));
@@ -123,7 +128,10 @@ async fn a_request_that_is_repeated_is_answered_and_not_judged() {
     let (runtime, gate) = (runtime(), Arc::new(Once::default()));
     let through = |id| {
         let request = react("k", id, Some("token"));
-        runtime.react_on(request, Terms::through(Arc::<Once>::clone(&gate) as _))
+        runtime.react_on(
+            request,
+            Preconditions::through(Arc::<Once>::clone(&gate) as _),
+        )
     };
     let first = through("once-1").await.unwrap();
     let n_asked = gate.asked.lock().unwrap().len();
@@ -139,7 +147,7 @@ struct AtOnce {
 }
 
 impl Gate for AtOnce {
-    fn judge<'a>(&'a self, _: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn judge<'a>(&'a self, _: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             if self.n_asked.fetch_add(1, Ordering::SeqCst) < 2 {
                 self.both.wait().await;
@@ -157,8 +165,12 @@ async fn both(tokens: [Option<&str>; 2]) -> (Runtime, [Accepted; 2]) {
         n_asked: AtomicUsize::new(0),
     });
     let [one, two] = tokens;
-    let say =
-        |id, token| runtime.react_on(react("k", id, token), Terms::through(Arc::clone(&gate)));
+    let say = |id, token| {
+        runtime.react_on(
+            react("k", id, token),
+            Preconditions::through(Arc::clone(&gate)),
+        )
+    };
     let (one, two) = tokio::join!(say("one", one), say("two", two));
     let both = [one.unwrap(), two.unwrap()];
     (runtime, both)

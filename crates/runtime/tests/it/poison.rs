@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use loomline_runtime as runtime;
 use runtime::{
-    Clock, React, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources, StepRun,
+    Clock, ReactRequest, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources, StepRun,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Process {
     async fn say(&self, key: &str) {
         let content = json!([{"type": "input_text", "text": "hello"}]).into();
         let item = NewItem::user(self.runtime.mint(), content);
-        let request = React::new(tenant(), key, item);
+        let request = ReactRequest::new(tenant(), key, item);
         self.runtime.react(request).await.unwrap();
     }
 

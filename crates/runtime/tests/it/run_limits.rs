@@ -6,8 +6,8 @@ use agents::Agent;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactors, Policy, React, Reacted, Reactor, ReactorError, Reactors, RunLimits, RunSlots,
-    Runtime, RuntimeError, RuntimeOptions, Sources, StepRun, TenantRunLimits, handoff,
+    AgentReactors, Policy, ReactRequest, Reacted, Reactor, ReactorError, Reactors, RunLimits,
+    RunSlots, Runtime, RuntimeError, RuntimeOptions, Sources, StepRun, TenantRunLimits, handoff,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -90,7 +90,9 @@ fn limited(store: &Arc<MemoryStore>, reactors: Arc<dyn Reactors>, limits: RunLim
 async fn say(runtime: &Runtime, tenant: &str, key: &str) -> Result<bool, RuntimeError> {
     let content = json!([{"type": "input_text", "text": "hello"}]).into();
     let item = NewItem::user(runtime.mint(), content);
-    let accepted = runtime.react(React::new(tenant.into(), key, item)).await?;
+    let accepted = runtime
+        .react(ReactRequest::new(tenant.into(), key, item))
+        .await?;
     Ok(accepted.queued)
 }
 
@@ -142,7 +144,7 @@ async fn a_trigger_behind_the_run_of_its_thread_needs_no_slot() {
     assert!(say(&runtime, "a", "k").await.unwrap());
     let content = json!([{"type": "input_text", "text": "at once"}]).into();
     let item = NewItem::user(runtime.mint(), content);
-    let mut request = React::new("a".into(), "k", item);
+    let mut request = ReactRequest::new("a".into(), "k", item);
     request.policy = Policy::Interrupt;
     assert!(!runtime.react(request).await.unwrap().queued);
     reactor.may_end.add_permits(10);

@@ -2,7 +2,7 @@
 
 use agents::{Agent, Answers, PendingKind};
 use loomline_runtime as runtime;
-use runtime::{AgentReactors, Reply, Runtime, RuntimeError, RuntimeOptions};
+use runtime::{AgentReactors, RunReply, Runtime, RuntimeError, RuntimeOptions};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{MemoryStore, TenantId};
@@ -48,15 +48,18 @@ fn clerk() -> Agent {
 async fn a_text_is_answered_with_the_answers_text() {
     let store = Arc::new(MemoryStore::new());
     let runtime = over(&store, echo());
-    let reply = runtime.say(&tenant(), "k", "Good morning").await.unwrap();
-    let expected = Reply {
+    let reply = runtime
+        .ask_agent(&tenant(), "k", "Good morning")
+        .await
+        .unwrap();
+    let expected = RunReply {
         text: "You said: Good morning".to_owned(),
-        ..Reply::default()
+        ..RunReply::default()
     };
     assert_eq!(reply, expected);
     drop(runtime);
     let next = over(&store, echo());
-    let reply = next.say(&tenant(), "k", "Me again").await.unwrap();
+    let reply = next.ask_agent(&tenant(), "k", "Me again").await.unwrap();
     assert_eq!(reply.text, "You said: Me again");
 }
 
@@ -64,7 +67,7 @@ async fn a_text_is_answered_with_the_answers_text() {
 async fn texts_said_at_once_each_have_their_own_answer() {
     let runtime = over(&Arc::new(MemoryStore::new()), echo());
     let tenant = tenant();
-    let says = ["one", "two", "three"].map(|text| runtime.say(&tenant, "k", text));
+    let says = ["one", "two", "three"].map(|text| runtime.ask_agent(&tenant, "k", text));
     let replies = futures_util::future::join_all(says).await;
     let texts: Vec<String> = replies.into_iter().map(|it| it.unwrap().text).collect();
     assert_eq!(texts, ["You said: one", "You said: two", "You said: three"]);
@@ -73,7 +76,10 @@ async fn texts_said_at_once_each_have_their_own_answer() {
 #[tokio::test]
 async fn a_run_that_fails_is_a_reply_that_says_why() {
     let runtime = over(&Arc::new(MemoryStore::new()), echo());
-    let reply = runtime.say(&tenant(), "k", "fail quota").await.unwrap();
+    let reply = runtime
+        .ask_agent(&tenant(), "k", "fail quota")
+        .await
+        .unwrap();
     let why = reply.interruption.unwrap();
     assert!(!why.reason.is_empty() && why.detail.is_some(), "{why:?}");
 }
@@ -82,7 +88,7 @@ async fn a_run_that_fails_is_a_reply_that_says_why() {
 async fn calls_that_wait_are_answered_durably_with_typed_answers() {
     let store = Arc::new(MemoryStore::new());
     let first = over(&store, clerk());
-    let waiting = first.say(&tenant(), "k", "Pay").await.unwrap();
+    let waiting = first.ask_agent(&tenant(), "k", "Pay").await.unwrap();
     assert_eq!(waiting.text, "One moment.");
     let kinds: Vec<_> = waiting
         .pending
@@ -114,7 +120,7 @@ async fn calls_that_wait_are_answered_durably_with_typed_answers() {
 #[tokio::test]
 async fn a_denial_and_a_failure_reach_the_model_as_in_memory() {
     let runtime = over(&Arc::new(MemoryStore::new()), clerk());
-    runtime.say(&tenant(), "k", "Pay").await.unwrap();
+    runtime.ask_agent(&tenant(), "k", "Pay").await.unwrap();
     let answers = Answers::new()
         .deny_because("p", "Too much.")
         .failure("t", "No clock.");

@@ -4,8 +4,8 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use loomline_runtime as runtime;
 use runtime::{
-    Entering, Gate, React, Reacted, Reactor, ReactorError, Rewind, Runtime, RuntimeError,
-    RuntimeOptions, StepRun, Terms,
+    Gate, IncomingItem, Preconditions, ReactRequest, Reacted, Reactor, ReactorError, Rewind,
+    Runtime, RuntimeError, RuntimeOptions, StepRun,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,12 +53,12 @@ fn item(id: &str) -> NewItem {
     NewItem::user(id, json!([{"type": "input_text", "text": "hi"}]).into())
 }
 
-fn react(key: &str, id: &str) -> React {
-    React::new(tenant(), key, item(id))
+fn react(key: &str, id: &str) -> ReactRequest {
+    ReactRequest::new(tenant(), key, item(id))
 }
 
-fn instead_of(old: &str, key: &str, id: &str) -> React {
-    React {
+fn instead_of(old: &str, key: &str, id: &str) -> ReactRequest {
+    ReactRequest {
         rewind: Some(Rewind::From(old.into())),
         ..react(key, id)
     }
@@ -168,7 +168,7 @@ async fn a_process_that_ends_takes_nothing_that_is_said_after_an_event() {
     let (_, tail) = runtime.state(&tenant(), "k").await.unwrap();
     runtime.shutdown().await.unwrap();
     let refused = runtime
-        .react_on(react("k", "two"), Terms::after(tail))
+        .react_on(react("k", "two"), Preconditions::after(tail))
         .await;
     assert!(
         matches!(refused, Err(RuntimeError::ShuttingDown)),
@@ -191,7 +191,7 @@ async fn a_thread_that_is_not_there_is_not_made_to_be_taken_back() {
 struct Shut;
 
 impl Gate for Shut {
-    fn judge<'a>(&'a self, _: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn judge<'a>(&'a self, _: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async { Err(RuntimeError::TurnedAway("shut".into())) }.boxed()
     }
 }
@@ -220,12 +220,12 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
         }),
         ..Run::default()
     };
-    child.tell(Command::Record { item: item("said") }).await;
+    child.commit(Command::Record { item: item("said") }).await;
     let waits = Command::Enqueue {
         item: item("waits"),
         run: Payload::write(&run).unwrap(),
     };
-    child.tell(waits).await;
+    child.commit(waits).await;
     let open = OpenCall {
         tool_call_id: "call".to_owned(),
         kind: OpenKind::Child,
@@ -247,7 +247,7 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
         ..StepOutcome::default()
     };
     parent
-        .tell_all([
+        .commit_all([
             start("parent", &Run::default()),
             Command::ImportStep {
                 outcome,
@@ -262,7 +262,7 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
     let refused = runtime
         .react_on(
             instead_of("said", "child", "other"),
-            Terms::through(Arc::new(Shut)),
+            Preconditions::through(Arc::new(Shut)),
         )
         .await;
     assert!(

@@ -2,7 +2,7 @@
 
 use crate::mortal::Mortal;
 use loomline_runtime as runtime;
-use runtime::{Place, Reactor, Reactors, Runtime, RuntimeOptions, Stretch};
+use runtime::{PageRequest, Position, Reactor, Reactors, Runtime, RuntimeOptions};
 use serde_json::json;
 use std::sync::Arc;
 use store::suite::Author;
@@ -64,13 +64,13 @@ async fn thread(
     thread.fork = fork;
     let mut author = Author::new(store, "acme", thread).await;
     for n in 0..n_runs {
-        author.tell_all(one_run(&format!("{id}-{n}"), says)).await;
+        author.commit_all(one_run(&format!("{id}-{n}"), says)).await;
     }
     author
 }
 
 /// How many records a stretch reads of a thread with so many runs, in a fork and out of it.
-async fn cost(n_runs: usize, says: bool, stretch: impl Fn(&str, u64) -> Stretch) -> Vec<usize> {
+async fn cost(n_runs: usize, says: bool, stretch: impl Fn(&str, u64) -> PageRequest) -> Vec<usize> {
     let memory = Arc::new(MemoryStore::new());
     let store: Arc<dyn Store> = Arc::<MemoryStore>::clone(&memory);
     let root = thread(&store, "root", None, n_runs, says).await;
@@ -86,7 +86,7 @@ async fn cost(n_runs: usize, says: bool, stretch: impl Fn(&str, u64) -> Stretch)
         let runtime = Runtime::new(store, Arc::new(Nobody), RuntimeOptions::default());
         let stretch = stretch("root-2", root.tail.0 / 2);
         let tenant = TenantId::from("acme");
-        let read = runtime.stretch(&tenant, key, stretch, Filter::All).await;
+        let read = runtime.page(&tenant, key, stretch, Filter::All).await;
         assert!(!read.unwrap().transcript.entries.is_empty());
         costs.push(counted.records_read());
     }
@@ -95,19 +95,19 @@ async fn cost(n_runs: usize, says: bool, stretch: impl Fn(&str, u64) -> Stretch)
 
 #[tokio::test]
 async fn a_stretch_costs_what_it_reads_however_long_the_thread_is() {
-    let stretches: [fn(&str, u64) -> Stretch; 5] = [
-        |run, _| Stretch::Execution(run.into()),
-        |run, _| Stretch::Run(run.into()),
-        |_, _| Stretch::Before {
-            before: Place::END,
+    let stretches: [fn(&str, u64) -> PageRequest; 5] = [
+        |run, _| PageRequest::Execution(run.into()),
+        |run, _| PageRequest::Run(run.into()),
+        |_, _| PageRequest::Before {
+            before: Position::END,
             n: 3,
         },
-        |_, middle| Stretch::Before {
-            before: Place(middle),
+        |_, middle| PageRequest::Before {
+            before: Position(middle),
             n: 3,
         },
-        |_, middle| Stretch::After {
-            after: Place(middle),
+        |_, middle| PageRequest::After {
+            after: Position(middle),
             n: 3,
         },
     ];
@@ -152,14 +152,14 @@ async fn costs_as_it_stood(n_runs: usize) -> Vec<usize> {
             vec![Landmark::Step(&step)],
             vec![Landmark::Item(&none)],
         ];
-        let places = runtime.places_of(&tenant, key, &lists).await.unwrap();
+        let places = runtime.positions_of(&tenant, key, &lists).await.unwrap();
         let mut expected = Vec::new();
         for landmark in [
             Landmark::Item(&ask),
             Landmark::Step(&step),
             Landmark::Item(&none),
         ] {
-            expected.push(runtime.place_of(&tenant, key, landmark).await.unwrap());
+            expected.push(runtime.position_of(&tenant, key, landmark).await.unwrap());
         }
         assert_eq!(places, expected);
         assert_eq!(places.iter().flatten().count(), 2);

@@ -2,7 +2,7 @@
 
 use crate::runtime::Runtime;
 use crate::runtime::RuntimeError;
-use crate::runtime::{Place, Stretch};
+use crate::runtime::{PageRequest, Position};
 use crate::runtime_on;
 use store::suite::Subject;
 use store::suite::script::{
@@ -60,7 +60,7 @@ pub(crate) async fn a_title_and_metadata_that_change_are_the_threads(mut subject
     let mut author = Author::new(&subject.store(), "acme", thread).await;
     let ask = start("one", Trigger::New(item("ask")));
     author
-        .tell_all([ask, complete_step(Some("one-step-1"))])
+        .commit_all([ask, complete_step(Some("one-step-1"))])
         .await;
     drop(author);
     let before = runtime_on(&subject);
@@ -123,14 +123,14 @@ fn life() -> Vec<Command> {
 /// later; the log keeps it.
 pub(crate) async fn what_is_removed_is_read_no_more(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
-    author.tell_all(life()).await;
+    author.commit_all(life()).await;
     let stop = || {
         timeline::Ending::Stopped(timeline::Interruption {
             reason: "timeout".into(),
             detail: None,
         })
     };
-    author.tell(Command::End { ending: stop() }).await;
+    author.commit(Command::End { ending: stop() }).await;
     let early = fork("t", author.tail.0);
     let before = runtime_on(&subject);
     let told = names(&whole(&before, "k").await);
@@ -147,7 +147,7 @@ pub(crate) async fn what_is_removed_is_read_no_more(mut subject: impl Subject) {
         let mut thread = NewThread::new(id, Some(id));
         thread.fork = Some(of);
         let mut author = Author::new(&store, "acme", thread).await;
-        author.tell(keep("own")).await;
+        author.commit(keep("own")).await;
     }
     let after = runtime_on(&subject);
     let gone = ["ask-1", "one-step-0", "kept"].map(str::to_owned);
@@ -168,14 +168,14 @@ pub(crate) async fn what_is_removed_is_read_no_more(mut subject: impl Subject) {
         ("early", of_fork(told)),
     ];
     for (key, expected) in stretches {
-        let all = Stretch::Before {
-            before: Place::END,
+        let all = PageRequest::Before {
+            before: Position::END,
             n: 1_000,
         };
-        let read = after.stretch(&tenant(), key, all, Filter::Facts).await;
+        let read = after.page(&tenant(), key, all, Filter::Facts).await;
         assert_eq!(names(&read.unwrap().transcript), expected, "{key}");
-        let one = Stretch::Execution("one-execution".into());
-        let read = after.stretch(&tenant(), key, one, Filter::Facts).await;
+        let one = PageRequest::Execution("one-execution".into());
+        let read = after.page(&tenant(), key, one, Filter::Facts).await;
         let read = names(&read.unwrap().transcript);
         assert_eq!(
             read.contains(&gone[1]),
@@ -206,7 +206,7 @@ pub(crate) async fn what_is_removed_is_read_no_more(mut subject: impl Subject) {
 /// What is not there, is removed already, waits, runs or has answers elsewhere stays as it is.
 pub(crate) async fn what_can_not_be_removed_is_refused(subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
-    author.tell_all(life()).await;
+    author.commit_all(life()).await;
     let runtime = runtime_on(&subject);
     let before = whole(&runtime, "k").await;
     for (what, expected) in [
@@ -240,7 +240,7 @@ pub(crate) async fn what_can_not_be_removed_is_refused(subject: impl Subject) {
     assert_eq!(again, Rejected::RemovedAlready(kept));
 
     let mut closed = Author::new(&subject.store(), "acme", NewThread::new("c", Some("c"))).await;
-    closed.tell_all([keep("kept"), Command::Close]).await;
+    closed.commit_all([keep("kept"), Command::Close]).await;
     let refusal = refused(&runtime, "c", of_item("kept")).await;
     assert_eq!(refusal, Rejected::Closed);
     let update = ThreadUpdate {

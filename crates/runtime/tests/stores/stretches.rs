@@ -2,7 +2,7 @@
 
 use crate::runtime::Runtime;
 use crate::runtime::RuntimeError;
-use crate::runtime::{Place, Stretch, StretchOf};
+use crate::runtime::{PageRequest, Position, ThreadPage};
 use crate::runtime_on;
 use serde_json::json;
 use store::suite::Subject;
@@ -14,8 +14,8 @@ use store::suite::script::{
 use store::{Filter, Landmark};
 use timeline::{Command, Entry, Fork, ItemType, NewItem, NewThread, Seq, Trigger};
 
-async fn read(runtime: &Runtime, key: &str, stretch: Stretch) -> StretchOf {
-    let read = runtime.stretch(&tenant(), key, stretch, Filter::All).await;
+async fn read(runtime: &Runtime, key: &str, stretch: PageRequest) -> ThreadPage {
+    let read = runtime.page(&tenant(), key, stretch, Filter::All).await;
     read.unwrap()
 }
 
@@ -26,10 +26,10 @@ async fn whole(runtime: &Runtime, key: &str) -> Vec<Entry> {
 
 /// All pages from the end, put together.
 async fn backwards(runtime: &Runtime, key: &str, n: usize) -> Vec<Entry> {
-    let mut before = Place::END;
+    let mut before = Position::END;
     let mut entries = Vec::new();
     loop {
-        let page = read(runtime, key, Stretch::Before { before, n }).await;
+        let page = read(runtime, key, PageRequest::Before { before, n }).await;
         assert!(page.first < before, "{page:?}");
         before = page.first;
         entries.splice(0..0, page.transcript.entries);
@@ -41,10 +41,10 @@ async fn backwards(runtime: &Runtime, key: &str, n: usize) -> Vec<Entry> {
 
 /// All pages from the beginning, put together.
 async fn forwards(runtime: &Runtime, key: &str, n: usize) -> Vec<Entry> {
-    let mut after = Place::START;
+    let mut after = Position::START;
     let mut entries = Vec::new();
     loop {
-        let page = read(runtime, key, Stretch::After { after, n }).await;
+        let page = read(runtime, key, PageRequest::After { after, n }).await;
         assert!(page.last > after, "{page:?}");
         after = page.last;
         entries.extend(page.transcript.entries);
@@ -72,7 +72,7 @@ async fn told(
     let mut thread = NewThread::new(id, Some(id));
     thread.fork = of;
     let mut author = Author::new(&subject.store(), "acme", thread).await;
-    author.tell_some(commands).await;
+    author.commit_some(commands).await;
     author
 }
 
@@ -108,12 +108,12 @@ pub(crate) async fn pages_of_a_fork_begin_with_its_ancestors(subject: impl Subje
         }),
     };
     author
-        .tell_some([stop.clone(), enqueue("waits there")])
+        .commit_some([stop.clone(), enqueue("waits there")])
         .await;
     let of = fork("root", author.tail.0);
-    author.tell_some(rolled(6, 100..140)).await;
+    author.commit_some(rolled(6, 100..140)).await;
     let mut middle = told(&subject, "middle", Some(of), rolled(7, 200..260)).await;
-    middle.tell_some([stop]).await;
+    middle.commit_some([stop]).await;
     let of = fork("middle", middle.tail.0);
     told(&subject, "leaf", Some(of), rolled(8, 300..360)).await;
 
@@ -127,11 +127,11 @@ pub(crate) async fn pages_of_a_fork_begin_with_its_ancestors(subject: impl Subje
     for (at, entry) in whole.iter().enumerate() {
         let Entry::Item(item) = entry else { continue };
         let landmark = Landmark::Item(&item.id);
-        let place = runtime.place_of(&tenant(), "leaf", landmark).await;
+        let place = runtime.position_of(&tenant(), "leaf", landmark).await;
         let before = place.unwrap().unwrap();
-        let page = read(&runtime, "leaf", Stretch::Before { before, n: 1_000 }).await;
+        let page = read(&runtime, "leaf", PageRequest::Before { before, n: 1_000 }).await;
         // At least what comes before it, and what is beyond it only as far as its execution goes.
-        assert_eq!(page.first, Place(1));
+        assert_eq!(page.first, Position(1));
         assert!(page.transcript.entries.len() >= at, "{at}");
         assert_eq!(
             page.transcript.entries[..],
@@ -140,13 +140,13 @@ pub(crate) async fn pages_of_a_fork_begin_with_its_ancestors(subject: impl Subje
     }
     let elsewhere = Landmark::Item(&"waits there".into());
     let found = runtime
-        .place_of(&tenant(), "leaf", elsewhere)
+        .position_of(&tenant(), "leaf", elsewhere)
         .await
         .unwrap();
     assert_eq!(
         found,
         runtime
-            .place_of(&tenant(), "root", elsewhere)
+            .position_of(&tenant(), "root", elsewhere)
             .await
             .unwrap()
     );
@@ -209,7 +209,7 @@ pub(crate) async fn a_stretch_of_an_execution_has_what_belongs_to_it(subject: im
         let read = read(&runtime, "t", stretch).await;
         (names(&read.transcript.entries), read.more)
     };
-    let execution = |name: &str| Stretch::Execution(format!("{name}-execution").into());
+    let execution = |name: &str| PageRequest::Execution(format!("{name}-execution").into());
     let zero = ["ask-0", "zero-execution"];
     assert_eq!(
         of(execution("zero")).await,
@@ -220,7 +220,7 @@ pub(crate) async fn a_stretch_of_an_execution_has_what_belongs_to_it(subject: im
         of(execution("one")).await,
         (one.map(str::to_owned).into(), true)
     );
-    let run = Stretch::Run("one-execution".into());
+    let run = PageRequest::Run("one-execution".into());
     let both = [&one[..], &["yes", "answered-execution"]].concat();
     let both: Vec<String> = both.into_iter().map(str::to_owned).collect();
     assert_eq!(of(run).await, (both, true));
@@ -239,10 +239,8 @@ pub(crate) async fn a_stretch_of_an_execution_has_what_belongs_to_it(subject: im
         read.transcript.entries.iter().find(own),
         whole.iter().find(own)
     );
-    let unknown = Stretch::Execution("nobody".into());
-    let refused = runtime
-        .stretch(&tenant(), "t", unknown, Filter::Facts)
-        .await;
+    let unknown = PageRequest::Execution("nobody".into());
+    let refused = runtime.page(&tenant(), "t", unknown, Filter::Facts).await;
     assert!(
         matches!(&refused, Err(RuntimeError::UnknownExecution(id)) if id.as_str() == "nobody"),
         "{refused:?}"
@@ -259,15 +257,15 @@ pub(crate) async fn a_run_without_a_message_is_a_stretch_of_its_own(subject: imp
     let messages = [keep("m-1"), keep("m-2"), keep("m-3")];
     told(&subject, "t", None, commands.chain(messages).collect()).await;
     let runtime = runtime_on(&subject);
-    for stretch in [Stretch::Execution, Stretch::Run] {
+    for stretch in [PageRequest::Execution, PageRequest::Run] {
         let page = read(&runtime, "t", stretch("two-execution".into())).await;
         let expected = ["two-pointer", "two-execution"];
         assert_eq!(names(&page.transcript.entries), expected);
     }
     // What ran before anything was said is not forgotten.
     let n = 3;
-    let before = Place::END;
-    let page = read(&runtime, "t", Stretch::Before { before, n }).await;
+    let before = Position::END;
+    let page = read(&runtime, "t", PageRequest::Before { before, n }).await;
     assert_eq!(names(&page.transcript.entries), ["m-1", "m-2", "m-3"]);
     assert!(page.more);
     assert_eq!(
@@ -286,9 +284,12 @@ pub(crate) async fn what_was_kept_before_the_first_message_is_read_with_it(subje
         let all = backwards(&runtime, "t", n).await;
         assert_eq!(names(&all), ["kept", "m-1", "m-2"], "{n} at once");
     }
-    let before = Place::END;
-    let page = read(&runtime, "t", Stretch::Before { before, n: 2 }).await;
-    assert!(!page.more && page.first == Place::START.next(), "{page:?}");
+    let before = Position::END;
+    let page = read(&runtime, "t", PageRequest::Before { before, n: 2 }).await;
+    assert!(
+        !page.more && page.first == Position::START.next(),
+        "{page:?}"
+    );
 }
 
 /// An execution that runs is read up to the end of the log, from any place in it.
@@ -303,28 +304,28 @@ pub(crate) async fn a_place_within_an_execution_stands_for_all_of_it(subject: im
     let runtime = runtime_on(&subject);
     let step = "one-step-0".into();
     let place = runtime
-        .place_of(&tenant(), "t", Landmark::Step(&step))
+        .position_of(&tenant(), "t", Landmark::Step(&step))
         .await;
     let step = place.unwrap().unwrap();
-    let (tail, n) = (Place(author.tail.0), 1);
+    let (tail, n) = (Position(author.tail.0), 1);
     for (stretch, expected) in [
         (
-            Stretch::Execution("one-execution".into()),
+            PageRequest::Execution("one-execution".into()),
             &["first", "ask", "one-execution", "beside"][..],
         ),
         (
-            Stretch::Before {
-                before: Place::END,
+            PageRequest::Before {
+                before: Position::END,
                 n,
             },
             &["ask", "one-execution", "beside"],
         ),
         (
-            Stretch::Before { before: step, n },
+            PageRequest::Before { before: step, n },
             &["ask", "one-execution", "beside"],
         ),
         (
-            Stretch::After { after: step, n },
+            PageRequest::After { after: step, n },
             &["ask", "one-execution", "beside"],
         ),
     ] {
@@ -336,8 +337,8 @@ pub(crate) async fn a_place_within_an_execution_stands_for_all_of_it(subject: im
     let page = read(
         &runtime,
         "t",
-        Stretch::Before {
-            before: Place::START,
+        PageRequest::Before {
+            before: Position::START,
             n,
         },
     )
@@ -347,8 +348,8 @@ pub(crate) async fn a_place_within_an_execution_stands_for_all_of_it(subject: im
     let page = read(
         &runtime,
         "idle",
-        Stretch::After {
-            after: Place(idle.tail.0),
+        PageRequest::After {
+            after: Position(idle.tail.0),
             n,
         },
     )

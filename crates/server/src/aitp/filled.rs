@@ -3,7 +3,9 @@
 use super::refused::Refused;
 use crate::error::ApiError;
 use crate::state::Api;
-use interop::aitp::{Message, Party, Question, Refusal, Schemas, State, Turned};
+use interop::aitp::{
+    Message, Party, RequestQuestion, RequestRefusal, RequestState, Schemas, Turned,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -14,8 +16,8 @@ use serde_json::Value;
 /// What is wrong with the value; or that it comes too late, where `over` says what became of the
 /// request: then no value is right.
 pub(crate) fn filled(
-    question: &Question,
-    over: Option<State>,
+    question: &RequestQuestion,
+    over: Option<RequestState>,
     value: &Value,
     pointer: &str,
 ) -> Result<Message, ApiError> {
@@ -25,7 +27,7 @@ pub(crate) fn filled(
     message.map_err(|wrong| match over {
         Some(state) => {
             let request = question.ask.key.clone();
-            let refusal = Refusal::Late { request, state };
+            let refusal = RequestRefusal::Late { request, state };
             refused(Turned::Refused { place: 0, refusal })
         }
         None => ApiError::InvalidRequestAnswer {
@@ -36,15 +38,18 @@ pub(crate) fn filled(
 }
 
 /// What became of a request that can't be answered any more.
-pub(crate) fn over(state: State) -> Option<State> {
+pub(crate) fn over(state: RequestState) -> Option<RequestState> {
     match state {
-        State::Open | State::Answered => None,
-        State::Declined | State::Cancelled | State::Expired | State::Superseded => Some(state),
+        RequestState::Open | RequestState::Answered => None,
+        RequestState::Declined
+        | RequestState::Cancelled
+        | RequestState::Expired
+        | RequestState::Superseded => Some(state),
     }
 }
 
 /// The agent of this server that has asked.
-pub(crate) fn asking(api: &Api, question: &Question) -> Option<String> {
+pub(crate) fn asking(api: &Api, question: &RequestQuestion) -> Option<String> {
     match &question.ask.by {
         Party::Agent(name) if api.app().has_agent(name) => Some(name.clone()),
         Party::Agent(_) | Party::Initiator | Party::Actor(_) | Party::Assistant => None,

@@ -1,9 +1,9 @@
 //! The documents that forms lead to by their `json_url`. Whoever asks chose the address, so it is
 //! fetched only through the outbound guard, and only where the configuration says so.
 
-use super::desks::Desks;
+use super::states::AitpStates;
 use crate::config::Config;
-use crate::error::told;
+use crate::error::render_error;
 use crate::outbound::{Outbound, OutboundRequest};
 use interop::aitp::{Field, Key, read_form_document};
 use jiff::{SignedDuration, Timestamp};
@@ -42,7 +42,10 @@ impl Forms {
         let outbound = config.aitp.fetch_forms.then(|| {
             Outbound::new(config.outbound.clone())
                 .inspect_err(|error| {
-                    tracing::error!(error = told(error), "no documents of forms can be fetched");
+                    tracing::error!(
+                        error = render_error(error),
+                        "no documents of forms can be fetched"
+                    );
                 })
                 .ok()
         });
@@ -56,7 +59,7 @@ impl Forms {
     /// is: it can be answered with any fields.
     pub(crate) async fn fetch(
         &self,
-        desks: &Desks,
+        desks: &AitpStates,
         row: &ThreadRow,
         now: Timestamp,
     ) -> Result<(), RuntimeError> {
@@ -65,7 +68,7 @@ impl Forms {
         };
         let thread = &row.thread.id;
         let held = desks.at(thread, row.tail).await?;
-        let wanted = held.desk().map(|desk| desk.to_fetch(now));
+        let wanted = held.get().map(|desk| desk.to_fetch(now));
         // Nobody waits for somebody else's server.
         drop(held);
         let wanted = wanted.unwrap_or_default().into_iter();
@@ -75,7 +78,7 @@ impl Forms {
             match document(outbound, &wanted.2).await {
                 Ok(fields) => {
                     let mut held = desks.at(thread, row.tail).await?;
-                    if let Some(desk) = held.desk_mut() {
+                    if let Some(desk) = held.get_mut() {
                         desk.fetched(&wanted.1, fields);
                     }
                 }
@@ -112,7 +115,7 @@ async fn document(outbound: &Outbound, url: &str) -> Result<Vec<Field>, String> 
         ..OutboundRequest::get(url)
     };
     let answer = outbound.send(request).await;
-    let answer = answer.map_err(|error| told(&error))?;
+    let answer = answer.map_err(|error| render_error(&error))?;
     if !answer.status.is_success() {
         return Err(format!(
             "the answer has the status {}",

@@ -1,14 +1,14 @@
 //! Judging what is said, under the thread's lock.
 
-use super::desks::Desks;
 use super::refused::{Link, Refused, Why, check_rights};
+use super::states::AitpStates;
 use crate::auth::Caller;
 use crate::outbound::OutboundConfig;
 use futures_util::future::BoxFuture;
-use interop::aitp::{Change, Desk, MayNotSpeak, Party, Strictness};
+use interop::aitp::{AitpState, MayNotSpeak, ParticipantChange, Party, Strictness};
 use interop::model::linked_files;
 use jiff::Timestamp;
-use runtime::{Entering, Gate, Landmark, RuntimeError};
+use runtime::{Gate, IncomingItem, Landmark, RuntimeError};
 use std::sync::Arc;
 use timeline::{Event, ItemType, NewItem, Payload, Record, Seq, ThreadId};
 
@@ -23,7 +23,7 @@ pub(super) struct Speaker {
 
 impl Speaker {
     /// Judges one message; what it is recorded as.
-    fn judge(&self, desk: &Desk, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
+    fn judge(&self, desk: &AitpState, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
         let metadata = item.metadata.as_ref();
         let named = metadata.and_then(|metadata| metadata.str_field("actor"));
         if let Some(actor) = &named {
@@ -45,7 +45,11 @@ impl Speaker {
     pub(super) fn check_links(&self, content: Option<&Payload>) -> Result<(), Why> {
         for (place, url) in content.map(linked_files).unwrap_or_default() {
             if let Err(error) = self.links.check_link(&url) {
-                return Err(Why::Link(Box::new(Link { place, url, error })));
+                return Err(Why::Link(Box::new(Link {
+                    index: place,
+                    url,
+                    error,
+                })));
             }
         }
         Ok(())
@@ -54,7 +58,7 @@ impl Speaker {
     /// Judges messages in order, each after those before it. What is no message passes.
     pub(super) fn judge_all(
         &self,
-        desk: &Desk,
+        desk: &AitpState,
         items: &mut [NewItem],
         now: Timestamp,
     ) -> Result<(), Refused> {
@@ -79,15 +83,17 @@ impl Speaker {
 }
 
 /// Whom a change is about.
-pub(super) fn actor_of(change: &Change) -> &str {
+pub(super) fn actor_of(change: &ParticipantChange) -> &str {
     match change {
-        Change::Join { actor, .. } => &actor.id,
-        Change::Leave { actor_id } | Change::Declare { actor_id, .. } => actor_id,
+        ParticipantChange::Join { actor, .. } => &actor.id,
+        ParticipantChange::Leave { actor_id } | ParticipantChange::Declare { actor_id, .. } => {
+            actor_id
+        }
     }
 }
 
 /// The record that an item would be.
-pub(super) fn record(desk: &Desk, item: NewItem, at: Timestamp) -> Record {
+pub(super) fn record(desk: &AitpState, item: NewItem, at: Timestamp) -> Record {
     Record {
         seq: desk.seq().next(),
         at,
@@ -99,14 +105,14 @@ pub(super) fn record(desk: &Desk, item: NewItem, at: Timestamp) -> Record {
 
 /// Judges messages.
 pub(super) struct SpeechGate {
-    pub(super) desks: Arc<Desks>,
+    pub(super) states: Arc<AitpStates>,
     pub(super) speaker: Speaker,
     /// Who is said to answer calls, where somebody is.
     pub(super) answerer: Option<String>,
 }
 
 impl SpeechGate {
-    fn check(&self, desk: &Desk, entering: &mut Entering<'_>) -> Result<(), Refused> {
+    fn check(&self, desk: &AitpState, entering: &mut IncomingItem<'_>) -> Result<(), Refused> {
         if let Some(actor) = &self.answerer {
             self.check_answerer(desk, actor)
                 .map_err(|why| Refused::new(why, 0))?;
@@ -115,7 +121,7 @@ impl SpeechGate {
     }
 
     /// Who answers calls is anybody, but nobody else than whom the key may be.
-    fn check_answerer(&self, desk: &Desk, actor: &str) -> Result<(), Why> {
+    fn check_answerer(&self, desk: &AitpState, actor: &str) -> Result<(), Why> {
         check_rights(&self.speaker.caller, actor)?;
         let principal = self.speaker.caller.principal();
         match desk.roster().may_speak(principal, Some(actor), None) {
@@ -136,15 +142,15 @@ impl SpeechGate {
     /// Whether the thread has what is refused: then it was said before, and the store says so.
     async fn is_known(
         &self,
-        entering: &Entering<'_>,
+        entering: &IncomingItem<'_>,
         refused: &Refused,
     ) -> Result<bool, RuntimeError> {
         let item = entering.items.get(refused.item);
         let Some((thread, item)) = entering.thread.zip(item) else {
             return Ok(false);
         };
-        let store = self.desks.runtime().store();
-        let place = store.place_of(thread, Landmark::Item(&item.id)).await?;
+        let store = self.states.runtime().store();
+        let place = store.position_of(thread, Landmark::Item(&item.id)).await?;
         Ok(place.is_some())
     }
 }
@@ -155,10 +161,13 @@ impl Gate for SpeechGate {
         thread: &'a ThreadId,
         tail: Seq,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        Box::pin(self.desks.warm(thread, tail))
+        Box::pin(self.states.warm(thread, tail))
     }
 
-    fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn judge<'a>(
+        &'a self,
+        mut entering: IncomingItem<'a>,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let is_said = entering
                 .items
@@ -166,17 +175,17 @@ impl Gate for SpeechGate {
                 .any(|it| it.item_type == ItemType::Message);
             if !is_said && self.answerer.is_none() {
                 return Ok(self.speaker.judge_all(
-                    &Desk::default(),
+                    &AitpState::default(),
                     entering.items,
                     entering.at,
                 )?);
             }
             let held = match entering.thread {
-                Some(thread) => Some(self.desks.at(thread, entering.tail).await?),
+                Some(thread) => Some(self.states.at(thread, entering.tail).await?),
                 None => None,
             };
-            let none = Desk::default();
-            let desk = held.as_ref().and_then(|held| held.desk()).unwrap_or(&none);
+            let none = AitpState::default();
+            let desk = held.as_ref().and_then(|held| held.get()).unwrap_or(&none);
             match self.check(desk, &mut entering) {
                 Ok(()) => Ok(()),
                 Err(refused) if self.is_known(&entering, &refused).await? => Ok(()),
@@ -188,13 +197,13 @@ impl Gate for SpeechGate {
 
 /// Judges changes of who takes part, each after those before it.
 pub(super) struct ChangeGate {
-    pub(super) desks: Arc<Desks>,
+    pub(super) states: Arc<AitpStates>,
     pub(super) caller: Caller,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<ParticipantChange>,
 }
 
 impl ChangeGate {
-    fn check(&self, desk: &Desk, entering: &mut Entering<'_>) -> Result<(), Refused> {
+    fn check(&self, desk: &AitpState, entering: &mut IncomingItem<'_>) -> Result<(), Refused> {
         let mut desk = desk.clone();
         let items = entering.items.iter_mut();
         for (place, (change, item)) in self.changes.iter().zip(items).enumerate() {
@@ -217,17 +226,20 @@ impl Gate for ChangeGate {
         thread: &'a ThreadId,
         tail: Seq,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        Box::pin(self.desks.warm(thread, tail))
+        Box::pin(self.states.warm(thread, tail))
     }
 
-    fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn judge<'a>(
+        &'a self,
+        mut entering: IncomingItem<'a>,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let held = match entering.thread {
-                Some(thread) => Some(self.desks.at(thread, entering.tail).await?),
+                Some(thread) => Some(self.states.at(thread, entering.tail).await?),
                 None => None,
             };
-            let none = Desk::default();
-            let desk = held.as_ref().and_then(|held| held.desk()).unwrap_or(&none);
+            let none = AitpState::default();
+            let desk = held.as_ref().and_then(|held| held.get()).unwrap_or(&none);
             Ok(self.check(desk, &mut entering)?)
         })
     }

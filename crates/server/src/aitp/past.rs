@@ -1,9 +1,9 @@
 //! Judging a past that a request brings: an imported document, or the messages before the one that is answered.
 
-use super::begun::Begun;
 use super::gate::{Speaker, actor_of, record};
 use super::refused::{Refused, Why, check_rights};
-use interop::aitp::{Change, Desk, Roster};
+use super::started::StartedAitpState;
+use interop::aitp::{AitpState, ParticipantChange, Roster};
 use jiff::Timestamp;
 use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
@@ -17,14 +17,15 @@ impl Speaker {
         metadata: Option<Payload>,
         commands: &[(Timestamp, Command)],
     ) -> Result<(), RuntimeError> {
-        let mut roster = Begun::new(Desk::default(), metadata, Timestamp::now())?.roster();
+        let mut roster =
+            StartedAitpState::new(AitpState::default(), metadata, Timestamp::now())?.roster();
         for (place, (at, command)) in commands.iter().enumerate() {
             let refused = |why: Why| Refused::new(why, place);
             for content in contents(command) {
                 self.check_links(Some(content)).map_err(refused)?;
             }
             if let Some(item) = item_of(command) {
-                let record = record(&Desk::default(), item.clone(), *at);
+                let record = record(&AitpState::default(), item.clone(), *at);
                 self.check_past(&roster, item, *at).map_err(refused)?;
                 roster.apply(&record);
             }
@@ -33,7 +34,7 @@ impl Speaker {
     }
 
     fn check_past(&self, roster: &Roster, item: &NewItem, at: Timestamp) -> Result<(), Why> {
-        if let Some(change) = Change::of_item(&item.clone().stored(at)) {
+        if let Some(change) = ParticipantChange::of_item(&item.clone().stored(at)) {
             return check_rights(&self.caller, actor_of(&change));
         }
         if item.item_type != ItemType::Message {

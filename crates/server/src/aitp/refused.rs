@@ -8,7 +8,7 @@ use runtime::RuntimeError;
 
 /// Where a message stands in the body of a request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct BodyPointers {
     /// Its content.
     content: String,
     parts: Parts,
@@ -28,7 +28,7 @@ enum Parts {
     At(Vec<String>),
 }
 
-impl Place {
+impl BodyPointers {
     /// A message whose content is a list of parts.
     pub(crate) fn parts(content: impl Into<String>) -> Self {
         Self {
@@ -92,7 +92,7 @@ pub(crate) enum Why {
 #[derive(Debug)]
 pub(crate) struct Link {
     /// The part's place in the content.
-    pub(super) place: usize,
+    pub(super) index: usize,
     /// The address.
     pub(super) url: String,
     /// Why it is not allowed.
@@ -130,13 +130,13 @@ impl Refused {
     }
 
     /// Sets the pointer from the position of the refused message.
-    fn placed(mut self, place: impl Fn(usize) -> Place) -> Self {
+    fn placed(mut self, place: impl Fn(usize) -> BodyPointers) -> Self {
         let place = place(self.item);
         self.pointer = match &self.why {
             Why::Message(
                 Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. },
             ) => place.part(*part),
-            Why::Link(link) => place.part(link.place),
+            Why::Link(link) => place.part(link.index),
             Why::Message(Turned::Speaker(_) | Turned::Actor(_)) | Why::Actor(_) => place.actor,
             Why::Message(Turned::NotAMessage | Turned::TooManyMessages(_) | Turned::Schemas(_))
             | Why::Change(_) => place.content,
@@ -152,7 +152,7 @@ impl From<Refused> for RuntimeError {
 }
 
 /// Says where in the body what was refused stands.
-pub(super) fn placed(error: RuntimeError, place: impl Fn(usize) -> Place) -> RuntimeError {
+pub(super) fn placed(error: RuntimeError, place: impl Fn(usize) -> BodyPointers) -> RuntimeError {
     mapped(error, |refused| refused.placed(place))
 }
 

@@ -5,7 +5,7 @@ use super::source_archive::SourceArchive;
 use crate::error::ExchangeError;
 use interop::ag_ui::was_cut_off;
 use interop::archive::{Archive, Format};
-use interop::convert::{self, Attribution, Form, ReadOptions, WriteOptions};
+use interop::convert::{self, AttributedFields, ReadOptions, SourceForm, WriteOptions};
 use interop::document::{self, Imported, UNNAMED, agent_id};
 use interop::{Converted, Loss};
 use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
@@ -19,9 +19,9 @@ use tokio::task::spawn_blocking;
 #[derive(Clone, Debug)]
 pub struct ImportSource {
     /// What the text is.
-    pub form: Form,
+    pub form: SourceForm,
     /// Who ran, where the text does not say it.
-    pub attribution: Vec<Attribution>,
+    pub attribution: Vec<AttributedFields>,
 }
 
 /// A thread that is given out.
@@ -50,7 +50,7 @@ impl App {
         &self,
         tenant: &TenantId,
         key: &str,
-        form: Form,
+        form: SourceForm,
     ) -> Result<Exported, ExchangeError> {
         let runtime = self.runtime();
         let mut transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
@@ -58,8 +58,8 @@ impl App {
             transcript = runtime.transcript(tenant, key, Filter::All).await?;
         }
         let imported = match form {
-            Form::Of(Format::Thread) => None,
-            Form::Archive | Form::Of(_) => {
+            SourceForm::Of(Format::Thread) => None,
+            SourceForm::Archive | SourceForm::Of(_) => {
                 SourceArchive::read(runtime, tenant, &transcript).await?
             }
         };
@@ -131,7 +131,7 @@ impl Taken {
         local: &BTreeSet<String>,
         runtime: &Runtime,
     ) -> Result<Self, ExchangeError> {
-        if source.form == Form::Of(Format::Thread) {
+        if source.form == SourceForm::Of(Format::Thread) {
             let document = Thread::decode(text)?;
             let Converted { value, losses } =
                 document::from_document(&document, &mut || runtime.mint())?;
@@ -211,9 +211,9 @@ fn without_foreign_models(document: &mut Thread, local: &BTreeSet<String>) -> Ve
 }
 
 /// The thread in a form.
-fn written(form: Form, transcript: &Transcript, imported: Option<SourceArchive>) -> Exported {
+fn written(form: SourceForm, transcript: &Transcript, imported: Option<SourceArchive>) -> Exported {
     let document = document::to_strict_document(transcript);
-    if form == Form::Of(Format::Thread) {
+    if form == SourceForm::Of(Format::Thread) {
         let hash = thread::hash(&document.value, CanonicalOptions::default());
         return Exported {
             text: document.value.encode(),

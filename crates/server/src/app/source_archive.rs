@@ -1,6 +1,6 @@
 //! What a thread was imported from, kept beside it as it came.
 
-use interop::archive::{Archive, Format, Record, Run};
+use interop::archive::{Archive, ArchivedRun, Format, SourceText};
 use interop::document::to_document;
 use interop::{Converted, Loss};
 use runtime::objects::{NewObject, sha256};
@@ -126,9 +126,9 @@ fn losses_after(transcript: &Transcript, n_entries: usize) -> Vec<Loss> {
 }
 
 /// Turns of a document, as a run of an archive.
-fn run_of(document: &Thread, turns: &[Json]) -> Run {
-    let records = turns.iter().map(Record::from).collect();
-    let mut run = Run::new(Format::Thread, None, records);
+fn run_of(document: &Thread, turns: &[Json]) -> ArchivedRun {
+    let records = turns.iter().map(SourceText::from).collect();
+    let mut run = ArchivedRun::new(Format::Thread, None, records);
     let mut root = document.root().clone();
     root.insert("turns", Json::Array(Vec::new()));
     run.head.insert("root", root);

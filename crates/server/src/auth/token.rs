@@ -9,7 +9,7 @@ mod keys;
 pub(crate) use claims::Claimed;
 pub use claims::TokenClaims;
 pub(crate) use keys::parse as parse_keys;
-pub use keys::{KeySource, KeysError};
+pub use keys::{KeySource, TokenKeysError};
 
 use super::budget::SubjectBudgets;
 use crate::outbound::Outbound;
@@ -118,7 +118,7 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     /// With the keys that are at hand; those elsewhere are asked for by the first token.
-    pub(crate) fn new(config: TokenConfig, outbound: Outbound) -> Result<Self, KeysError> {
+    pub(crate) fn new(config: TokenConfig, outbound: Outbound) -> Result<Self, TokenKeysError> {
         let keys = KeySet::new(config.keys.clone(), outbound)?;
         let budgets = config.requests_per_minute.map(SubjectBudgets::new);
         Ok(Self {

@@ -1,13 +1,13 @@
 //! Bodies as JSON: checked without building their values, then read once.
 
 use super::budget::BodyLease;
-use crate::by_name::ByName;
 use crate::error::ApiError;
-use crate::wording;
+use crate::serde_messages;
+use crate::strict_struct::ByName;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 use std::fmt::Write as _;
-use thread::json::{self, Counts, Fault};
+use thread::json::{self, Counts, JsonFault};
 use thread::{DecodeError, Limits};
 
 /// Maximum number of values of a body.
@@ -87,12 +87,12 @@ fn check(text: &str, max_depth: usize) -> Result<Counts, ApiError> {
     match json::check(text, &limits) {
         Ok(counts) => Ok(counts),
         Err(DecodeError {
-            fault: Fault::TooDeep { limit },
+            fault: JsonFault::TooDeep { limit },
             pointer,
             ..
         }) => Err(ApiError::TooDeep { pointer, limit }),
         Err(DecodeError {
-            fault: Fault::TooManyNodes { limit },
+            fault: JsonFault::TooManyNodes { limit },
             ..
         }) => Err(ApiError::TooManyValues { limit }),
         Err(DecodeError {
@@ -123,7 +123,7 @@ pub(crate) fn typed<T: DeserializeOwned>(text: &str, max_depth: usize) -> Result
             .rsplit_once(" at line ")
             .map_or(what.as_str(), |(what, _)| what);
         if error.is_data() {
-            ApiError::field(pointer, wording::JSON.of(what))
+            ApiError::field(pointer, serde_messages::JSON.of(what))
         } else if what.contains("recursion limit") {
             ApiError::TooDeep {
                 pointer,

@@ -11,7 +11,7 @@ use upp::ToolChoice;
 
 /// An agent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentConfig {
+pub struct AgentSettings {
     /// The name of its model; empty where it is an agent elsewhere.
     pub model: String,
     /// The agent elsewhere that it is.

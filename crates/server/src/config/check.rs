@@ -18,8 +18,8 @@ use super::file::{File, Server, Store, Telemetry, Tools};
 use super::{
     AitpConfig, Config, ServerConfig, StoreConfig, TelemetryConfig, TlsConfig, ToolsConfig,
 };
-use crate::by_name::ByName;
-use crate::wording;
+use crate::serde_messages;
+use crate::strict_struct::ByName;
 use http::HeaderValue;
 use secrecy::ExposeSecret;
 use serde::Deserialize as _;
@@ -61,7 +61,7 @@ impl ConfigError {
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum FindingSeverity {
     /// It can't be served so.
     Error,
     /// It may be a mistake.
@@ -72,7 +72,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// What it is, and where.
     pub error: ConfigError,
 }
@@ -112,7 +112,7 @@ pub(super) fn check(
 
 /// What is wrong, on one line.
 fn said(error: &toml::de::Error) -> String {
-    wording::TOML.of(error.message().lines().next().unwrap_or_default())
+    serde_messages::TOML.of(error.message().lines().next().unwrap_or_default())
 }
 
 impl Checker<'_> {
@@ -120,7 +120,7 @@ impl Checker<'_> {
         ConfigError::at(self.text, place.span(), message)
     }
 
-    fn found(&self, severity: Severity, span: Range<usize>, message: impl Into<String>) {
+    fn found(&self, severity: FindingSeverity, span: Range<usize>, message: impl Into<String>) {
         let error = ConfigError::at(self.text, span, message);
         let finding = Finding { severity, error };
         self.findings.borrow_mut().push(finding);

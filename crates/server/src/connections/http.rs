@@ -1,7 +1,7 @@
 //! HTTP on one connection, until it ends, is idle too long, or has to make room.
 
 use super::connection::{Connection, Due, InProgress};
-use super::socket::{Place, Socket, Stream};
+use super::socket::{Socket, SocketSlot, Stream};
 use super::{Overflow, Shared};
 use crate::held::HeldBody;
 use axum::Router;
@@ -47,7 +47,7 @@ pub(super) async fn serve(
     tls: Option<TlsAcceptor>,
     router: Router,
 ) {
-    let place = Place(Arc::clone(&connection));
+    let place = SocketSlot(Arc::clone(&connection));
     let stream = match tls {
         None => Stream::Plain(socket),
         // In a box: it is larger than all that follows, and soon over.

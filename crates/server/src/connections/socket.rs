@@ -10,9 +10,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// The place of an open socket among the connections; free again when it is dropped.
-pub(super) struct Place(pub(super) Arc<Connection>);
+pub(super) struct SocketSlot(pub(super) Arc<Connection>);
 
-impl Drop for Place {
+impl Drop for SocketSlot {
     fn drop(&mut self) {
         self.0.leave();
     }
@@ -22,7 +22,7 @@ impl Drop for Place {
 pub(super) struct Socket {
     // Dropped in this order: the socket is closed when its place is free.
     stream: Stream,
-    place: Place,
+    place: SocketSlot,
 }
 
 /// What carries the bytes.
@@ -32,7 +32,7 @@ pub(super) enum Stream {
 }
 
 impl Socket {
-    pub(super) fn new(stream: Stream, place: Place) -> Self {
+    pub(super) fn new(stream: Stream, place: SocketSlot) -> Self {
         Self { stream, place }
     }
 

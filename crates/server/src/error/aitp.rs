@@ -3,7 +3,9 @@
 use super::{ApiError, Verdict};
 use crate::aitp::refused::{Refused, Why};
 use http::StatusCode;
-use interop::aitp::{ChangeRefused, ChangeTurned, Key, MayNotSpeak, Refusal, Turned, Violation};
+use interop::aitp::{
+    ChangeRefused, ChangeTurned, Key, MayNotSpeak, MessageViolation, RequestRefusal, Turned,
+};
 use runtime::RuntimeError;
 use serde_json::{Value, json};
 
@@ -64,7 +66,7 @@ fn of_speaker(error: &MayNotSpeak) -> Verdict {
 }
 
 /// A capability message that is none, or does not fit what it answers.
-fn unfit(wrong: &[Violation]) -> Verdict {
+fn unfit(wrong: &[MessageViolation]) -> Verdict {
     use StatusCode as S;
     let verdict = Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_capability_message");
     if wrong.is_empty() {
@@ -74,14 +76,14 @@ fn unfit(wrong: &[Violation]) -> Verdict {
 }
 
 /// What is wrong, each with its place.
-pub(crate) fn violations(wrong: &[Violation]) -> Value {
+pub(crate) fn violations(wrong: &[MessageViolation]) -> Value {
     let wrong = wrong.iter();
     wrong
         .map(|it| json!({"pointer": it.pointer, "expected": it.expected}))
         .collect()
 }
 
-fn of_refusal(refusal: &Refusal) -> Verdict {
+fn of_refusal(refusal: &RequestRefusal) -> Verdict {
     use StatusCode as S;
     let conflict = |reason: &str| {
         let details = json!({ "reason": reason });
@@ -96,28 +98,28 @@ fn of_refusal(refusal: &Refusal) -> Verdict {
         Verdict::new(S::FORBIDDEN, "request_forbidden").with(details)
     };
     match refusal {
-        Refusal::NotOneMessage => unfit(&[]),
-        Refusal::Unfit(wrong) => unfit(wrong),
-        Refusal::Unknown(_) => conflict("unknown"),
-        Refusal::NothingOpen(_) => conflict("nothing_open"),
-        Refusal::Ambiguous(keys) => {
+        RequestRefusal::NotOneMessage => unfit(&[]),
+        RequestRefusal::Unfit(wrong) => unfit(wrong),
+        RequestRefusal::Unknown(_) => conflict("unknown"),
+        RequestRefusal::NothingOpen(_) => conflict("nothing_open"),
+        RequestRefusal::Ambiguous(keys) => {
             let keys: Vec<String> = keys.iter().map(Key::text).collect();
             let details = json!({"reason": "ambiguous", "requests": keys});
             conflict("ambiguous").with(details)
         }
-        Refusal::Late { request, state } => {
+        RequestRefusal::Late { request, state } => {
             let details = json!({"reason": "late", "request": request.text(), "state": state});
             conflict("late").with(details)
         }
-        Refusal::AnsweredBefore(request) => about("answered_before", request),
-        Refusal::NotAnswered(request) => about("not_answered", request),
-        Refusal::IdInUse(request) => about("id_in_use", request),
-        Refusal::TooManyOpen => conflict("too_many_open"),
-        Refusal::TooManyAnswers => conflict("too_many_answers"),
-        Refusal::OwnRequest(_) => forbidden("own_request"),
-        Refusal::NotTheAsker(_) => forbidden("not_the_asker"),
-        Refusal::NotAnActor { .. } => forbidden("not_an_actor"),
-        Refusal::NotDeclared { .. } => forbidden("not_declared"),
+        RequestRefusal::AnsweredBefore(request) => about("answered_before", request),
+        RequestRefusal::NotAnswered(request) => about("not_answered", request),
+        RequestRefusal::IdInUse(request) => about("id_in_use", request),
+        RequestRefusal::TooManyOpen => conflict("too_many_open"),
+        RequestRefusal::TooManyAnswers => conflict("too_many_answers"),
+        RequestRefusal::OwnRequest(_) => forbidden("own_request"),
+        RequestRefusal::NotTheAsker(_) => forbidden("not_the_asker"),
+        RequestRefusal::NotAnActor { .. } => forbidden("not_an_actor"),
+        RequestRefusal::NotDeclared { .. } => forbidden("not_declared"),
     }
 }
 

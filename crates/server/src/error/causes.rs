@@ -1,7 +1,7 @@
 //! Errors as text for logs.
 
 /// An error with everything that caused it, on one line.
-pub fn told(error: &dyn std::error::Error) -> String {
+pub fn render_error(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -1,6 +1,6 @@
 //! Why threads can't be imported or exported.
 
-use interop::convert::ReadError;
+use interop::convert::ConvertError;
 use interop::document::ImportError;
 use runtime::RuntimeError;
 use thread::DecodeError;
@@ -17,7 +17,7 @@ pub enum ExchangeError {
     Decode(#[from] DecodeError),
     /// The text is not in the form that it is said to be in.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] ConvertError),
     /// The document can't become a thread.
     #[error("the document can't become a thread")]
     Import(#[from] ImportError),

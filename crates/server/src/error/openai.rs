@@ -114,7 +114,7 @@ pub(crate) fn body(status: StatusCode, failure: &Failure) -> Value {
 }
 
 /// The status of an error, and its object, for clients who are told otherwise than by an answer.
-pub(crate) fn told(error: &ApiError) -> (StatusCode, Value) {
+pub(crate) fn error_body(error: &ApiError) -> (StatusCode, Value) {
     let status = error.verdict().status;
     let mut body = body(status, &error.failure());
     (status, body["error"].take())

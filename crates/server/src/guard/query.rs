@@ -1,6 +1,6 @@
 //! Query parameters: where a protocol wants so, those that a route declares, and no others.
 
-use crate::error::{ApiError, told};
+use crate::error::{ApiError, render_error};
 use crate::protocol::Policy;
 use axum::extract::Query;
 use http::Uri;
@@ -12,7 +12,7 @@ pub(super) fn check(uri: &Uri, policy: &Policy) -> Result<(), ApiError> {
     }
     let sent = Query::<Vec<(String, String)>>::try_from_uri(uri);
     let Query(sent) = sent.map_err(|rejection| ApiError::InvalidQuery {
-        what: told(&rejection),
+        what: render_error(&rejection),
     })?;
     let declared = &policy.query;
     let Some((name, _)) = sent.iter().find(|(name, _)| !declared.contains(name)) else {

@@ -1,7 +1,7 @@
 //! What an agent is, by its configuration.
 
 use crate::config::{
-    AgentConfig, Config, MiddlewareConfig, ModelConfig, RemoteConfig, StrategyConfig,
+    AgentSettings, Config, MiddlewareConfig, ModelConfig, RemoteConfig, StrategyConfig,
     SubagentConfig, ToolRef,
 };
 use crate::tools;
@@ -118,7 +118,7 @@ pub struct SubagentReport {
 }
 
 pub(super) fn agents(config: &Config) -> Vec<AgentReport> {
-    let report = |(name, agent): (&String, &AgentConfig)| AgentReport {
+    let report = |(name, agent): (&String, &AgentSettings)| AgentReport {
         name: name.clone(),
         is_default: *name == config.default_agent,
         description: agent.description.clone(),
@@ -184,7 +184,7 @@ fn retry(retry: &RetryConfig) -> &'static str {
     }
 }
 
-fn strategy(agent: &AgentConfig) -> String {
+fn strategy(agent: &AgentSettings) -> String {
     let most = |limit: Option<NonZeroU32>, what: &str| {
         limit.map_or_else(String::new, |limit| format!(", at most {limit} {what}"))
     };
@@ -218,7 +218,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<String> {
     }
 }
 
-fn tool_list(agent: &AgentConfig, config: &Config) -> Vec<ToolReport> {
+fn tool_list(agent: &AgentSettings, config: &Config) -> Vec<ToolReport> {
     let asks = |reference: &ToolRef| {
         let all = reference.server().map(|name| ToolRef::Server(name.into()));
         let approvals = &agent.requires_approval;
@@ -283,7 +283,7 @@ fn tool(reference: &ToolRef, requires_approval: bool, config: &Config) -> ToolRe
 
 /// The calls of an agent. What an agent calls is said once, so that this stays short.
 fn subagents<'a>(
-    agent: &'a AgentConfig,
+    agent: &'a AgentSettings,
     config: &'a Config,
     said: &mut BTreeSet<&'a str>,
 ) -> Vec<SubagentReport> {

@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use runtime::{Runtime, RuntimeError, TenantId, Usage};
+use runtime::{Runtime, RuntimeError, StorageUsage, TenantId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
@@ -56,7 +56,7 @@ impl TenantUsage {
         tenants.extend(durable.keys().cloned());
         let tenants = tenants.into_iter().map(|tenant| {
             let limits = budgets.limits(&tenant);
-            let of = |usage: &BTreeMap<TenantId, Usage>| usage.get(&tenant).copied();
+            let of = |usage: &BTreeMap<TenantId, StorageUsage>| usage.get(&tenant).copied();
             let durable = of(&durable).unwrap_or_default();
             let ephemeral = of(&ephemeral).unwrap_or_default();
             let (streams, requests) = (budgets.streams(), budgets.requests());

@@ -40,7 +40,7 @@ pub enum OutboundError {
     },
     /// A redirect to another origin would take the body along.
     #[error("a redirect would send the body somewhere else, and is not followed")]
-    BodyElsewhere,
+    WrongBody,
     /// The answer is too long.
     #[error("the answer is longer than {limit} bytes")]
     TooLarge {

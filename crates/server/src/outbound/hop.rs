@@ -56,7 +56,7 @@ impl Hop {
         let mut next = self.redirected(status);
         if next.url.origin() != url.origin() {
             if !next.body.is_empty() {
-                return Err(OutboundError::BodyElsewhere);
+                return Err(OutboundError::WrongBody);
             }
             let carried = CARRIED.into_iter();
             let carried = carried.filter_map(|name| Some((next.headers.remove(&name)?, name)));

@@ -171,10 +171,7 @@ async fn credentials_go_to_no_other_host() {
     }
     let body = OutboundRequest::post(other.url("/"), "secret");
     let kept = outbound.send(body).await;
-    assert!(
-        matches!(kept, Err(OutboundError::BodyElsewhere)),
-        "{kept:?}"
-    );
+    assert!(matches!(kept, Err(OutboundError::WrongBody)), "{kept:?}");
     let in_url = same.url("/").replace("http://", "http://me:secret@");
     let said = refused(&outbound, &in_url).await;
     assert!(

@@ -4,8 +4,8 @@ use super::mcp::{McpServers, is_meant};
 use super::models::text_of;
 use super::{AgentsError, Models, position};
 use crate::config::{
-    AgentConfig, Config, ExternalTool, LevelConfig, MiddlewareConfig, RemoteConfig, StrategyConfig,
-    SubagentConfig,
+    AgentSettings, Config, ExternalTool, LevelConfig, MiddlewareConfig, RemoteConfig,
+    StrategyConfig, SubagentConfig,
 };
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -33,7 +33,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn read(name: &str, agent: &AgentConfig) -> Result<Self, AgentsError> {
+    pub(super) fn read(name: &str, agent: &AgentSettings) -> Result<Self, AgentsError> {
         let read = |path: &Path| {
             text_of(path).map_err(|source| AgentsError::NoFile {
                 agent: name.to_owned(),
@@ -138,7 +138,7 @@ impl Builder<'_> {
     fn elsewhere(
         &mut self,
         name: &str,
-        agent: &AgentConfig,
+        agent: &AgentSettings,
         elsewhere: &RemoteConfig,
     ) -> Result<Agent, AgentsError> {
         let params = agent.params.clone();
@@ -152,7 +152,7 @@ impl Builder<'_> {
         Ok(made)
     }
 
-    fn tools(&mut self, name: &str, agent: &AgentConfig) -> Result<Vec<Tool>, AgentsError> {
+    fn tools(&mut self, name: &str, agent: &AgentSettings) -> Result<Vec<Tool>, AgentsError> {
         let mut all = Vec::new();
         let max_bytes = self.config.limits.message_bytes;
         for reference in &agent.tools {
@@ -191,7 +191,7 @@ impl Builder<'_> {
     fn middleware(
         &self,
         name: &str,
-        agent: &AgentConfig,
+        agent: &AgentSettings,
     ) -> Result<Vec<Arc<dyn Middleware>>, AgentsError> {
         let layers = agent.middleware.iter().map(|layer| self.layer(name, layer));
         layers.collect()

@@ -1,14 +1,14 @@
 //! An agent that speaks A2A: a message makes a task in the conversation's context, or answers what a task asks.
 
+use super::call::{self, Breaks, Notes, Opening, Poll, Step, done};
 use super::client::{Answered, Ask, Client};
-use super::talk::{self, Breaks, Notes, Opening, Poll, Step, done};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use interop::remote::a2a::{
-    End, Reader, UNSUPPORTED, Unread, call, is_final, message, parts, result,
+    ObjectError, TaskEnd, TaskReader, UNSUPPORTED, call, is_final, message, parts, result,
 };
-use interop::remote::{Ask as Asked, Place};
+use interop::remote::{RemotePosition, RemoteQuestion as Asked};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Note {
 }
 
 /// One answer.
-pub(super) struct Talk {
+pub(super) struct TaskCall {
     client: Arc<Client>,
     notes: Notes,
     /// The parameters that send the message.
@@ -43,7 +43,7 @@ pub(super) struct Talk {
     answers: Option<(String, Vec<Asked>)>,
     /// The task whose question is withdrawn, before anything else is said.
     withdraws: Option<String>,
-    reader: Reader,
+    reader: TaskReader,
     opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     note: Option<Note>,
@@ -53,15 +53,15 @@ pub(super) struct Talk {
     streams: bool,
 }
 
-impl Talk {
+impl TaskCall {
     pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         if !request.tools.is_empty() {
             let text = "it speaks A2A, which has no way to give it tools";
             return Err(client.error(Code::InvalidRequest, text));
         }
         let notes = Notes::of(request);
-        let news = talk::news(&client, request, &notes)?;
-        let place = news.place.as_ref();
+        let news = call::news(&client, request, &notes)?;
+        let place = news.position.as_ref();
         let asked = place
             .filter(|place| !place.asks.is_empty())
             .and_then(|place| place.run.clone());
@@ -81,7 +81,7 @@ impl Talk {
             message,
             answers: answers.map(|task| (task, asks)),
             withdraws,
-            reader: Reader::of(&news),
+            reader: TaskReader::of(&news),
             opening: Opening::default(),
             events: None,
             note: notes.read(),
@@ -123,7 +123,7 @@ impl Talk {
     }
 
     fn shown(&mut self) -> Step {
-        Step::Events(self.reader.said().take_events())
+        Step::Events(self.reader.text().take_events())
     }
 
     /// Sends the message, or finds the task that it has made.
@@ -195,7 +195,7 @@ impl Talk {
 
     async fn stream(&mut self, method: &str, params: &Value) -> Result<(), Failed> {
         let body = || call(method, &self.notes.key, params).to_string();
-        let request = || self.client.begun(String::new(), body(), None);
+        let request = || self.client.position(String::new(), body(), None);
         let answered = self.opening.answered(request).await;
         match answered.map_err(Failed::Error)? {
             Answered::Events(events) => {
@@ -225,12 +225,12 @@ impl Talk {
     /// Whether a task still asks what is answered.
     async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
         let found = self.asked("GetTask", &json!({ "id": task })).await?;
-        let mut reader = Reader::default();
+        let mut reader = TaskReader::default();
         let read = reader.task(&found);
         read.map_err(|error| unread(&self.client, &error))?;
         Ok(match &reader.end {
-            Some(End::Asks(_, open)) => open.iter().any(|ask| asks.contains(ask)),
-            Some(End::Completed | End::Failed(_) | End::Rejected(_)) | None => false,
+            Some(TaskEnd::Asks(_, open)) => open.iter().any(|ask| asks.contains(ask)),
+            Some(TaskEnd::Completed | TaskEnd::Failed(_) | TaskEnd::Rejected(_)) | None => false,
         })
     }
 
@@ -249,15 +249,15 @@ impl Talk {
 
     fn result<'a>(&self, answer: &'a Value) -> Result<&'a Value, Failed> {
         result(answer).map_err(|error| match error {
-            Unread::Refused { code, message } => Failed::Refused(code, message),
-            Unread::Malformed(_) => Failed::Error(unread(&self.client, &error)),
+            ObjectError::Refused { code, message } => Failed::Refused(code, message),
+            ObjectError::Malformed(_) => Failed::Error(unread(&self.client, &error)),
         })
     }
 
     async fn event(&mut self, data: &str) -> Result<(), Error> {
         let value = parsed(&self.client, data)?;
         let result = result(&value).map_err(|error| unread(&self.client, &error))?;
-        self.breaks.mended();
+        self.breaks.recovered();
         if let Some(task) = self.task().map(str::to_owned)
             && self.reader.wants_task(result)
         {
@@ -291,38 +291,38 @@ impl Talk {
     }
 
     fn ended(&mut self) -> Result<Step, Error> {
-        let rest = self.reader.said().take_events();
+        let rest = self.reader.text().take_events();
         if !rest.is_empty() {
             return Ok(Step::Events(rest));
         }
         match self.reader.end.take() {
-            Some(End::Completed) => Ok(self.done(Vec::new(), Vec::new())),
-            Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks)),
-            Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
-            Some(End::Rejected(why)) => {
+            Some(TaskEnd::Completed) => Ok(self.done(Vec::new(), Vec::new())),
+            Some(TaskEnd::Asks(calls, asks)) => Ok(self.done(calls, asks)),
+            Some(TaskEnd::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            Some(TaskEnd::Rejected(why)) => {
                 let error = self.client.error(Code::ContentFiltered, &why);
-                Err(talk::for_good(error))
+                Err(call::for_good(error))
             }
             None => Err(self.client.invalid("something follows the answer")),
         }
     }
 
     fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>) -> Step {
-        let place = Place {
+        let place = RemotePosition {
             agent: self.client.agent.clone(),
             at: self.client.at.shown().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: self.reader.context.clone(),
             run: self.reader.task.clone(),
-            said: talk::said(&asks, self.reader.names()),
+            texts: call::question_texts(&asks, self.reader.names()),
             asks,
         };
-        let content = self.reader.said().content();
+        let content = self.reader.text().content();
         done(&self.client, place, content, calls, StopReason::EndTurn)
     }
 }
 
-impl talk::Talk for Talk {
+impl call::RemoteCall for TaskCall {
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
         Box::pin(self.step())
     }
@@ -332,7 +332,7 @@ impl talk::Talk for Talk {
         self.task().is_none() && is_sent
     }
 
-    fn begun(&self) -> Option<Value> {
+    fn position(&self) -> Option<Value> {
         serde_json::to_value(Note::of(self.reader.task.as_deref()?)).ok()
     }
 }
@@ -347,7 +347,7 @@ enum Failed {
 impl Failed {
     fn error(self, client: &Client) -> Error {
         match self {
-            Self::Refused(code, message) => unread(client, &Unread::Refused { code, message }),
+            Self::Refused(code, message) => unread(client, &ObjectError::Refused { code, message }),
             Self::Error(error) => error,
         }
     }
@@ -355,17 +355,17 @@ impl Failed {
     /// The error of the message; `answers` if it answers what a task asks.
     fn of_message(self, client: &Client, answers: bool) -> Error {
         match self {
-            Self::Refused(code, _) if is_final(code, answers) => talk::for_good(self.error(client)),
+            Self::Refused(code, _) if is_final(code, answers) => call::for_good(self.error(client)),
             Self::Refused(..) => self.error(client),
-            Self::Error(error) => talk::unsent(error),
+            Self::Error(error) => call::unsent(error),
         }
     }
 }
 
-fn unread(client: &Client, error: &Unread) -> Error {
+fn unread(client: &Client, error: &ObjectError) -> Error {
     let code = match error {
-        Unread::Refused { .. } => Code::InvalidRequest,
-        Unread::Malformed(_) => Code::InvalidResponse,
+        ObjectError::Refused { .. } => Code::InvalidRequest,
+        ObjectError::Malformed(_) => Code::InvalidResponse,
     };
     client.error(code, &error.to_string())
 }

@@ -149,7 +149,7 @@ impl Client {
     }
 
     /// Starts a request with a body that nobody has to await.
-    pub(super) fn begun(
+    pub(super) fn position(
         self: &Arc<Self>,
         path: String,
         body: String,
@@ -230,7 +230,7 @@ impl Client {
             OutboundError::TooLarge { .. }
             | OutboundError::TooManyRedirects { .. }
             | OutboundError::Downgraded
-            | OutboundError::BodyElsewhere => Code::InvalidResponse,
+            | OutboundError::WrongBody => Code::InvalidResponse,
             OutboundError::Address
             | OutboundError::Scheme
             | OutboundError::Unencrypted

@@ -1,18 +1,18 @@
 //! An agent behind Responses. It keeps the conversation: each request goes on from the last response.
 
+use super::call::{self, Breaks, Notes, Opening, Step};
 use super::client::{Answered, Ask, Client};
-use super::talk::{self, Breaks, Notes, Opening, Step};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use interop::remote::responses::{OwnCalls, is_shown, params, place_of};
-use interop::remote::{Ask as Asked, AskKind, Place};
+use interop::remote::responses::{OwnCalls, is_shown, params, position_of};
+use interop::remote::{AskKind, RemotePosition, RemoteQuestion as Asked};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use upp::{
-    AssistantMessage, Code, Codec, Decoder, Error, Message, MessageOptions, Messages, Progress,
-    Request, Response, Responses, StopReason, StreamEvent, ToolResultMessage,
+    AssistantMessage, Code, Codec, CodecProgress, Decoder, Error, Message, MessageOptions,
+    Messages, Request, Response, Responses, StopReason, StreamEvent, ToolResultMessage,
 };
 
 const PATH: &str = "/responses";
@@ -37,7 +37,7 @@ impl Note {
 }
 
 /// One answer.
-pub(super) struct Talk {
+pub(super) struct ResponseCall {
     client: Arc<Client>,
     notes: Notes,
     body: String,
@@ -58,11 +58,14 @@ pub(super) struct Talk {
     done: Option<Box<Response>>,
 }
 
-impl Talk {
+impl ResponseCall {
     pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         let notes = Notes::of(request);
-        let news = talk::news(&client, request, &notes)?;
-        let previous = news.place.as_ref().and_then(|place| place.run.as_deref());
+        let news = call::news(&client, request, &notes)?;
+        let previous = news
+            .position
+            .as_ref()
+            .and_then(|place| place.run.as_deref());
         let mut messages = Messages::new();
         // Where something else was said in the place of answers, the calls are left there, too.
         if !news.superseded && !news.results.is_empty() {
@@ -83,7 +86,7 @@ impl Talk {
             params: Arc::new(params),
             ..request.clone()
         };
-        let encoded = codec.encode(&asked).map_err(talk::for_good)?;
+        let encoded = codec.encode(&asked).map_err(call::for_good)?;
         let mut body: Value = serde_json::from_str(&encoded.body)
             .map_err(|cause| client.invalid("the request is no JSON").caused_by(cause))?;
         if client.config.agent.is_none()
@@ -167,10 +170,10 @@ impl Talk {
                 let (body, key) = (&self.body, &self.notes.key);
                 let request = || {
                     let key = Some(key.clone());
-                    self.client.begun(PATH.to_owned(), body.clone(), key)
+                    self.client.position(PATH.to_owned(), body.clone(), key)
                 };
                 let answered = self.opening.answered(request).await;
-                answered.map_err(talk::unsent)?
+                answered.map_err(call::unsent)?
             }
         };
         match answered {
@@ -199,7 +202,7 @@ impl Talk {
         let value = self.parsed(data)?;
         self.own.see(&value);
         self.learn(&value).await?;
-        self.breaks.mended();
+        self.breaks.recovered();
         let step = self.read(|decoder| decoder.push(data))?;
         self.settle(&value)?;
         Ok(step)
@@ -228,7 +231,7 @@ impl Talk {
 
     /// Notes the response's id once it is known: from here on it is found again.
     async fn learn(&mut self, event: &Value) -> Result<(), Error> {
-        let (id, number) = place_of(event);
+        let (id, number) = position_of(event);
         self.seen = number.or(self.seen);
         if self.id().is_none()
             && let Some(id) = id
@@ -250,7 +253,7 @@ impl Talk {
             return Err(self.client.invalid("something follows the answer"));
         };
         let mut events = take(&mut *decoder).map_err(|error| self.named(&error))?;
-        if decoder.progress() == Progress::Closed {
+        if decoder.progress() == CodecProgress::Closed {
             let (rest, response) = decoder.finish().map_err(|error| self.named(&error))?;
             events.extend(rest);
             self.done = Some(Box::new(response));
@@ -284,7 +287,7 @@ impl Talk {
         named.retry_after = error.retry_after;
         match code {
             Code::InvalidRequest | Code::ContentFiltered | Code::ContextLengthExceeded => {
-                talk::for_good(named)
+                call::for_good(named)
             }
             Code::AuthenticationFailed
             | Code::RateLimited
@@ -322,14 +325,14 @@ impl Talk {
             thread_key: None,
             kind: AskKind::Result,
         });
-        let place = Place {
+        let place = RemotePosition {
             agent: self.client.agent.clone(),
             at: self.client.at.shown().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: None,
             run: self.id().map(str::to_owned),
             asks: asks.collect(),
-            said: Vec::new(),
+            texts: Vec::new(),
         };
         let mut stop_reason = response.stop_reason;
         if stop_reason == StopReason::ToolUse && calls.is_empty() {
@@ -347,7 +350,7 @@ impl Talk {
     }
 }
 
-impl talk::Talk for Talk {
+impl call::RemoteCall for ResponseCall {
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
         Box::pin(self.step())
     }
@@ -357,7 +360,7 @@ impl talk::Talk for Talk {
         self.id().is_none() && is_sent
     }
 
-    fn begun(&self) -> Option<Value> {
+    fn position(&self) -> Option<Value> {
         serde_json::to_value(Note::of(self.response.as_deref()?)).ok()
     }
 }

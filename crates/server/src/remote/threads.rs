@@ -1,12 +1,12 @@
 //! An agent behind the Threads API: a thread there for each thread here, and a run for each answer.
 
+use super::call::{self, Breaks, Notes, Opening, Poll, Step, done};
 use super::client::{Answered, Ask, Client};
-use super::talk::{self, Breaks, Notes, Opening, Poll, Step, done};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use interop::remote::threads::{End, Reader, Unread, is_of, outputs, run};
-use interop::remote::{Ask as Asked, Place};
+use interop::remote::threads::{RunEnd, RunEventError, RunReader, is_of, outputs, run};
+use interop::remote::{RemotePosition, RemoteQuestion as Asked};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -48,14 +48,14 @@ enum Begin {
 }
 
 /// One answer.
-pub(super) struct Talk {
+pub(super) struct RunCall {
     client: Arc<Client>,
     notes: Notes,
     note: Note,
     begin: Begin,
     /// The run whose question is withdrawn, before anything else is said.
     withdraws: Option<String>,
-    reader: Reader,
+    reader: RunReader,
     opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     breaks: Breaks,
@@ -64,11 +64,11 @@ pub(super) struct Talk {
     was_sent: bool,
 }
 
-impl Talk {
+impl RunCall {
     pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         let notes = Notes::of(request);
-        let news = talk::news(&client, request, &notes)?;
-        let place = news.place.as_ref();
+        let news = call::news(&client, request, &notes)?;
+        let place = news.position.as_ref();
         let mut note: Note = notes.read().unwrap_or_default();
         if note.thread.is_none() {
             note.thread = place.and_then(|place| place.context.clone());
@@ -96,7 +96,7 @@ impl Talk {
             was_sent: note.sent,
             begin,
             withdraws,
-            reader: Reader::of(&news),
+            reader: RunReader::of(&news),
             note,
             notes,
             opening: Opening::default(),
@@ -136,7 +136,7 @@ impl Talk {
                 let value = serde_json::from_str(&data).map_err(|cause| {
                     self.client.invalid("an event is not JSON").caused_by(cause)
                 })?;
-                self.breaks.mended();
+                self.breaks.recovered();
                 self.take(&value).await?;
                 Ok(self.shown())
             }
@@ -161,7 +161,7 @@ impl Talk {
     }
 
     fn shown(&mut self) -> Step {
-        Step::Events(self.reader.said().take_events())
+        Step::Events(self.reader.text().take_events())
     }
 
     /// Begins the run, or finds the one that was begun.
@@ -205,7 +205,7 @@ impl Talk {
         };
         let request = || {
             let key = Some(self.notes.key.clone());
-            self.client.begun(path, body.to_string(), key)
+            self.client.position(path, body.to_string(), key)
         };
         match self.opening.answered(request).await {
             Err(error) => Err(self.unsent(error, thread).await),
@@ -227,10 +227,10 @@ impl Talk {
     /// The error of what could not be sent. A thread that is busy refuses with the same status, and not for good.
     async fn unsent(&mut self, error: Error, thread: &str) -> Error {
         let begins = matches!(self.begin, Begin::Run(_));
-        if begins && talk::is_final(&error) && self.is_busy(thread).await {
+        if begins && call::is_final(&error) && self.is_busy(thread).await {
             return error;
         }
-        talk::unsent(error)
+        call::unsent(error)
     }
 
     /// Whether the thread's last run is not over, or nobody can say.
@@ -241,8 +241,8 @@ impl Talk {
         };
         let runs = list.get("data").and_then(Value::as_array);
         runs.into_iter().flatten().any(|run| {
-            let mut reader = Reader::default();
-            reader.take(run).is_err() || matches!(reader.end, None | Some(End::Asks(..)))
+            let mut reader = RunReader::default();
+            reader.take(run).is_err() || matches!(reader.end, None | Some(RunEnd::Asks(..)))
         })
     }
 
@@ -278,19 +278,19 @@ impl Talk {
             Begin::Outputs { run, .. } => {
                 let path = format!("/threads/{thread}/runs/{run}");
                 let object = self.client.json(Ask::get(&path)).await?;
-                let mut reader = Reader::default();
+                let mut reader = RunReader::default();
                 reader.take(&object).map_err(|error| self.unread(&error))?;
                 let place = self.asked();
                 // While it asks the same, nothing of the answer has come.
                 let waits = match &reader.end {
-                    Some(End::Asks(_, asks)) => asks.iter().any(|ask| place.contains(&ask.call)),
+                    Some(RunEnd::Asks(_, asks)) => asks.iter().any(|ask| place.contains(&ask.call)),
                     Some(
-                        End::Completed
-                        | End::Incomplete(_)
-                        | End::Failed(_)
-                        | End::Rejected(_)
-                        | End::Expired(_)
-                        | End::Limited(_),
+                        RunEnd::Completed
+                        | RunEnd::Incomplete(_)
+                        | RunEnd::Failed(_)
+                        | RunEnd::Rejected(_)
+                        | RunEnd::Expired(_)
+                        | RunEnd::Limited(_),
                     )
                     | None => false,
                 };
@@ -316,7 +316,7 @@ impl Talk {
         let thread = self.thread().await?;
         let path = format!("/threads/{thread}/runs/{run}");
         let object = self.client.json(Ask::get(&path)).await?;
-        let mut reader = Reader::default();
+        let mut reader = RunReader::default();
         reader.take(&object).map_err(|error| self.unread(&error))?;
         if reader.end.is_none() {
             return Ok(());
@@ -346,10 +346,10 @@ impl Talk {
         Ok(())
     }
 
-    fn unread(&self, error: &Unread) -> Error {
+    fn unread(&self, error: &RunEventError) -> Error {
         let code = match error {
-            Unread::Failed(_) => Code::ProviderError,
-            Unread::Malformed(_) => Code::InvalidResponse,
+            RunEventError::Failed(_) => Code::ProviderError,
+            RunEventError::Malformed(_) => Code::InvalidResponse,
         };
         self.client.error(code, &error.to_string())
     }
@@ -364,38 +364,38 @@ impl Talk {
     }
 
     fn ended(&mut self) -> Result<Step, Error> {
-        let rest = self.reader.said().take_events();
+        let rest = self.reader.text().take_events();
         if !rest.is_empty() {
             return Ok(Step::Events(rest));
         }
         match self.reader.end.take() {
-            Some(End::Completed) => Ok(self.done(Vec::new(), Vec::new(), StopReason::EndTurn)),
-            Some(End::Incomplete(why)) => {
+            Some(RunEnd::Completed) => Ok(self.done(Vec::new(), Vec::new(), StopReason::EndTurn)),
+            Some(RunEnd::Incomplete(why)) => {
                 Ok(self.done(Vec::new(), Vec::new(), StopReason::Other(why)))
             }
-            Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks, StopReason::EndTurn)),
-            Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
-            Some(End::Rejected(why)) => {
+            Some(RunEnd::Asks(calls, asks)) => Ok(self.done(calls, asks, StopReason::EndTurn)),
+            Some(RunEnd::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            Some(RunEnd::Rejected(why)) => {
                 let error = self.client.error(Code::ContentFiltered, &why);
-                Err(talk::for_good(error))
+                Err(call::for_good(error))
             }
-            Some(End::Expired(why)) => Err(self.client.error(Code::Timeout, &why)),
-            Some(End::Limited(why)) => Err(self.client.error(Code::RateLimited, &why)),
+            Some(RunEnd::Expired(why)) => Err(self.client.error(Code::Timeout, &why)),
+            Some(RunEnd::Limited(why)) => Err(self.client.error(Code::RateLimited, &why)),
             None => Err(self.client.invalid("something follows the answer")),
         }
     }
 
     fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>, reason: StopReason) -> Step {
-        let place = Place {
+        let place = RemotePosition {
             agent: self.client.agent.clone(),
             at: self.client.at.shown().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: self.note.thread.clone(),
             run: self.note.run.clone(),
-            said: talk::said(&asks, self.reader.names()),
+            texts: call::question_texts(&asks, self.reader.names()),
             asks,
         };
-        let content = self.reader.said().content();
+        let content = self.reader.text().content();
         let mut step = done(&self.client, place, content, calls, reason);
         if let (Step::Done(response), Some((input, output))) = (&mut step, self.reader.usage) {
             response.usage = CycleUsage {
@@ -408,7 +408,7 @@ impl Talk {
     }
 }
 
-impl talk::Talk for Talk {
+impl call::RemoteCall for RunCall {
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
         Box::pin(self.step())
     }
@@ -418,7 +418,7 @@ impl talk::Talk for Talk {
         self.note.run.is_none() && is_sent
     }
 
-    fn begun(&self) -> Option<Value> {
+    fn position(&self) -> Option<Value> {
         let note = self.note.of_run(self.reader.run.as_deref()?);
         serde_json::to_value(note).ok()
     }

@@ -3,7 +3,7 @@
 //! Who gives up a call can only stop what it has begun there once that has an id. So a call that is given up before is
 //! left here, its request still on the way, for whoever is told that nobody wants the answer any more.
 
-use super::talk::Talk;
+use super::call::RemoteCall;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -23,7 +23,7 @@ struct Calls {
     /// The keys of those that are made.
     made: BTreeSet<String>,
     /// Those that were given up, the oldest first.
-    left: VecDeque<(String, Box<dyn Talk>)>,
+    left: VecDeque<(String, Box<dyn RemoteCall>)>,
 }
 
 impl Unnamed {
@@ -32,7 +32,7 @@ impl Unnamed {
     }
 
     /// The call of this key, once it is given up; none if it is not made here, or has nothing to be stopped.
-    pub(super) async fn given_up(&self, key: &str) -> Option<Box<dyn Talk>> {
+    pub(super) async fn take_abandoned(&self, key: &str) -> Option<Box<dyn RemoteCall>> {
         loop {
             let changed = self.changed.notified();
             {
@@ -56,11 +56,15 @@ pub(super) struct Made {
     /// None where nobody would come for it.
     key: Option<String>,
     /// Until it is given up.
-    talk: Option<Box<dyn Talk>>,
+    talk: Option<Box<dyn RemoteCall>>,
 }
 
 impl Made {
-    pub(super) fn new(unnamed: &Arc<Unnamed>, key: Option<String>, talk: Box<dyn Talk>) -> Self {
+    pub(super) fn new(
+        unnamed: &Arc<Unnamed>,
+        key: Option<String>,
+        talk: Box<dyn RemoteCall>,
+    ) -> Self {
         unnamed.calls().made.extend(key.clone());
         Self {
             unnamed: Arc::clone(unnamed),
@@ -70,7 +74,7 @@ impl Made {
     }
 
     /// The answer, as it comes.
-    pub(super) fn talk(&mut self) -> Option<&mut Box<dyn Talk>> {
+    pub(super) fn call(&mut self) -> Option<&mut Box<dyn RemoteCall>> {
         self.talk.as_mut()
     }
 }

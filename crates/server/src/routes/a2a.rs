@@ -4,11 +4,11 @@
 //! `/a2a/{agent}` for each agent. An operation is one function, and the bindings only wrap it. Which agent is
 //! spoken to says who answers; a task is found wherever it is asked for.
 
-mod asked;
 mod cancel;
 mod card;
 mod follow;
 mod list;
+mod pending;
 mod replied;
 mod rest;
 mod rpc;

@@ -2,13 +2,13 @@
 //! thread, its id the thread's key; a run is an execution.
 
 mod added;
-mod asked;
-mod beneath;
+mod descendants;
+mod pending;
 mod stream;
 
 use super::answers::item;
-use super::piece::PieceQuery;
-use crate::aitp::{Place, Speech};
+use super::page_query::PieceQuery;
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody, ErrorFormat};
@@ -17,22 +17,24 @@ use crate::protocol::ThreadAt::{InBody, PathKey};
 use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
 use crate::threads::ThreadKey;
-use asked::{Filled, Reader};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use beneath::Beneath;
+use descendants::Beneath;
 use interop::ag_ui::{
-    NewMessage, Resume, RunInput, RunInputError, RunView, from_run_input, interrupt_id,
+    InterruptAnswer, NewMessage, RunInput, RunInputError, RunView, from_run_input, interrupt_id,
     to_messages, was_cut_off,
 };
 use interop::ai_sdk::subagent;
 use interop::aitp::Key;
-use runtime::{Accepted, AnswerRequest, Filter, React, Run, RuntimeError, StoreError, TenantId};
+use pending::{Filled, Reader};
+use runtime::{
+    Accepted, AnswerRequest, Filter, ReactRequest, Run, RuntimeError, StoreError, TenantId,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stream::Shown;
-use timeline::{NewItem, OpenCall, OpenKind, beside};
+use timeline::{NewItem, OpenCall, OpenKind, attached_message};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -135,7 +137,7 @@ async fn run(
         ..Run::default()
     };
     let tenant = caller.tenant.clone();
-    let speech = Speech::new(&api, &caller);
+    let speech = MessagePost::new(&api, &caller);
     let reader = Reader {
         api: api.clone(),
         thread,
@@ -164,7 +166,7 @@ async fn run(
         } else {
             Some(said.answer(given.own, filled).await?)
         };
-        let shown = reader.heard(&input, own, &taken).await?;
+        let shown = reader.answer_target(&input, own, &taken).await?;
         return stream::response(reader, shown, open).await;
     }
     let accepted = if given.own.is_empty() {
@@ -199,7 +201,7 @@ struct Given<'a> {
     /// The answers to calls of sub-agents.
     beneath: Vec<Beneath>,
     /// The answers to requests.
-    requests: Vec<(usize, Key, &'a Resume)>,
+    requests: Vec<(usize, Key, &'a InterruptAnswer)>,
 }
 
 async fn answers<'a>(thread: &ThreadKey, input: &'a RunInput) -> Result<Given<'a>, ApiError> {
@@ -227,7 +229,7 @@ async fn answers<'a>(thread: &ThreadKey, input: &'a RunInput) -> Result<Given<'a
                     } else {
                         resume.approval(call, &pointer)?
                     },
-                    place,
+                    index: place,
                 });
             }
             (None, None, Some(key)) => requests.push((place, key, resume)),
@@ -260,7 +262,7 @@ async fn wants_result(thread: &ThreadKey, call: &str) -> Result<bool, ApiError> 
 
 /// What a client adds to a thread.
 struct Saying<'a> {
-    speech: &'a Speech<'a>,
+    speech: &'a MessagePost<'a>,
     tenant: &'a TenantId,
     input: &'a RunInput,
     /// What the user says that was not said before.
@@ -272,7 +274,7 @@ impl Saying<'_> {
     /// Answers calls; what is said besides is said with it.
     async fn answer(&self, mut parts: Vec<Value>, filled: Filled) -> Result<Accepted, ApiError> {
         let (places, said) = self.said(filled);
-        parts.extend(said.iter().map(|item| beside(item).value()));
+        parts.extend(said.iter().map(|item| attached_message(item).value()));
         self.take(parts, token(self.input), &places).await
     }
 
@@ -286,7 +288,7 @@ impl Saying<'_> {
         &self,
         parts: Vec<Value>,
         token: String,
-        places: &[Place],
+        places: &[BodyPointers],
     ) -> Result<Accepted, ApiError> {
         let metadata = json!({"tenant": self.tenant.as_str(), "via": VIA});
         let request = AnswerRequest {
@@ -327,11 +329,11 @@ impl Saying<'_> {
         let (places, mut said) = self.said(filled);
         let item = said.pop();
         let mint = || NewItem::reference(self.speech.runtime().mint(), None);
-        let request = React {
+        let request = ReactRequest {
             before: said,
             run: self.run.clone(),
             token: Some(token(self.input).into()),
-            ..React::new(
+            ..ReactRequest::new(
                 self.tenant.clone(),
                 self.input.thread_id.clone(),
                 item.unwrap_or_else(mint),
@@ -342,11 +344,11 @@ impl Saying<'_> {
     }
 
     /// What is said, and where each stands in the body.
-    fn said(&self, filled: Filled) -> (Vec<Place>, Vec<NewItem>) {
-        let place = filled.place();
+    fn said(&self, filled: Filled) -> (Vec<BodyPointers>, Vec<NewItem>) {
+        let place = filled.position();
         let filled = self.filled(filled).map(|item| (place, item));
         let new = self.new.iter().map(|said| {
-            let place = Place::text(format!("/messages/{}/content", said.place));
+            let place = BodyPointers::text(format!("/messages/{}/content", said.index));
             (place, user(said))
         });
         filled.into_iter().chain(new).unzip()
@@ -361,9 +363,9 @@ impl Saying<'_> {
     }
 }
 
-fn place_of(places: &[Place], n: usize) -> Place {
+fn place_of(places: &[BodyPointers], n: usize) -> BodyPointers {
     let place = places.get(n).cloned();
-    place.unwrap_or_else(|| Place::text("/messages"))
+    place.unwrap_or_else(|| BodyPointers::text("/messages"))
 }
 
 /// A client's name of its run is its own: the run that has it is begun once.

@@ -8,19 +8,21 @@ pub(super) mod answer;
 pub(super) mod requests;
 mod view;
 
-use crate::aitp::Speech;
+use crate::aitp::MessagePost;
 use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadRef;
-use interop::aitp::Desk;
+use interop::aitp::AitpState;
 
 /// Looks at the desk of a thread as it stands.
 async fn looked<T>(
     api: &Api,
     thread: &ThreadRef,
-    look: impl FnOnce(&Desk) -> T,
+    look: impl FnOnce(&AitpState) -> T,
 ) -> Result<T, ApiError> {
-    let held = Speech::new(api, thread.caller()).desk(thread.row()).await?;
-    let none = Desk::default();
-    Ok(look(held.desk().unwrap_or(&none)))
+    let held = MessagePost::new(api, thread.caller())
+        .locked_state(thread.row())
+        .await?;
+    let none = AitpState::default();
+    Ok(look(held.get().unwrap_or(&none)))
 }

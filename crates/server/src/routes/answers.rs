@@ -1,9 +1,9 @@
 //! Calls that wait for somebody, and the answers.
 
-pub(super) mod above;
-mod given;
+pub(super) mod ancestors;
+mod submitted;
 
-pub(super) use given::Given;
+pub(super) use submitted::SubmittedAnswers;
 
 use super::messages::{AcceptedView, accepted_view, replayed, streamed};
 use super::tree::TreeQuery;
@@ -64,7 +64,7 @@ pub(crate) struct PendingView {
 
 impl PendingView {
     /// What it asks, in words.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn message(&self) -> String {
         let (name, call) = (&self.tool_name, &self.tool_call_id);
         let input = self.input.as_ref().map_or("", Payload::text);
         match self.kind {
@@ -128,7 +128,7 @@ pub(super) async fn left_by(
 pub(super) fn view(pending: Pending) -> PendingView {
     let Pending {
         path,
-        place,
+        address: place,
         execution_id,
         call,
     } = pending;
@@ -170,7 +170,7 @@ pub(crate) async fn post(
     KeyedBody(body, idempotency): KeyedBody<NewAnswers>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("api")?;
-    let given = Given::read(&caller, body.answers, body.actor.as_deref(), "api")?;
+    let given = SubmittedAnswers::read(&caller, body.answers, body.actor.as_deref(), "api")?;
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;

@@ -1,15 +1,15 @@
 //! What `useChat` of the AI SDK talks to: a chat is a thread, its id the thread's key.
 
 mod answers;
-mod begun;
 mod history;
+mod message_start;
 mod nested;
-mod say;
+mod post;
 mod stream;
 
-use super::piece::PieceQuery;
+use super::page_query::PieceQuery;
 use super::threads::CancelledView;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::{ApiError, ErrorBody, ErrorFormat};
@@ -28,8 +28,8 @@ use interop::ai_sdk::{
     ChatRequest, ChatRequestError, SentMessage, from_chat_request, leave, subagent, to_ui_messages,
 };
 use interop::run::RunSelector;
-use nested::Shown;
-use runtime::{Filter, React, Run, RuntimeError, StoreError};
+use nested::SubagentView;
+use runtime::{Filter, ReactRequest, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ pub(crate) struct ChatQuery {
     /// `outputs` only the former; `none` neither.
     #[serde(default)]
     #[param(value_type = Option<String>)]
-    subagents: Shown,
+    subagents: SubagentView,
 }
 
 /// How a stream is resumed.
@@ -90,7 +90,7 @@ pub(crate) struct ResumeQuery {
     /// As of a message.
     #[serde(default)]
     #[param(value_type = Option<String>)]
-    subagents: Shown,
+    subagents: SubagentView,
     /// Leaves out so many chunks from the beginning: a client that keeps what it has goes on there. Not
     /// counted is what sub-agents say and ask.
     #[serde(rename = "startIndex")]
@@ -183,32 +183,35 @@ pub(crate) async fn post(
         thread: &thread,
     };
     if let Some(message) = request.answering() {
-        let given = answers::given(chat, message, token.as_ref()).await?;
+        let given = answers::client_answers(chat, message, token.as_ref()).await?;
         if !given.is_empty() {
             chat.check(&request.messages).await?;
             return answers::reply(chat, (message, given), token, wanted).await;
         }
     }
-    let saying = say::saying(chat, &request).await?;
+    let saying = post::plan(chat, &request).await?;
     let open = api.open_stream(&caller)?;
     if let Some(message) = request.answered_before() {
         answers::first(chat, message, token.as_ref()).await?;
     }
-    let react = React {
+    let react = ReactRequest {
         run: Run {
             agent: query.agent,
             ..Run::default()
         },
         token,
-        ..React::new(
+        ..ReactRequest::new(
             caller.tenant.clone(),
             request.chat_id.clone(),
             NewItem::reference(ItemId::from(""), None),
         )
     };
-    let speech = Speech::new(&api, &caller);
-    let first = request.messages.len().saturating_sub(saying.n_said());
-    let place = |index| Place::parts(format!("/messages/{}/parts", first + index));
+    let speech = MessagePost::new(&api, &caller);
+    let first = request
+        .messages
+        .len()
+        .saturating_sub(saying.message_count());
+    let place = |index| BodyPointers::parts(format!("/messages/{}/parts", first + index));
     let react = saying.into_react(react);
     let takes_back = react.rewind.is_some();
     let accepted = speech.react(react, None, place).await;
@@ -276,7 +279,7 @@ pub(crate) async fn resume(
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let open = api.open_stream(&caller)?;
-    let begun = begun::begun(&thread, active, tail).await?;
+    let begun = message_start::message_start(&thread, active, tail).await?;
     let run = RunSelector::answering(begun.trigger).through(begun.goes_on);
     let stream = UiStream::new(run, wanted);
     let stream = stream.from(start);

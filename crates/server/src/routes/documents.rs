@@ -1,12 +1,12 @@
 //! Threads as documents: given out, and taken in.
 
 use super::view::ThreadView;
-use crate::aitp::Speech;
+use crate::aitp::MessagePost;
 use crate::app::{Exported, ImportSource};
 use crate::auth::Caller;
 use crate::body::{JsonText, Query};
 use crate::error::ExchangeError;
-use crate::error::{ApiError, ErrorBody, told};
+use crate::error::{ApiError, ErrorBody, render_error};
 use crate::state::Api;
 use crate::threads::{ThreadKey, check_new_key};
 use axum::Json;
@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::Loss;
 use interop::archive::Format;
-use interop::convert::{Attribution, Form};
+use interop::convert::{AttributedFields, SourceForm};
 use serde::{Deserialize, Serialize};
 use thread::Limits;
 use utoipa::{IntoParams, ToSchema};
@@ -36,12 +36,12 @@ enum Exchanged {
 }
 
 impl Exchanged {
-    fn form(self) -> Form {
+    fn form(self) -> SourceForm {
         match self {
-            Self::Thread => Form::Of(Format::Thread),
-            Self::Archive => Form::Archive,
-            Self::PydanticAi => Form::Of(Format::PydanticAi),
-            Self::AiSdkUi => Form::Of(Format::AiSdkUi),
+            Self::Thread => SourceForm::Of(Format::Thread),
+            Self::Archive => SourceForm::Archive,
+            Self::PydanticAi => SourceForm::Of(Format::PydanticAi),
+            Self::AiSdkUi => SourceForm::Of(Format::AiSdkUi),
         }
     }
 }
@@ -76,14 +76,16 @@ pub(crate) struct ImportQuery {
 impl ImportQuery {
     fn source(&self) -> Result<ImportSource, ApiError> {
         let list = self.attribution.as_deref().map(|text| {
-            Attribution::list(text, &Limits::default()).map_err(|error| ApiError::InvalidQuery {
-                what: format!("attribution: {}", told(&error)),
+            AttributedFields::list(text, &Limits::default()).map_err(|error| {
+                ApiError::InvalidQuery {
+                    what: format!("attribution: {}", render_error(&error)),
+                }
             })
         });
         let mut attribution = list.transpose()?.unwrap_or_default();
-        attribution.extend(self.agent.clone().map(|agent| Attribution {
+        attribution.extend(self.agent.clone().map(|agent| AttributedFields {
             agent,
-            ..Attribution::default()
+            ..AttributedFields::default()
         }));
         let form = self.from.form();
         Ok(ImportSource { form, attribution })
@@ -119,15 +121,15 @@ impl From<ExchangeError> for ApiError {
         match error {
             ExchangeError::Runtime(error) => error.into(),
             ExchangeError::Decode(error) => Self::InvalidDocument {
-                what: told(&error),
+                what: render_error(&error),
                 pointer: Some(error.pointer),
             },
             ExchangeError::Read(error) => Self::InvalidDocument {
                 pointer: error.pointer().map(str::to_owned),
-                what: told(&error),
+                what: render_error(&error),
             },
             ExchangeError::Import(error) => Self::InvalidDocument {
-                what: told(&error),
+                what: render_error(&error),
                 pointer: None,
             },
             error @ ExchangeError::Broken(_) => Self::Export(error),
@@ -206,7 +208,7 @@ pub(crate) async fn import(
     let (row, losses) = if caller.is_operator() {
         app.import(tenant, query.key, source, &text).await?
     } else {
-        let judge = Speech::new(&api, &caller).judge_import();
+        let judge = MessagePost::new(&api, &caller).judge_import();
         app.import_judged(tenant, query.key, source, &text, judge)
             .await?
     };

@@ -1,6 +1,6 @@
 //! The log of a thread: live, replayed, or resumed after any event (EK-10).
 
-use super::tree::{Place, TreeEvents};
+use super::tree::{TreeEventId, TreeEvents};
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
@@ -55,9 +55,9 @@ pub(crate) struct EventsQuery {
 }
 
 impl EventsQuery {
-    fn after(&self) -> Result<Place, ApiError> {
+    fn after(&self) -> Result<TreeEventId, ApiError> {
         let text = self.after.as_deref().unwrap_or("0");
-        Place::read(text).ok_or_else(|| ApiError::InvalidQuery {
+        TreeEventId::read(text).ok_or_else(|| ApiError::InvalidQuery {
             what: "after: expected the id of an event, or its position".to_owned(),
         })
     }
@@ -139,7 +139,7 @@ pub(crate) async fn follow(
         return Ok(sse::response(watch, view, open));
     }
     if query.subagents {
-        let place = Place {
+        let place = TreeEventId {
             incarnation: Some(incarnation),
             ..place
         };
@@ -173,14 +173,14 @@ impl View<Watched> for WatchedEvents {
     }
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, ApiError> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<TreeEventId>, ApiError> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
     let seq = value
         .to_str()
         .ok()
-        .and_then(|value| Place::read(value.trim()));
+        .and_then(|value| TreeEventId::read(value.trim()));
     let error = ApiError::InvalidHeader {
         name: "last-event-id",
         expected: "the id of an event",

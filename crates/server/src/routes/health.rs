@@ -82,7 +82,7 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
     api.metrics().set_runs(api.runtime());
     let tenants = TenantUsage::read(
-        (api.runtime(), api.app().passing()),
+        (api.runtime(), api.app().ephemeral()),
         api.app().budgets(),
         &api.app().config().limits,
     )

@@ -31,7 +31,7 @@ use crate::threads::ThreadRef;
 use axum::Json;
 use axum::routing::any;
 use interop::ids::THREAD;
-use interop::langgraph::{Asked, ErrorKind, RequestError, ThreadStatus, uuid_of};
+use interop::langgraph::{ErrorKind, InterruptedCall, RequestError, ThreadStatus, uuid_of};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use timeline::ExecutionId;
@@ -255,7 +255,7 @@ struct Standing {
     status: ThreadStatus,
     /// The execution that left the calls.
     execution: Option<ExecutionId>,
-    asked: Vec<Asked>,
+    asked: Vec<InterruptedCall>,
 }
 
 impl Standing {
@@ -281,15 +281,16 @@ impl Standing {
     }
 
     /// What is shown of it.
-    fn shown(&self) -> Option<(&ExecutionId, &[Asked])> {
+    fn shown(&self) -> Option<(&ExecutionId, &[InterruptedCall])> {
         Some((self.execution.as_ref()?, self.asked.as_slice()))
     }
 }
 
 /// The calls of a thread and those beneath it that wait for somebody.
-async fn asked(found: &ThreadRef) -> Result<Vec<Asked>, ApiError> {
+async fn asked(found: &ThreadRef) -> Result<Vec<InterruptedCall>, ApiError> {
     let (pending, _) = found.pending().await?;
     let pending = pending.iter();
-    let asked = pending.filter_map(|it| Asked::of(found.key(), &it.place.key, &it.call));
+    let asked =
+        pending.filter_map(|it| InterruptedCall::of(found.key(), &it.address.key, &it.call));
     Ok(asked.collect())
 }

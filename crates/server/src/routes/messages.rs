@@ -1,9 +1,9 @@
 //! Messages: what is said to an agent, and the conversation.
 
-use super::piece::{Piece, PieceQuery};
+use super::page_query::{Piece, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::ag_ui::was_cut_off;
 use interop::model::{unreadable_part, unsaid_part};
 use interop::run::RunSelector;
-use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, Until};
+use runtime::{Accepted, Filter, Logged, Policy, ReactRequest, RequestToken, Run, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -57,11 +57,11 @@ pub(crate) struct NewMessage {
     pub(super) stream: bool,
 }
 
-/// A message that may be said.
-pub(super) struct Sayable {
+/// A message that passed the checks of its content.
+pub(super) struct ParsedMessage {
     item: NewItem,
     /// Where what it says stands in the request.
-    place: Place,
+    place: BodyPointers,
     run: Run,
     policy: Policy,
     stream: bool,
@@ -69,12 +69,12 @@ pub(super) struct Sayable {
 
 impl NewMessage {
     /// Refuses what can't be said.
-    pub(super) fn read(self, api: &Api) -> Result<Sayable, ApiError> {
+    pub(super) fn read(self, api: &Api) -> Result<ParsedMessage, ApiError> {
         let said = self.content.value();
         let place = if said.is_array() {
-            Place::parts("/content")
+            BodyPointers::parts("/content")
         } else {
-            Place::text("/content")
+            BodyPointers::text("/content")
         };
         let mut item = NewItem::user(api.runtime().mint(), content(self.content, said)?);
         item.channel = self.channel;
@@ -89,7 +89,7 @@ impl NewMessage {
             timeout_ms: self.timeout_ms.map(NonZeroU64::get),
             ..Run::default()
         };
-        Ok(Sayable {
+        Ok(ParsedMessage {
             item,
             place,
             run,
@@ -99,21 +99,21 @@ impl NewMessage {
     }
 }
 
-impl Sayable {
+impl ParsedMessage {
     /// Says it on a thread, which is made if there is none. Refuses as whom the caller may not speak.
-    pub(super) async fn say(
+    pub(super) async fn post(
         self,
         api: &Api,
         thread: &ThreadKey,
         token: Option<RequestToken>,
     ) -> Result<Accepted, ApiError> {
-        let request = React {
+        let request = ReactRequest {
             run: self.run,
             policy: self.policy,
             token,
-            ..React::new(thread.tenant().clone(), thread.key(), self.item)
+            ..ReactRequest::new(thread.tenant().clone(), thread.key(), self.item)
         };
-        let speech = Speech::new(api, thread.caller());
+        let speech = MessagePost::new(api, thread.caller());
         let place = |_| self.place.clone().by("/metadata/actor");
         Ok(speech.react(request, None, place).await?)
     }
@@ -225,7 +225,7 @@ pub(crate) async fn post(
     let open = (new.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let accepted = new.say(&api, &thread, token).await?;
+    let accepted = new.post(&api, &thread, token).await?;
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {

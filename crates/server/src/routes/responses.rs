@@ -5,17 +5,17 @@
 
 mod begin;
 mod compact;
+mod continuation;
 mod conversations;
 mod create;
 mod items;
 mod models;
+mod page_items;
 mod past;
 mod refused;
-mod site;
 mod socket;
 mod stored;
 mod stream;
-mod walk;
 
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Delete, Read, Write};

@@ -1,6 +1,6 @@
 //! Runs: what an agent did in answer to a message.
 
-use super::piece::PieceQuery;
+use super::page_query::PieceQuery;
 use super::threads::{Cancel, CancelledView, reason_of};
 use super::view::RunView;
 use crate::body::{OptionalBody, PathOf, Query};
@@ -8,7 +8,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::threads::ThreadKey;
 use axum::Json;
 use interop::ag_ui::was_cut_off;
-use runtime::{Filter, Landmark, RuntimeError, Stretch};
+use runtime::{Filter, Landmark, PageRequest, RuntimeError};
 use serde::Serialize;
 use timeline::{Entry, ExecutionId, Reaction, Transcript};
 use utoipa::ToSchema;
@@ -55,8 +55,8 @@ pub(crate) async fn read(
 ) -> Result<Json<RunView>, ApiError> {
     let id = ExecutionId::from(execution);
     let read = |filter| {
-        let piece = Stretch::Execution(id.clone());
-        thread.stretch(piece, filter)
+        let piece = PageRequest::Execution(id.clone());
+        thread.page(piece, filter)
     };
     let mut transcript = read(Filter::Facts).await?.transcript;
     if was_cut_off(&transcript) {
@@ -82,7 +82,7 @@ pub(crate) async fn cancel(
         Ok(cancelled) => Ok(Json(cancelled.into())),
         Err(error @ RuntimeError::NotRunning(_)) => {
             let run = Landmark::Execution(&id);
-            match thread.place_of(run).await? {
+            match thread.position_of(run).await? {
                 Some(_) => Err(error.into()),
                 None => Err(ApiError::RunNotFound),
             }

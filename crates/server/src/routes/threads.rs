@@ -9,7 +9,7 @@ use crate::threads::{ThreadKey, check_new_key, delete_thread, listing};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use runtime::{Cancelled, NewThreadRequest, Page, ThreadRow};
+use runtime::{Cancelled, NewThreadRequest, ThreadRow, ThreadRows};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timeline::{ExecutionId, Interruption, Payload, Seq};
@@ -107,7 +107,7 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ThreadList>, ApiError> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let page = Page {
+    let page = ThreadRows {
         after: query
             .cursor
             .as_deref()

@@ -14,7 +14,7 @@ mod steps;
 mod stream;
 mod threads;
 
-use crate::aitp::Place;
+use crate::aitp::BodyPointers;
 use crate::error::{ApiError, ErrorFormat};
 use crate::protocol::Access::{Delete, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread};
@@ -88,14 +88,14 @@ async fn find(api: &Api, named: &NamedThread) -> Result<ThreadRef, ApiError> {
 }
 
 /// Where a message stands in a body: its content, and what names its actor.
-fn said_at(pointer: &str, body: &Value) -> Place {
+fn said_at(pointer: &str, body: &Value) -> BodyPointers {
     let message = body.pointer(pointer);
     let content = message.and_then(|message| message.get("content"));
     let place = match content {
-        Some(Value::Array(_)) => Place::parts(format!("{pointer}/content")),
-        Some(_) => Place::text(format!("{pointer}/content")),
+        Some(Value::Array(_)) => BodyPointers::parts(format!("{pointer}/content")),
+        Some(_) => BodyPointers::text(format!("{pointer}/content")),
         // AITP's may be a text alone.
-        None => Place::text(pointer),
+        None => BodyPointers::text(pointer),
     };
     place.by(format!("{pointer}/metadata/actor"))
 }

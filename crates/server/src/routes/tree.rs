@@ -1,14 +1,14 @@
 //! What happens beneath a thread, in the native streams.
 
-mod standing;
+mod branch_state;
 
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
 use crate::sse::{self, FrameBuffer, View};
+use branch_state::Standings;
 use interop::run::RunSelector;
-use runtime::{Below, CallPlace, Cursor};
+use runtime::{Below, CallAddress, Cursor};
 use serde::{Deserialize, Serialize};
-use standing::Standings;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 use std::ops::ControlFlow;
@@ -34,12 +34,12 @@ pub(crate) struct TreeQuery {
 /// How far a stream was read, as the id of an event: the [`EventId`] of the thread, then for each
 /// thread beneath it that is not at its end `~<thread>:<place>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TreeEventId {
     pub(crate) cursor: Cursor,
     pub(crate) incarnation: Option<Incarnation>,
 }
 
-impl Display for Place {
+impl Display for TreeEventId {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.id())?;
         for (thread, seq) in &self.cursor.below {
@@ -49,7 +49,7 @@ impl Display for Place {
     }
 }
 
-impl Place {
+impl TreeEventId {
     /// Where the thread itself was read up to.
     pub(crate) fn id(&self) -> EventId {
         EventId {
@@ -119,7 +119,7 @@ fn ended(part: &Payload) -> Option<ThreadId> {
 
 /// Shows every record of a thread and of those beneath it, or of one run.
 pub(crate) struct TreeEvents {
-    place: Place,
+    place: TreeEventId,
     standings: Standings,
     run: Option<RunSelector>,
     left: usize,
@@ -127,7 +127,7 @@ pub(crate) struct TreeEvents {
 
 impl TreeEvents {
     /// All after a place, so many at most.
-    pub(crate) fn all(place: Place, limit: usize) -> Self {
+    pub(crate) fn all(place: TreeEventId, limit: usize) -> Self {
         Self {
             place,
             standings: Standings::default(),
@@ -139,7 +139,7 @@ impl TreeEvents {
     /// Those of one run.
     pub(crate) fn of(run: RunSelector, after: Seq, incarnation: Incarnation) -> Self {
         Self {
-            place: Place {
+            place: TreeEventId {
                 cursor: after.into(),
                 incarnation: Some(incarnation),
             },
@@ -157,7 +157,7 @@ struct PathView<'a> {
     tool_call_id: &'a str,
 }
 
-fn path(path: &[CallPlace]) -> Vec<PathView<'_>> {
+fn path(path: &[CallAddress]) -> Vec<PathView<'_>> {
     let calls = path.iter().map(|call| PathView {
         thread_key: &call.key,
         tool_call_id: &call.tool_call_id,
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn an_id_is_read_as_it_was_written() {
         let below = [("t-1".into(), Seq(4)), ("t:2".into(), Seq(9))];
-        let place = Place {
+        let place = TreeEventId {
             cursor: Cursor {
                 seq: Seq(17),
                 below: below.into(),
@@ -224,14 +224,14 @@ mod tests {
             incarnation: Some(Incarnation::of(&"t".into())),
         };
         assert_eq!(place.to_string(), "17.e3b98a4d~t-1:4~t:2:9");
-        assert_eq!(Place::read(&place.to_string()), Some(place));
-        let bare = Place {
+        assert_eq!(TreeEventId::read(&place.to_string()), Some(place));
+        let bare = TreeEventId {
             cursor: Seq(17).into(),
             incarnation: None,
         };
-        assert_eq!(Place::read("17"), Some(bare));
+        assert_eq!(TreeEventId::read("17"), Some(bare));
         for wrong in ["", "x", "17.~t:1", "17~", "17~t", "17~t:x", "-1"] {
-            assert_eq!(Place::read(wrong), None, "{wrong}");
+            assert_eq!(TreeEventId::read(wrong), None, "{wrong}");
         }
     }
 }

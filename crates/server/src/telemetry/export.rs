@@ -92,7 +92,7 @@ impl Drop for TelemetryGuard {
         }
         if let Err(error) = self.stop(LAST) {
             tracing::warn!(
-                error = crate::error::causes::told(&error),
+                error = crate::error::causes::render_error(&error),
                 "telemetry ended early"
             );
         }

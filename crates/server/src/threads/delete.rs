@@ -8,7 +8,7 @@ use runtime::RuntimeError;
 /// a turn.
 pub(crate) async fn delete_thread(api: &Api, thread: &ThreadRef) -> Result<(), RuntimeError> {
     let (own, thread) = (api.clone(), thread.clone());
-    let deleted = api.runtime().owned(async move {
+    let deleted = api.runtime().run_to_completion(async move {
         let _turn = own.turns().of(thread.id()).await;
         delete_thread_locked(&own, &thread).await
     });
@@ -22,10 +22,10 @@ pub(crate) async fn delete_thread_stopping(
     thread: &ThreadRef,
 ) -> Result<(), RuntimeError> {
     let (own, thread) = (api.clone(), thread.clone());
-    let deleted = api.runtime().owned(async move {
+    let deleted = api.runtime().run_to_completion(async move {
         let _turn = own.turns().of(thread.id()).await;
         thread.delete_stopping().await?;
-        own.desks().forget(thread.id());
+        own.aitp_states().forget(thread.id());
         Ok(())
     });
     deleted.await
@@ -37,7 +37,7 @@ pub(crate) async fn delete_thread_locked(
     thread: &ThreadRef,
 ) -> Result<(), RuntimeError> {
     thread.delete().await?;
-    api.desks().forget(thread.id());
+    api.aitp_states().forget(thread.id());
     Ok(())
 }
 

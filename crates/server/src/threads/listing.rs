@@ -3,7 +3,7 @@
 use crate::auth::{Caller, Sought, ThreadPattern};
 use crate::error::ApiError;
 use crate::state::Api;
-use runtime::{Page, StoreError, ThreadRow};
+use runtime::{StoreError, ThreadRow, ThreadRows};
 use std::cmp::Reverse;
 
 /// A page of the threads that the caller may see, and the cursor of the next one if there is more.
@@ -13,11 +13,11 @@ use std::cmp::Reverse;
 pub(crate) async fn visible(
     api: &Api,
     caller: &Caller,
-    page: Page,
+    page: ThreadRows,
 ) -> Result<(Vec<ThreadRow>, Option<String>), ApiError> {
     let limit = page.limit;
     // One more, to know whether there is more.
-    let page = Page {
+    let page = ThreadRows {
         limit: limit + 1,
         ..page
     };
@@ -35,7 +35,7 @@ async fn of_patterns(
     api: &Api,
     caller: &Caller,
     patterns: &[ThreadPattern],
-    page: &Page,
+    page: &ThreadRows,
 ) -> Result<Vec<ThreadRow>, ApiError> {
     let prefix = page.prefix.as_deref().unwrap_or_default();
     let mut rows = Vec::new();
@@ -43,7 +43,7 @@ async fn of_patterns(
         match sought {
             Sought::Prefix(prefix) => {
                 let prefix = Some(prefix);
-                let page = Page {
+                let page = ThreadRows {
                     prefix,
                     ..page.clone()
                 };
@@ -67,7 +67,7 @@ async fn of_key(
     api: &Api,
     caller: &Caller,
     key: &str,
-    page: &Page,
+    page: &ThreadRows,
 ) -> Result<Option<ThreadRow>, ApiError> {
     let row = match api.runtime().find(&caller.tenant, key).await {
         Err(runtime::RuntimeError::Store(StoreError::NotFound)) => return Ok(None),

@@ -11,8 +11,8 @@ use http::request::Parts;
 use interop::ids::IdForm;
 use runtime::tree::Branch;
 use runtime::{
-    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, GoesOn, Landmark, Logged, Pending,
-    Place, Runtime, RuntimeError, Stretch, StretchOf, TenantId, ThreadRow, Tree, Until, Watch,
+    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, GoesOn, Landmark, Logged, PageRequest,
+    Pending, Position, Runtime, RuntimeError, TenantId, ThreadPage, ThreadRow, Tree, Until, Watch,
 };
 use std::sync::Arc;
 use timeline::{ExecutionId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
@@ -60,7 +60,7 @@ impl ThreadKey {
     /// The key of an ephemeral thread that the caller makes. The thread is its caller's alone, whatever its key.
     pub(crate) fn ephemeral(api: &Api, caller: &Caller, key: &str) -> Self {
         Self {
-            runtime: api.app().passing().clone(),
+            runtime: api.app().ephemeral().clone(),
             caller: caller.clone(),
             key: key.to_owned(),
         }
@@ -117,12 +117,12 @@ macro_rules! operations {
 operations! {
     state() -> (State, Seq);
     transcript(filter: Filter) -> Transcript;
-    stretch(stretch: Stretch, filter: Filter) -> StretchOf;
-    stretch_marked(stretch: Stretch, filter: Filter) -> StretchOf;
+    page(page: PageRequest, filter: Filter) -> ThreadPage;
+    page_with_removed(page: PageRequest, filter: Filter) -> ThreadPage;
     run_until(execution: ExecutionId, last: Seq) -> Transcript;
-    place_of(landmark: Landmark<'_>) -> Option<Place>;
-    places_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Place>>;
-    records(after: Place, limit: usize) -> (Vec<Logged>, Place);
+    position_of(landmark: Landmark<'_>) -> Option<Position>;
+    positions_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Position>>;
+    records(after: Position, limit: usize) -> (Vec<Logged>, Position);
     read(after: Seq, limit: usize) -> Vec<Logged>;
     follow(after: Seq, until: Until) -> Follow;
     tree(after: Cursor, until: Until) -> Tree;

@@ -46,7 +46,7 @@ impl ThreadRef {
     ) -> Result<Option<Self>, ApiError> {
         match Self::find(api, caller, form, id).await? {
             Some(found) => Ok(Some(found)),
-            None => Self::find_in(api.app().passing(), caller, form, id).await,
+            None => Self::find_in(api.app().ephemeral(), caller, form, id).await,
         }
     }
 

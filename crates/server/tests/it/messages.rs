@@ -8,7 +8,7 @@
 use crate::harness::{Server, names};
 use axum::body::Body;
 use http::header;
-use interop::aitp::{Change, read_actors};
+use interop::aitp::{ParticipantChange, read_actors};
 use loomline_server::DEV_TENANT;
 use serde_json::{Value, json};
 
@@ -416,7 +416,7 @@ async fn the_credential_that_an_actor_is_bound_to_is_shown_to_nobody() {
     let server = Server::new("").await;
     server.say("t", "hello").await;
     let actor = json!({"id": "ada", "capabilities": []});
-    let joined = Change::Join {
+    let joined = ParticipantChange::Join {
         actor: read_actors(&json!([actor]), "").unwrap().remove(0),
         principal: Some("the-credential".to_owned()),
         initiator: false,

@@ -9,7 +9,7 @@ use crate::harness::{Served, Server, two_tenants};
 use axum::body::Body;
 use http::{Request, header};
 use interop::archive::Format;
-use interop::convert::Form;
+use interop::convert::SourceForm;
 use loomline_server::{App, Config, OpenError, OpenMode, ServeError, Sockets, serve};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -278,7 +278,7 @@ async fn a_store_that_is_served_can_be_looked_at_but_not_written() {
     let app = open(OpenMode::ReadOnly).unwrap();
     let tenant = loomline_server::DEV_TENANT.into();
     assert!(
-        app.export(&tenant, "t", Form::Of(Format::Thread))
+        app.export(&tenant, "t", SourceForm::Of(Format::Thread))
             .await
             .unwrap()
             .text

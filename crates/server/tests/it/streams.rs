@@ -4,7 +4,7 @@ use crate::harness::{Served, Server};
 use axum::body::Body;
 use futures_util::StreamExt;
 use interop::archive::Format;
-use interop::convert::Form;
+use interop::convert::SourceForm;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -188,7 +188,7 @@ async fn a_thread_that_is_too_large_is_not_read_as_a_whole() {
     assert_eq!(piece.status, 200, "{}", piece.text);
     let events = server.at_rest(&key).await;
     assert_eq!(events.len(), 6);
-    let form = Form::Of(Format::Thread);
+    let form = SourceForm::Of(Format::Thread);
     assert!(server.app.export(&"dev".into(), &key, form).await.is_ok());
 }
 

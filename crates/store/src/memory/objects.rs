@@ -1,9 +1,9 @@
 //! Objects in memory.
 
 use super::MemoryStore;
-use super::kept::Kept;
-use crate::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
-use crate::{LimitReached, StoreError, TenantId, Usage};
+use super::stored::StoredThread;
+use crate::objects::{NewObject, ObjectPage, ObjectTable, SidecarObject, sha256};
+use crate::{LimitReached, StorageUsage, StoreError, TenantId};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,13 @@ pub(super) struct Objects {
     /// The threads of what lies beside one.
     threads: BTreeMap<(TenantId, String, String), ThreadId>,
     /// The bytes and the files of each tenant.
-    usage: BTreeMap<TenantId, Usage>,
+    usage: BTreeMap<TenantId, StorageUsage>,
 }
 
 /// The objects of one kind.
 #[derive(Debug, Default)]
 struct Kind {
-    by_id: BTreeMap<String, Object>,
+    by_id: BTreeMap<String, SidecarObject>,
     by_age: BTreeSet<(Timestamp, String)>,
 }
 
@@ -55,7 +55,7 @@ impl Objects {
             self.threads.insert(key, thread);
         }
         let hash = content.as_deref().map(sha256);
-        let object = Object {
+        let object = SidecarObject {
             id: id.clone(),
             created_at,
             json,
@@ -87,7 +87,7 @@ impl Objects {
         }
     }
 
-    fn get(&self, tenant: &TenantId, kind: &str, id: &str) -> Option<&Object> {
+    fn get(&self, tenant: &TenantId, kind: &str, id: &str) -> Option<&SidecarObject> {
         self.of(tenant, kind)?.by_id.get(id)
     }
 
@@ -96,7 +96,7 @@ impl Objects {
         tenant: &TenantId,
         kind: &str,
         page: &ObjectPage,
-    ) -> Result<Vec<Object>, StoreError> {
+    ) -> Result<Vec<SidecarObject>, StoreError> {
         let named = page.after.as_ref().filter(|_| page.beyond.is_none());
         let after = named.map(|id| {
             let found = self.get(tenant, kind, id);
@@ -136,7 +136,7 @@ impl Objects {
     }
 
     /// Deletes what lies beside a thread of this tenant.
-    pub(super) fn delete_beside(&mut self, tenant: &TenantId, thread: &ThreadId) {
+    pub(super) fn delete_sidecars(&mut self, tenant: &TenantId, thread: &ThreadId) {
         for (kind, id) in self.beside.remove(thread).unwrap_or_default() {
             self.delete(tenant, &kind, &id);
         }
@@ -188,12 +188,12 @@ impl Objects {
         self.usage.keys()
     }
 
-    pub(super) fn usage_of(&self, tenant: &TenantId) -> Usage {
+    pub(super) fn usage_of(&self, tenant: &TenantId) -> StorageUsage {
         self.usage.get(tenant).copied().unwrap_or_default()
     }
 }
 
-impl Kept {
+impl StoredThread {
     /// Keeps an object, unless it is to lie beside a thread that is not there.
     fn put(&mut self, tenant: &TenantId, object: NewObject) -> Result<(), StoreError> {
         if let Some(thread) = &object.thread
@@ -237,7 +237,7 @@ impl ObjectTable for MemoryStore {
     fn replace<'a>(
         &'a self,
         tenant: &'a TenantId,
-        before: &'a Object,
+        before: &'a SidecarObject,
         object: NewObject,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
@@ -257,7 +257,7 @@ impl ObjectTable for MemoryStore {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Object>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<SidecarObject>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.objects.get(tenant, kind, id).cloned())) })
     }
 
@@ -266,7 +266,7 @@ impl ObjectTable for MemoryStore {
         tenant: &'a TenantId,
         kind: &'a str,
         page: ObjectPage,
-    ) -> BoxFuture<'a, Result<Vec<Object>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SidecarObject>, StoreError>> {
         Box::pin(async move { self.with(|kept| kept.objects.list(tenant, kind, &page)) })
     }
 
@@ -275,7 +275,7 @@ impl ObjectTable for MemoryStore {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-        as_read: Option<&'a Object>,
+        as_read: Option<&'a SidecarObject>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             self.with(|kept| {

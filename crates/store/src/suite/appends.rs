@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 pub async fn append_is_all_or_nothing(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell(keep("i1")).await;
+    author.commit(keep("i1")).await;
     let before = store.row(&author.thread).await.unwrap();
 
     let mut append = author.append_of(enqueue("i2"));
@@ -28,7 +28,7 @@ pub async fn append_is_all_or_nothing(subject: impl Subject) {
     );
     assert_eq!(store.row(&author.thread).await.unwrap(), before);
     assert_eq!(store.unfinished().await.unwrap(), []);
-    author.tell(keep("i2")).await;
+    author.commit(keep("i2")).await;
 }
 
 /// The log must end where the writer thinks it does.
@@ -36,7 +36,7 @@ pub async fn append_at_a_stale_tail_is_refused(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     let stale = author.append_of(keep("i1"));
-    author.tell(keep("i2")).await;
+    author.commit(keep("i2")).await;
 
     let refused = store.append(stale).await;
 
@@ -81,7 +81,7 @@ pub async fn append_without_a_claim_is_refused(subject: impl Subject) {
 pub async fn a_fenced_writer_is_refused_and_has_written_nothing(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell(keep("i1")).await;
+    author.commit(keep("i1")).await;
     let newer = store.claim(&author.thread).await.unwrap();
 
     let mut append = author.append_of(enqueue("i2"));
@@ -99,14 +99,14 @@ pub async fn a_fenced_writer_is_refused_and_has_written_nothing(subject: impl Su
     assert_eq!(row.tail, newer.head.tail);
     assert_eq!(store.unfinished().await.unwrap(), []);
     author.epoch = newer.epoch;
-    author.tell(keep("i2")).await;
+    author.commit(keep("i2")).await;
 }
 
 /// An item is kept once; the refused append leaves nothing.
 pub async fn an_item_id_that_is_taken_is_refused(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell(keep("i1")).await;
+    author.commit(keep("i1")).await;
 
     let append = author.append_of(keep("i1"));
     let refused = author.append(append).await;
@@ -132,7 +132,7 @@ pub async fn a_repeated_token_gets_the_first_answer_and_appends_nothing(subject:
         answer: "{\"n\":1}".into(),
     });
     author.append(append.clone()).await.unwrap();
-    author.tell(keep("i2")).await;
+    author.commit(keep("i2")).await;
     let newer = store.claim(&author.thread).await.unwrap();
 
     for epoch in [author.epoch, newer.epoch] {
@@ -221,7 +221,7 @@ pub async fn concurrent_appends_to_32_threads_all_land(subject: impl Subject) {
             let mut author =
                 Author::new(&store, "acme", NewThread::new(id.as_str(), Some(&id))).await;
             author
-                .tell_all((0..20).map(|n| keep(&format!("i{n}"))))
+                .commit_all((0..20).map(|n| keep(&format!("i{n}"))))
                 .await;
             author
         });

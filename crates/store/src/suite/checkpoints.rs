@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::script::{Author, tenant};
-use crate::{CheckpointRow, Page, StoreError, TenantId};
+use crate::{CheckpointRow, StoreError, TenantId, ThreadRows};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use timeline::NewThread;
@@ -53,7 +53,7 @@ async fn sessions(subject: &impl Subject) -> Vec<String> {
 }
 
 /// State and row come back as they were.
-pub async fn a_checkpoint_is_kept_to_the_byte_with_its_row(subject: impl Subject) {
+pub async fn a_checkpoint_is_stored_byte_for_byte(subject: impl Subject) {
     for step in [7, 8] {
         save(&subject, "s", step).await;
         assert_eq!(load(&subject, "s").await, Some(state(step)));
@@ -100,7 +100,7 @@ pub async fn sessions_are_listed_sorted_and_apart(subject: impl Subject) {
 }
 
 /// Ids are UUIDs or the user's own (UAP §12.4.2); no two get into each other's way.
-pub async fn any_session_id_is_kept_as_it_is(subject: impl Subject) {
+pub async fn any_session_id_is_stored_unchanged(subject: impl Subject) {
     let mut ids = [
         "",
         "..",
@@ -182,9 +182,9 @@ pub async fn checkpoints_and_threads_do_not_disturb_each_other(subject: impl Sub
     let store = subject.store();
     let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     save(&subject, "k", 1).await;
-    let page = Page {
+    let page = ThreadRows {
         limit: 9,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     let threads = store.list(&tenant(), page).await.unwrap();
     assert_eq!(threads.len(), 1);

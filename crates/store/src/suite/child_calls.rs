@@ -37,7 +37,7 @@ pub async fn a_fork_does_not_wait_for_a_sub_agent_of_its_parent(mut subject: imp
         next: None,
     };
     let asked = start("one", Trigger::New(item("ask")));
-    parent.tell_all([asked, respond(), leave, end()]).await;
+    parent.commit_all([asked, respond(), leave, end()]).await;
     assert_eq!(parent.state.open().map(|open| open.calls.len()), Some(1));
     let thread = NewThread {
         fork: Some(fork("parent", parent.tail.0)),

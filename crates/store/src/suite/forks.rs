@@ -57,7 +57,7 @@ pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subjec
     let mut parent = Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;
     let begun = parent.tail;
     parent
-        .tell_all([
+        .commit_all([
             start("one", Trigger::New(item("ask"))),
             respond(),
             leave_open(),
@@ -66,14 +66,14 @@ pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subjec
         .await;
     let left = parent.tail;
     parent
-        .tell_all([
+        .commit_all([
             start("two", Trigger::New(answer("yes"))),
             complete_step(None),
             end(),
         ])
         .await;
     let answered = parent.tail;
-    parent.tell(keep("aside")).await;
+    parent.commit(keep("aside")).await;
 
     let here = Some(("c1", "one-execution"));
     let mut fork = forked(&store, "fork", "parent", left).await;
@@ -89,9 +89,9 @@ pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subjec
     }
 
     let before = fork.tail;
-    fork.tell(keep("something else")).await;
+    fork.commit(keep("something else")).await;
     assert_eq!(open(&fork), None);
-    deep.tell(start("three", Trigger::New(answer("deep yes"))))
+    deep.commit(start("three", Trigger::New(answer("deep yes"))))
         .await;
     let active = deep.state.active().unwrap();
     assert_eq!(active.open_calls[0].tool_call_id, "c1");
@@ -105,7 +105,7 @@ pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subjec
         author.epoch = claim.epoch;
         assert_eq!(claim.head.state, author.state, "{}", author.thread);
     }
-    deep.tell_all([complete_step(None), end()]).await;
+    deep.commit_all([complete_step(None), end()]).await;
     let head = store.head(&deep.thread).await.unwrap();
     assert_eq!((head.state.open(), &head.state), (None, &deep.state));
     // A fork of the fork has what that had, at its place.
@@ -132,7 +132,7 @@ pub async fn a_fork_that_is_made_with_content_has_what_that_leaves_open(mut subj
             end(),
         ]
     };
-    parent.tell_all(run("one")).await;
+    parent.commit_all(run("one")).await;
     let cases = [
         ("empty", Vec::new(), Some("one-execution")),
         ("said", vec![keep("aside")], None),

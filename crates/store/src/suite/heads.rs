@@ -28,7 +28,7 @@ pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
         Err(StoreError::Fenced { .. })
     ));
     author.epoch = newer.epoch;
-    author.tell(keep("i1")).await;
+    author.commit(keep("i1")).await;
 }
 
 /// A claim knows what a fold of the whole log would: parts, response, started calls, who waits.
@@ -36,7 +36,7 @@ pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subj
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let commands = script_of_answers().into_iter().chain(script());
     for (n, command) in commands.enumerate() {
-        author.tell(command).await;
+        author.commit(command).await;
         if n % 8 == 0 {
             subject.reopen().await;
             author.store = subject.store();
@@ -76,7 +76,7 @@ pub async fn claim_restores_how_often_a_step_was_started(mut subject: impl Subje
         (vec![Command::Resume], 1),
     ];
     for (n, (commands, n_starts)) in lives.into_iter().enumerate() {
-        author.tell_all(commands).await;
+        author.commit_all(commands).await;
         subject.reopen().await;
         author.store = subject.store();
         let claim = author.store.claim(&author.thread).await.unwrap();
@@ -90,7 +90,7 @@ pub async fn claim_restores_how_often_a_step_was_started(mut subject: impl Subje
 pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     author
-        .tell_all([
+        .commit_all([
             start("one", Trigger::New(item("ask"))),
             respond(),
             leave_open(),
@@ -104,7 +104,7 @@ pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
     let open = claim.head.state.open().unwrap();
     assert_eq!(open.calls[0].tool_call_id, "c1");
     assert_eq!(open.execution.id.as_str(), "one-execution");
-    author.tell(keep("aside")).await;
+    author.commit(keep("aside")).await;
     let claim = author.store.claim(&author.thread).await.unwrap();
     assert!(claim.head.state.open().is_none());
 }
@@ -123,7 +123,7 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
             {
                 continue;
             }
-            author.tell(command).await;
+            author.commit(command).await;
             let claim = store.claim(&author.thread).await.unwrap();
             author.epoch = claim.epoch;
             assert_eq!(claim.head.state, author.state, "seed {seed}, command {n}");
@@ -212,7 +212,7 @@ pub async fn unfinished_lists_executing_and_waiting_threads_and_nothing_else(
         let store = store.clone();
         async move {
             let mut author = Author::new(&store, "acme", thread).await;
-            author.tell_all(command).await;
+            author.commit_all(command).await;
             author
         }
     };
@@ -234,9 +234,9 @@ pub async fn unfinished_lists_executing_and_waiting_threads_and_nothing_else(
         listed().await,
         ["both", "executing", "waiting"].map(ThreadId::from)
     );
-    executing.tell(end()).await;
-    waiting.tell(start("x", Trigger::Waiting)).await;
-    waiting.tell_all([complete_step(None), end()]).await;
+    executing.commit(end()).await;
+    waiting.commit(start("x", Trigger::Waiting)).await;
+    waiting.commit_all([complete_step(None), end()]).await;
     assert_eq!(listed().await, ["both"].map(ThreadId::from));
 }
 
@@ -244,7 +244,7 @@ pub async fn unfinished_lists_executing_and_waiting_threads_and_nothing_else(
 pub async fn a_reopened_store_reads_what_it_acknowledged(mut subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell_all(script()).await;
+    author.commit_all(script()).await;
     let log = store
         .read(&author.thread, Seq::ZERO, 10_000, Filter::All)
         .await

@@ -1,9 +1,9 @@
 //! Stores over stores, for tests of what a store may do at bad times.
 
 use crate::{
-    Append, CheckpointTable, Claim, Created, EventLog, Filter, Head, Landmark, LogIndex, Logged,
-    NewRecord, ObjectTable, Page, Ran, Side, Store, StoreError, TenantId, ThreadRow, ThreadTable,
-    Token, Usage,
+    Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
+    LogIndex, Logged, NewRecord, ObjectTable, Side, StorageUsage, Store, StoreError, TenantId,
+    ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use futures_util::future::BoxFuture;
 use timeline::{Removed, Seq, ThreadId};
@@ -136,12 +136,12 @@ impl<L: Layer> EventLog for L {
 }
 
 impl<L: Layer> LogIndex for L {
-    fn place_of<'a>(
+    fn position_of<'a>(
         &'a self,
         thread: &'a ThreadId,
         landmark: Landmark<'a>,
     ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        self.passed(self.inner().place_of(thread, landmark))
+        self.passed(self.inner().position_of(thread, landmark))
     }
 
     fn nearest_triggers<'a>(
@@ -157,7 +157,7 @@ impl<L: Layer> LogIndex for L {
         &'a self,
         thread: &'a ThreadId,
         side: Side,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<FoundExecution>, StoreError>> {
         self.passed(self.inner().nearest_run(thread, side))
     }
 
@@ -186,7 +186,7 @@ impl<L: Layer> ThreadTable for L {
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
-        page: Page,
+        page: ThreadRows,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
         self.passed(self.inner().list(tenant, page))
     }
@@ -220,7 +220,7 @@ impl<L: Layer> Store for L {
         self.inner().checkpoints()
     }
 
-    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, StorageUsage)>, StoreError>> {
         self.passed(self.inner().usage())
     }
 

@@ -2,8 +2,8 @@
 
 use super::Subject;
 use super::script::{Author, tenant};
-use crate::objects::{NewObject, Object, ObjectPage, sha256};
-use crate::{Page, Store, StoreError, TenantId};
+use crate::objects::{NewObject, ObjectPage, SidecarObject, sha256};
+use crate::{Store, StoreError, TenantId, ThreadRows};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use timeline::NewThread;
@@ -26,8 +26,8 @@ pub(super) fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewO
     }
 }
 
-pub(super) fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
-    Object {
+pub(super) fn stored_object(id: &str, at: i64, content: Option<&[u8]>) -> SidecarObject {
+    SidecarObject {
         id: id.into(),
         created_at: second(at),
         json: JSON.into(),
@@ -54,7 +54,7 @@ pub(super) fn page(limit: usize) -> ObjectPage {
 }
 
 /// JSON, instant and content come out as they went in, also from a store that is opened again.
-pub async fn an_object_is_kept_to_the_byte_with_its_content(mut subject: impl Subject) {
+pub async fn an_object_is_stored_byte_for_byte(mut subject: impl Subject) {
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     let store = subject.store();
     let objects = store.objects();
@@ -70,9 +70,9 @@ pub async fn an_object_is_kept_to_the_byte_with_its_content(mut subject: impl Su
 
     let store = subject.store();
     for (kind, expected) in [
-        ("assistant", kept("any text: é/\u{0}", 1, None)),
-        ("file", kept("f", 2, Some(&bytes))),
-        ("file", kept("empty", 3, Some(b""))),
+        ("assistant", stored_object("any text: é/\u{0}", 1, None)),
+        ("file", stored_object("f", 2, Some(&bytes))),
+        ("file", stored_object("empty", 3, Some(b""))),
     ] {
         let found = store.objects().get(&tenant(), kind, &expected.id).await;
         assert_eq!(found.unwrap(), Some(expected));
@@ -96,7 +96,7 @@ pub async fn an_object_replaces_the_one_before(subject: impl Subject) {
     put(newer).await;
     assert_eq!(ids(&store, "file", page(9)).await, ["b", "a"]);
     let found = store.objects().get(&tenant(), "file", "a").await.unwrap();
-    let mut expected = kept("a", 3, Some(b"three"));
+    let mut expected = stored_object("a", 3, Some(b"three"));
     expected.json = "{}".into();
     assert_eq!(found, Some(expected));
     put(new("file", "a", 3, None)).await;
@@ -219,7 +219,7 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();
     let get = async || objects.get(&tenant(), "file", "a").await.unwrap();
-    let replace = async |before: &Object, object| {
+    let replace = async |before: &SidecarObject, object| {
         let replaced = objects.replace(&tenant(), before, object).await;
         replaced.unwrap()
     };
@@ -234,12 +234,12 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     // By its content alone it is another one now.
     assert!(!replace(&first, new("file", "a", 1, None)).await);
     let second = get().await.unwrap();
-    assert_eq!(second, kept("a", 1, Some(b"y")));
+    assert_eq!(second, stored_object("a", 1, Some(b"y")));
     // Another object is not it, whatever it is like.
     assert!(!replace(&second, new("file", "b", 1, None)).await);
     assert!(!replace(&second, new("image", "a", 1, None)).await);
     assert!(replace(&second, new("file", "a", 2, None)).await);
-    assert_eq!(get().await, Some(kept("a", 2, None)));
+    assert_eq!(get().await, Some(stored_object("a", 2, None)));
     assert_eq!(content(&store, "file", "a").await, None);
     let third = get().await.unwrap();
     assert!(objects.delete(&tenant(), "file", "a", None).await.unwrap());
@@ -252,17 +252,17 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
 pub async fn an_object_is_deleted_only_as_it_was_read(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();
-    let delete = async |tenant, kind, before: &Object| {
+    let delete = async |tenant, kind, before: &SidecarObject| {
         let deleted = objects.delete(tenant, kind, &before.id, Some(before)).await;
         deleted.unwrap()
     };
     let (acme, globex) = (tenant(), TenantId::from("globex"));
-    let first = kept("a", 1, Some(b"x"));
+    let first = stored_object("a", 1, Some(b"x"));
     let object = new("file", "a", 1, Some(b"x"));
     objects.put(&acme, object).await.unwrap();
     let object = new("file", "a", 1, Some(b"y"));
     objects.put(&acme, object).await.unwrap();
-    let second = kept("a", 1, Some(b"y"));
+    let second = stored_object("a", 1, Some(b"y"));
     for (whose, kind, before) in [
         (&acme, "file", &first),
         (&acme, "image", &second),
@@ -316,7 +316,7 @@ pub async fn objects_never_cross_tenants(subject: impl Subject) {
         assert_eq!(objects.list(&other, "file", page(9)).await.unwrap(), []);
         assert!(!objects.delete(&other, "file", "a", None).await.unwrap());
         let own = new("file", "a", 2, x);
-        let its = kept("a", 1, x);
+        let its = stored_object("a", 1, x);
         let replaced = objects.replace(&other, &its, own.clone()).await;
         assert!(!replaced.unwrap());
         objects.put(&other, own).await.unwrap();
@@ -332,9 +332,9 @@ pub async fn objects_and_threads_do_not_disturb_each_other(subject: impl Subject
     let author = Author::new(&store, "acme", NewThread::new("t", Some("a"))).await;
     let object = new("thread", "t", 1, None);
     store.objects().put(&tenant(), object).await.unwrap();
-    let all = Page {
+    let all = ThreadRows {
         limit: 9,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     assert_eq!(store.list(&tenant(), all).await.unwrap().len(), 1);
     store.delete(&tenant(), &author.thread).await.unwrap();
@@ -352,7 +352,7 @@ pub async fn a_closed_store_has_no_objects_to_give(subject: impl Subject) {
     let object = new("file", "a", 1, Some(b"x"));
     objects.put(&tenant(), object.clone()).await.unwrap();
     store.close().await.unwrap();
-    let before = kept("a", 1, Some(b"x"));
+    let before = stored_object("a", 1, Some(b"x"));
     let replaced = objects.replace(&tenant(), &before, object.clone()).await;
     assert!(closed(replaced));
     assert!(closed(objects.put(&tenant(), object).await));

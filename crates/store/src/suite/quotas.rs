@@ -4,7 +4,7 @@ use super::Subject;
 use super::objects::new;
 use super::script::{Author, first, keep, script, tenant};
 use crate::objects::NewObject;
-use crate::{Append, StorageLimits, Store, StoreError, TenantId, Usage};
+use crate::{Append, StorageLimits, StorageUsage, Store, StoreError, TenantId};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ const NO_LIMITS: StorageLimits = StorageLimits {
     files: u64::MAX,
 };
 
-async fn usage_of(store: &Arc<dyn Store>, tenant: &str) -> Usage {
+async fn usage_of(store: &Arc<dyn Store>, tenant: &str) -> StorageUsage {
     let all = store.usage().await.unwrap();
-    let all: BTreeMap<TenantId, Usage> = all.into_iter().collect();
+    let all: BTreeMap<TenantId, StorageUsage> = all.into_iter().collect();
     all.get(&tenant.into()).copied().unwrap_or_default()
 }
 
@@ -39,7 +39,7 @@ fn limit<T>(answer: Result<T, StoreError>) -> Option<&'static str> {
 pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell_all(script()).await;
+    author.commit_all(script()).await;
     Author::new(&store, "globex", NewThread::new("u", Some("k"))).await;
     let bytes = store.row(&author.thread).await.unwrap().bytes;
     // The content is shared, and the JSON of each is `{"n":1}`.
@@ -54,7 +54,7 @@ pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     drop(store);
     subject.reopen().await;
     let store = subject.store();
-    let usage = Usage {
+    let usage = StorageUsage {
         threads: 1,
         bytes: bytes + 5 + 3 * json,
         files: 2,
@@ -73,7 +73,7 @@ pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     };
     put(&store, beside).await.unwrap();
     store.delete(&tenant(), &"t".into()).await.unwrap();
-    assert_eq!(usage_of(&store, "acme").await, Usage::default());
+    assert_eq!(usage_of(&store, "acme").await, StorageUsage::default());
 }
 
 /// Of 32 threads that are made at once, as many are made as the tenant may have.

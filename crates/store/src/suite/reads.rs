@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use timeline::{Command, Event, NewThread, Payload, Seq, Trigger};
 
 /// Order of keys, spelling of numbers, nulls and instants: nothing is written anew.
-pub async fn the_text_of_a_record_is_kept_byte_for_byte(mut subject: impl Subject) {
+pub async fn the_text_of_a_record_is_stored_byte_for_byte(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let content =
         r#"[{"type":"app-x","z":1.0,"a":12345678901234567890123,"n":null,"e":1e2,"s":"\u0000é"}]"#;
@@ -49,7 +49,7 @@ pub async fn the_text_of_a_record_is_kept_byte_for_byte(mut subject: impl Subjec
 pub async fn reading_pages_through_the_log(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell_all(script()).await;
+    author.commit_all(script()).await;
     for filter in [Filter::All, Filter::Facts] {
         let whole = store
             .read(&author.thread, Seq::ZERO, 10_000, filter)
@@ -80,7 +80,7 @@ pub async fn a_page_is_bounded_by_bytes(subject: impl Subject) {
         let mut large = item(&format!("i{n}"));
         let text = format!(r#"[{{"type":"app-x","s":"{}"}}]"#, "x".repeat(*size));
         large.content = Some(Payload::from_text(text).unwrap());
-        author.tell(Command::Record { item: large }).await;
+        author.commit(Command::Record { item: large }).await;
     }
     for filter in [Filter::All, Filter::Facts] {
         let mut after = Seq::ZERO;
@@ -104,10 +104,10 @@ pub async fn a_page_is_bounded_by_bytes(subject: impl Subject) {
 pub async fn facts_leave_out_what_only_shows_and_keep_the_markers(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.tell(start("x", Trigger::New(item("ask")))).await;
+    author.commit(start("x", Trigger::New(item("ask")))).await;
     let from = author.tail;
     author
-        .tell(emit(&[
+        .commit(emit(&[
             "text-delta",
             "data-thread-ping",
             "tool-output-available",
@@ -115,7 +115,7 @@ pub async fn facts_leave_out_what_only_shows_and_keep_the_markers(subject: impl 
         ]))
         .await;
     author
-        .tell_all([respond(), tool_started(), Command::ResetStep])
+        .commit_all([respond(), tool_started(), Command::ResetStep])
         .await;
 
     let names = |filter| {

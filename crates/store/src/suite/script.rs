@@ -90,24 +90,24 @@ impl Author {
     }
 
     /// Does a command.
-    pub async fn tell(&mut self, command: Command) {
+    pub async fn commit(&mut self, command: Command) {
         let append = self.append_of(command);
         self.append(append).await.unwrap();
     }
 
     /// Does those of these commands that the thread accepts.
-    pub async fn tell_some(&mut self, commands: impl IntoIterator<Item = Command>) {
+    pub async fn commit_some(&mut self, commands: impl IntoIterator<Item = Command>) {
         for command in commands {
             if self.state.decide(command.clone(), self.at).is_ok() {
-                self.tell(command).await;
+                self.commit(command).await;
             }
         }
     }
 
     /// Does many commands.
-    pub async fn tell_all(&mut self, commands: impl IntoIterator<Item = Command>) {
+    pub async fn commit_all(&mut self, commands: impl IntoIterator<Item = Command>) {
         for command in commands {
-            self.tell(command).await;
+            self.commit(command).await;
         }
     }
 }

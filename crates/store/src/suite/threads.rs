@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::script::{Author, enqueue, first, fork, item, keep, script, start, tenant};
-use crate::{Append, Created, Filter, Page, StoreError, TenantId, Token};
+use crate::{Append, Created, Filter, StoreError, TenantId, ThreadRows, Token};
 use jiff::Timestamp;
 use timeline::{Command, NewThread, Seq, ThreadId, ThreadStatus, Trigger};
 use tokio::task::JoinSet;
@@ -24,9 +24,9 @@ pub async fn get_or_create_by_64_tasks_makes_one_thread(subject: impl Subject) {
     assert_eq!(answers.iter().filter(|answer| answer.is_new()).count(), 1);
     let found = store.find(&tenant(), "k").await.unwrap().thread.id;
     assert!(answers.iter().all(|answer| answer.thread == found));
-    let page = Page {
+    let page = ThreadRows {
         limit: 10,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     assert_eq!(store.list(&tenant(), page).await.unwrap().len(), 1);
 }
@@ -109,9 +109,9 @@ pub async fn threads_without_a_key_are_each_their_own(subject: impl Subject) {
     for id in ["t1", "t2"] {
         Author::new(&store, "acme", NewThread::new(id, None)).await;
     }
-    let page = Page {
+    let page = ThreadRows {
         limit: 10,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     assert_eq!(store.list(&tenant(), page).await.unwrap().len(), 2);
 }
@@ -148,9 +148,9 @@ pub async fn find_list_and_delete_never_cross_tenants(subject: impl Subject) {
             store.delete(&other, &author.thread).await,
             Err(StoreError::NotFound)
         ));
-        let page = Page {
+        let page = ThreadRows {
             limit: 10,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         assert_eq!(store.list(&other, page).await.unwrap(), []);
     }
@@ -166,9 +166,9 @@ pub async fn a_list_begins_with_the_last_change(subject: impl Subject) {
         authors.push(Author::begin(&store, "acme", NewThread::new(id, Some(id)), at).await);
     }
     let listed = || async {
-        let page = Page {
+        let page = ThreadRows {
             limit: 10,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         let rows = store.list(&tenant(), page).await.unwrap();
         rows.into_iter()
@@ -178,7 +178,7 @@ pub async fn a_list_begins_with_the_last_change(subject: impl Subject) {
     assert_eq!(listed().await, ["t3", "t2", "t1"]);
     let first = authors.first_mut().unwrap();
     first
-        .tell_all((0..250).map(|n| keep(&format!("i{n}"))))
+        .commit_all((0..250).map(|n| keep(&format!("i{n}"))))
         .await;
     assert_eq!(listed().await, ["t1", "t3", "t2"]);
 }
@@ -201,9 +201,9 @@ pub async fn a_list_is_read_in_pages(subject: impl Subject) {
     let whole = store
         .list(
             &tenant(),
-            Page {
+            ThreadRows {
                 limit: 100,
-                ..Page::default()
+                ..ThreadRows::default()
             },
         )
         .await
@@ -211,10 +211,10 @@ pub async fn a_list_is_read_in_pages(subject: impl Subject) {
     let mut paged = Vec::new();
     let mut after = None;
     loop {
-        let page = Page {
+        let page = ThreadRows {
             after,
             limit: 5,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         let rows = store.list(&tenant(), page).await.unwrap();
         let Some(last) = rows.last() else { break };
@@ -226,7 +226,7 @@ pub async fn a_list_is_read_in_pages(subject: impl Subject) {
 }
 
 /// Also instants that a clock was far ahead for, and those beyond what a store can tell apart.
-pub async fn a_list_is_in_the_order_of_changes_whatever_clocks_say(mut subject: impl Subject) {
+pub async fn a_list_is_in_the_order_of_changes_not_of_clocks(mut subject: impl Subject) {
     let store = subject.store();
     let mut authors = Vec::new();
     for (id, at) in [
@@ -238,10 +238,10 @@ pub async fn a_list_is_in_the_order_of_changes_whatever_clocks_say(mut subject: 
         authors.push(Author::begin(&store, "acme", NewThread::new(id, Some(id)), at).await);
     }
     let listed = async |store: std::sync::Arc<dyn crate::Store>, after| {
-        let page = Page {
+        let page = ThreadRows {
             after,
             limit: 10,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         let rows = store.list(&tenant(), page).await.unwrap();
         let rows = rows.into_iter();
@@ -254,7 +254,7 @@ pub async fn a_list_is_in_the_order_of_changes_whatever_clocks_say(mut subject: 
     assert_eq!(ids(&all), ["t4", "t3", "t2", "t1"]);
     let rest = listed(store.clone(), Some(all[1].1)).await;
     assert_eq!(ids(&rest), ["t2", "t1"]);
-    authors[2].tell(keep("i")).await;
+    authors[2].commit(keep("i")).await;
     drop(store);
     subject.reopen().await;
     let all = listed(subject.store(), None).await;
@@ -289,10 +289,10 @@ pub async fn a_list_can_be_narrowed_to_a_prefix_of_the_key(subject: impl Subject
         ("\u{10ffff}", 1),
     ];
     for (prefix, count) in counts {
-        let page = Page {
+        let page = ThreadRows {
             prefix: Some(prefix.to_owned()),
             limit: 100,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         assert_eq!(
             store.list(&tenant(), page).await.unwrap().len(),
@@ -303,7 +303,7 @@ pub async fn a_list_can_be_narrowed_to_a_prefix_of_the_key(subject: impl Subject
 }
 
 /// Status, times, title, tail and size, without reading the log.
-pub async fn a_row_tells_how_the_thread_stands(subject: impl Subject) {
+pub async fn a_row_has_the_status_of_its_thread(subject: impl Subject) {
     let store = subject.store();
     let thread = NewThread {
         title: Some("Weather".into()),
@@ -311,7 +311,7 @@ pub async fn a_row_tells_how_the_thread_stands(subject: impl Subject) {
         ..NewThread::new("t", Some("k"))
     };
     let mut author = Author::new(&store, "acme", thread).await;
-    author.tell(start("x", Trigger::New(item("ask")))).await;
+    author.commit(start("x", Trigger::New(item("ask")))).await;
 
     let row = store.find(&tenant(), "k").await.unwrap();
 
@@ -410,9 +410,9 @@ pub async fn delete_removes_everything(subject: impl Subject) {
     let store = subject.store();
     let new = || NewThread::new("t", Some("k"));
     let mut author = Author::new(&store, "acme", new()).await;
-    author.tell_all(script().into_iter().take(12)).await;
+    author.commit_all(script().into_iter().take(12)).await;
     let mut other = Author::new(&store, "acme", NewThread::new("other", Some("o"))).await;
-    other.tell_all(script()).await;
+    other.commit_all(script()).await;
 
     store.delete(&tenant(), &author.thread).await.unwrap();
 
@@ -438,9 +438,9 @@ pub async fn delete_removes_everything(subject: impl Subject) {
         store
             .list(
                 &tenant(),
-                Page {
+                ThreadRows {
                     limit: 9,
-                    ..Page::default()
+                    ..ThreadRows::default()
                 }
             )
             .await
@@ -453,7 +453,7 @@ pub async fn delete_removes_everything(subject: impl Subject) {
         other.state
     );
     let mut again = Author::new(&store, "acme", new()).await;
-    again.tell_all(script()).await;
+    again.commit_all(script()).await;
 }
 
 /// After closing, every call says so.
@@ -480,7 +480,7 @@ pub async fn a_closed_store_answers_closed(subject: impl Subject) {
     ));
     assert!(matches!(store.row(&id).await, Err(StoreError::Closed)));
     assert!(matches!(
-        store.list(&tenant(), Page::default()).await,
+        store.list(&tenant(), ThreadRows::default()).await,
         Err(StoreError::Closed)
     ));
     assert!(matches!(store.forks(&id).await, Err(StoreError::Closed)));

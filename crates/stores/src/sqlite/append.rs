@@ -208,7 +208,7 @@ pub(super) fn delete(
         conn.execute(&format!("DELETE FROM {table} WHERE thread_no = ?1"), [no])
             .map_err(statement)?;
     }
-    objects::delete_beside(conn, no)?;
+    objects::delete_sidecars(conn, no)?;
     conn.execute("DELETE FROM thread_threads WHERE no = ?1", [no])
         .map_err(statement)?;
     Ok(())

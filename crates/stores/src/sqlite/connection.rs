@@ -47,7 +47,7 @@ pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
         .create(true)
         .truncate(false)
         .write(true)
-        .open(beside(path, "lock"))
+        .open(sibling(path, "lock"))
         .map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -69,7 +69,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// A file beside the store, named after it.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(suffix);

@@ -8,8 +8,8 @@ use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
-use store::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
-use store::{Quotas, StoreError, TenantId, Usage};
+use store::objects::{NewObject, ObjectPage, ObjectTable, SidecarObject, sha256};
+use store::{Quotas, StorageUsage, StoreError, TenantId};
 
 impl ObjectTable for SqliteStore {
     fn put<'a>(
@@ -33,7 +33,7 @@ impl ObjectTable for SqliteStore {
     fn replace<'a>(
         &'a self,
         tenant: &'a TenantId,
-        before: &'a Object,
+        before: &'a SidecarObject,
         object: NewObject,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (tenant, before) = (tenant.clone(), before.clone());
@@ -58,7 +58,7 @@ impl ObjectTable for SqliteStore {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Object>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<SidecarObject>, StoreError>> {
         let key = Key::of(tenant, kind, id);
         Box::pin(self.readers.run(move |conn| get(conn, &key)))
     }
@@ -68,7 +68,7 @@ impl ObjectTable for SqliteStore {
         tenant: &'a TenantId,
         kind: &'a str,
         page: ObjectPage,
-    ) -> BoxFuture<'a, Result<Vec<Object>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<SidecarObject>, StoreError>> {
         let (tenant, kind) = (tenant.clone(), kind.to_owned());
         Box::pin(
             self.readers
@@ -81,7 +81,7 @@ impl ObjectTable for SqliteStore {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
-        as_read: Option<&'a Object>,
+        as_read: Option<&'a SidecarObject>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (key, as_read) = (Key::of(tenant, kind, id), as_read.cloned());
         let delete = move |conn: &Connection| {
@@ -187,7 +187,7 @@ fn put(
 fn check(
     conn: &Connection,
     tenant: &TenantId,
-    before: Usage,
+    before: StorageUsage,
     quotas: &Quotas,
 ) -> Result<(), StoreError> {
     let after = usage::of(conn, tenant)?;
@@ -239,7 +239,7 @@ fn content_no(conn: &Connection, key: &Key) -> Result<Option<i64>, StoreError> {
     found.optional().map_err(statement)
 }
 
-fn get(conn: &Connection, key: &Key) -> Result<Option<Object>, StoreError> {
+fn get(conn: &Connection, key: &Key) -> Result<Option<SidecarObject>, StoreError> {
     let sql = format!("{OBJECT} WHERE o.tenant = ?1 AND o.kind = ?2 AND o.id = ?3");
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let found = select.query_row(key.columns(), |row| Ok(object(row)));
@@ -251,7 +251,7 @@ fn list(
     tenant: &TenantId,
     kind: String,
     page: ObjectPage,
-) -> Result<Vec<Object>, StoreError> {
+) -> Result<Vec<SidecarObject>, StoreError> {
     let (beyond, order) = if page.newest_first {
         ("<", "DESC")
     } else {
@@ -285,8 +285,8 @@ fn list(
 }
 
 fn all(
-    rows: impl Iterator<Item = rusqlite::Result<Result<Object, StoreError>>>,
-) -> Result<Vec<Object>, StoreError> {
+    rows: impl Iterator<Item = rusqlite::Result<Result<SidecarObject, StoreError>>>,
+) -> Result<Vec<SidecarObject>, StoreError> {
     rows.map(|row| row.map_err(statement)?).collect()
 }
 
@@ -300,7 +300,7 @@ fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
 }
 
 /// Deletes what lies beside a thread, by the thread's number. Costs what that is.
-pub(super) fn delete_beside(conn: &Connection, thread: i64) -> Result<(), StoreError> {
+pub(super) fn delete_sidecars(conn: &Connection, thread: i64) -> Result<(), StoreError> {
     let sql = "DELETE FROM tenant_objects WHERE thread_no = ?1 RETURNING content_no";
     let mut delete = conn.prepare_cached(sql).map_err(statement)?;
     let rows = delete
@@ -322,9 +322,9 @@ fn content(conn: &Connection, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError
     found.optional().map_err(statement)
 }
 
-fn object(row: &Row<'_>) -> Result<Object, StoreError> {
+fn object(row: &Row<'_>) -> Result<SidecarObject, StoreError> {
     let bytes: Option<i64> = row.get(3).map_err(statement)?;
-    Ok(Object {
+    Ok(SidecarObject {
         id: row.get(0).map_err(statement)?,
         created_at: instant(row.get(1).map_err(statement)?)?,
         json: row.get(2).map_err(statement)?,

@@ -59,7 +59,7 @@ impl<'a> Tables<'a> {
                 let sql = "UPDATE thread_items SET status = ?3, updated_at = ?4 WHERE thread_no = ?1 AND id = ?2";
                 self.run(sql, params![thread, id, to.name(), nanos(*at)])
             }
-            RowChange::ItemBegun(id, place) => {
+            RowChange::ItemStarted(id, place) => {
                 let sql = "UPDATE thread_items SET waiting = 0, place = ?3
                            WHERE thread_no = ?1 AND id = ?2 AND waiting = 1";
                 self.run(sql, params![thread, id, int(place.0)])

@@ -1,6 +1,6 @@
 //! Encrypting a store, changing its key, and ending its encryption.
 
-use super::connection::{beside, exists, lock, reading};
+use super::connection::{exists, lock, reading, sibling};
 use super::error::{failed, statement};
 use super::key::{self, StoreKey, supported};
 use super::{check, schema};
@@ -60,7 +60,7 @@ pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
     let Ok(file) = std::fs::canonicalize(path) else {
         return Ok(());
     };
-    match std::fs::remove_file(beside(&file, COPY)) {
+    match std::fs::remove_file(sibling(&file, COPY)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(error)),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -96,7 +96,7 @@ impl Copy {
     fn new(file: &Path) -> Result<Self, StoreError> {
         clear(file)?;
         let old = std::fs::metadata(file).map_err(failed)?;
-        let copy = Self(beside(file, COPY));
+        let copy = Self(sibling(file, COPY));
         let new = private::options()
             .write(true)
             .create_new(true)
@@ -172,7 +172,7 @@ impl Drop for Copy {
 
 pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let prefix = beside(path, "backup-v");
+    let prefix = sibling(path, "backup-v");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory.unwrap_or(Path::new(".")))? {

@@ -5,7 +5,7 @@ use super::kind::SHOWN;
 use super::value::{count, instant, int};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
-use store::{Filter, Logged, Page, PageSize, StoreError, TenantId, ThreadRow};
+use store::{Filter, Logged, PageSize, StoreError, TenantId, ThreadRow, ThreadRows};
 use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
 
 const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,
@@ -54,7 +54,7 @@ pub(super) fn row(conn: &Connection, thread: &ThreadId) -> Result<ThreadRow, Sto
 pub(super) fn list(
     conn: &Connection,
     tenant: &TenantId,
-    page: &Page,
+    page: &ThreadRows,
 ) -> Result<Vec<ThreadRow>, StoreError> {
     let sql = format!(
         "{ROW} WHERE t.tenant = ?1 AND t.change < ?2

@@ -1,6 +1,6 @@
 //! The schema and its versions (EK-17).
 
-use super::connection::beside;
+use super::connection::sibling;
 use super::error::{failed, statement};
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
@@ -34,7 +34,7 @@ pub(super) fn migrate(
         return Ok(());
     }
     if version > 0 {
-        back_up(conn, &beside(path, &format!("backup-v{version}")))?;
+        back_up(conn, &sibling(path, &format!("backup-v{version}")))?;
     } else if pragma(conn, "SELECT count(*) FROM sqlite_schema")? > 0 {
         return Err(StoreError::Damaged(format!(
             "{} is not a Loomline store",
@@ -137,7 +137,7 @@ mod tests {
             &["CREATE TABLE a (n); INSERT INTO a VALUES (7)"],
         )
         .unwrap();
-        assert!(!beside(&path, "backup-v0").exists());
+        assert!(!sibling(&path, "backup-v0").exists());
 
         let newer = [
             "CREATE TABLE a (n)",
@@ -148,7 +148,7 @@ mod tests {
 
         assert_eq!(pragma(&conn, "SELECT m FROM a").unwrap(), 8);
         assert_eq!(pragma(&conn, "PRAGMA user_version").unwrap(), 3);
-        let copy = opened(&beside(&path, "backup-v1"));
+        let copy = opened(&sibling(&path, "backup-v1"));
         assert_eq!(pragma(&copy, "SELECT n FROM a").unwrap(), 7);
         assert_eq!(pragma(&copy, "PRAGMA user_version").unwrap(), 1);
     }
@@ -167,7 +167,7 @@ mod tests {
         migrate(&mut conn, &path, &[first]).unwrap();
         migrate(&mut conn, &path, &[first, "CREATE TABLE b (n)"]).unwrap();
 
-        let copy = beside(&path, "backup-v1");
+        let copy = sibling(&path, "backup-v1");
         let bytes = std::fs::read(&copy).unwrap();
         assert!(
             !bytes
@@ -188,7 +188,7 @@ mod tests {
         let sql = "SELECT count(*) FROM pragma_table_info('thread_steps')
                    WHERE name IN ('agent_state', 'open_calls')";
         assert_eq!(pragma(&conn, sql).unwrap(), 2);
-        assert!(beside(&path, "backup-v1").exists());
+        assert!(sibling(&path, "backup-v1").exists());
     }
 
     #[test]

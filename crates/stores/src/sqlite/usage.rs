@@ -3,10 +3,10 @@
 use super::error::statement;
 use super::value::count;
 use rusqlite::{Connection, OptionalExtension, Row};
-use store::{StoreError, TenantId, Usage};
+use store::{StorageUsage, StoreError, TenantId};
 
 /// What each tenant stores that has stored something.
-pub(super) fn all(conn: &Connection) -> Result<Vec<(TenantId, Usage)>, StoreError> {
+pub(super) fn all(conn: &Connection) -> Result<Vec<(TenantId, StorageUsage)>, StoreError> {
     let sql = "SELECT threads, bytes, files, tenant FROM tenant_usage ORDER BY tenant";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let read = |row: &Row<'_>| {
@@ -18,15 +18,15 @@ pub(super) fn all(conn: &Connection) -> Result<Vec<(TenantId, Usage)>, StoreErro
 }
 
 /// What one tenant stores.
-pub(super) fn of(conn: &Connection, tenant: &TenantId) -> Result<Usage, StoreError> {
+pub(super) fn of(conn: &Connection, tenant: &TenantId) -> Result<StorageUsage, StoreError> {
     let sql = "SELECT threads, bytes, files FROM tenant_usage WHERE tenant = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([tenant.as_str()], usage);
     Ok(found.optional().map_err(statement)?.unwrap_or_default())
 }
 
-fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
-    Ok(Usage {
+fn usage(row: &Row<'_>) -> rusqlite::Result<StorageUsage> {
+    Ok(StorageUsage {
         threads: count(row.get(0)?),
         bytes: count(row.get(1)?),
         files: count(row.get(2)?),

@@ -59,7 +59,7 @@ async fn a_served_store_can_be_looked_at_and_not_changed() {
         looking.rebuild_tables().await,
         Err(StoreError::InUse(_))
     ));
-    author.tell_all([]).await;
+    author.commit_all([]).await;
     assert!(SqliteStore::open(&path.with_extension("none"), &read_only()).is_err());
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::suite::script;
-use store::{EventLog as _, Filter, Page, ThreadTable as _};
+use store::{EventLog as _, Filter, ThreadRows, ThreadTable as _};
 use timeline::{Command, NewItem, Seq};
 use tokio::task::JoinSet;
 
@@ -22,7 +22,7 @@ async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
             for i in 0..200 {
                 let content = serde_json::json!([{"type": "input_text", "text": "x".repeat(300)}]);
                 let item = NewItem::user(format!("i{i}"), content.into());
-                author.tell(Command::Record { item }).await;
+                author.commit(Command::Record { item }).await;
                 acknowledged[n].store(author.tail.0, Ordering::SeqCst);
             }
         });
@@ -63,9 +63,9 @@ fn wal(path: &Path) -> PathBuf {
 async fn assert_holds(path: &Path, known: &[u64]) {
     let store = open(path);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
-    let all = Page {
+    let all = ThreadRows {
         limit: 100,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     for row in store.list(&"acme".into(), all).await.unwrap() {
         let log = store

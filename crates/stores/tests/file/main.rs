@@ -41,7 +41,7 @@ fn read_only() -> SqliteOptions {
 async fn written(store: &Arc<SqliteStore>, name: &str, commands: Vec<Command>) -> Author {
     let store: Arc<dyn Store> = store.clone();
     let mut author = Author::new(&store, "acme", NewThread::new(name, Some(name))).await;
-    author.tell_all(commands).await;
+    author.commit_all(commands).await;
     author
 }
 

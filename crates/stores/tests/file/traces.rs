@@ -93,7 +93,7 @@ async fn odd_data_in_a_trace_does_not_fail_an_append() {
     author.append(append).await.unwrap();
     let part = serde_json::json!({"type": "tool-x", "toolCallId": "c", "state": "output-denied"});
     author
-        .tell(Command::PutPart {
+        .commit(Command::PutPart {
             idx: 0,
             part: part.into(),
         })

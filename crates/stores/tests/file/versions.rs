@@ -5,7 +5,7 @@ use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use store::objects::NewObject;
 use store::suite::script;
-use store::{EventLog as _, Page, Store, StoreError, ThreadTable as _};
+use store::{EventLog as _, Store, StoreError, ThreadRows, ThreadTable as _};
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused_by_version() {
@@ -174,9 +174,9 @@ async fn a_store_of_version_5_lists_its_threads_as_they_were_listed() {
 
     let store = open(&path);
 
-    let page = Page {
+    let page = ThreadRows {
         limit: 9,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     let rows = store.list(&"acme".into(), page).await.unwrap();
     let listed: Vec<_> = rows

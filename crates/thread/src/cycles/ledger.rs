@@ -1,6 +1,6 @@
 //! Which answer belongs to which call, turn by turn.
 
-use super::{PendingCall, is_call};
+use super::{OpenToolCall, is_call};
 use crate::document::{AgentTurn, CompletionStatus, Message, Part, PartKind, Thread, Turn};
 use std::collections::BTreeMap;
 
@@ -23,23 +23,23 @@ pub(crate) enum Finding<'a> {
     /// A call without an answer.
     Unanswered {
         /// The call.
-        call: PendingCall<'a>,
+        call: OpenToolCall<'a>,
         /// Why it has none.
         reason: Reason,
     },
     /// An answer to no open call.
-    Orphan { place: Place, id: &'a str },
+    Orphan { place: CallSite, id: &'a str },
     /// An id that is called or answered twice in one cycle.
-    Repeated { place: Place, id: &'a str },
+    Repeated { place: CallSite, id: &'a str },
     /// A call or answer where none can stand.
-    Misplaced { place: Place, is_call: bool },
+    Misplaced { place: CallSite, is_call: bool },
     /// An answer that names another tool than its call.
-    Renamed { place: Place, name: &'a str },
+    Renamed { place: CallSite, name: &'a str },
 }
 
 /// Where a part is; `message` is `None` in a user's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CallSite {
     pub(crate) turn: usize,
     pub(crate) message: Option<usize>,
     pub(crate) part: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Place {
 /// The calls of one response and which of them were answered.
 #[derive(Default)]
 struct Open<'a> {
-    calls: Vec<(PendingCall<'a>, bool)>,
+    calls: Vec<(OpenToolCall<'a>, bool)>,
     /// The first call of each id.
     by_id: BTreeMap<&'a str, usize>,
 }
@@ -70,7 +70,7 @@ impl<'a> Ledger<'a> {
             match turn {
                 Turn::User(user) => {
                     for (part, view) in user.parts().enumerate() {
-                        let place = Place {
+                        let place = CallSite {
                             turn: place,
                             message: None,
                             part,
@@ -112,7 +112,7 @@ impl<'a> Ledger<'a> {
                     responded = true;
                     for (part, view) in response.parts().enumerate() {
                         if is_call(view) {
-                            let call = PendingCall {
+                            let call = OpenToolCall {
                                 turn,
                                 message,
                                 part,
@@ -127,7 +127,7 @@ impl<'a> Ledger<'a> {
                 }
                 Message::Request(request) => {
                     for (part, view) in request.parts().enumerate() {
-                        let place = Place {
+                        let place = CallSite {
                             turn,
                             message: Some(message),
                             part,
@@ -148,14 +148,14 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    fn call(&mut self, open: &mut Open<'a>, call: PendingCall<'a>) {
+    fn call(&mut self, open: &mut Open<'a>, call: OpenToolCall<'a>) {
         let place = open.calls.len();
         open.calls.push((call, false));
         let Some(id) = call.call.tool_call_id() else {
             return;
         };
         if open.by_id.contains_key(id) {
-            let place = Place {
+            let place = CallSite {
                 turn: call.turn,
                 message: Some(call.message),
                 part: call.part,
@@ -167,7 +167,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Marks the call that a part answers; says whether the part is settled.
-    fn answer(&mut self, open: &mut Open<'a>, place: Place, part: Part<'a>) -> bool {
+    fn answer(&mut self, open: &mut Open<'a>, place: CallSite, part: Part<'a>) -> bool {
         let Some(id) = part.answers() else {
             return true;
         };
@@ -191,7 +191,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// A user's turn may carry the answers to the turn before it, latest agent first.
-    fn answer_from_user(&mut self, place: Place, part: Part<'a>) {
+    fn answer_from_user(&mut self, place: CallSite, part: Part<'a>) {
         let mut waiting: Vec<_> = std::mem::take(&mut self.waiting).into_iter().collect();
         waiting.sort_by_key(|(_, open)| {
             std::cmp::Reverse(open.calls.first().map(|(call, _)| call.turn))
@@ -206,7 +206,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Only a model calls: a call in what it is told can't be answered.
-    fn no_call(&mut self, place: Place, part: Part<'a>) {
+    fn no_call(&mut self, place: CallSite, part: Part<'a>) {
         if is_call(part) {
             let is_call = true;
             self.findings.push(Finding::Misplaced { place, is_call });
@@ -228,7 +228,7 @@ impl<'a> Ledger<'a> {
             | PartKind::Missing => false,
         };
         if answers {
-            let place = Place {
+            let place = CallSite {
                 turn,
                 message: Some(message),
                 part,
@@ -239,7 +239,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// A retry that names no tool asks for another output and answers nothing.
-    fn orphan(&mut self, place: Place, part: Part<'a>) {
+    fn orphan(&mut self, place: CallSite, part: Part<'a>) {
         if let (Some(id), Some(_)) = (part.answers(), part.tool_name()) {
             self.findings.push(Finding::Orphan { place, id });
         }
@@ -247,7 +247,7 @@ impl<'a> Ledger<'a> {
 
     /// Notes the calls that were not answered; a repeated id is answered with its first call.
     fn settle(&mut self, open: &Open<'a>, reason: Reason) {
-        let answered = |call: &PendingCall<'a>| {
+        let answered = |call: &OpenToolCall<'a>| {
             let first = call.call.tool_call_id().and_then(|id| open.by_id.get(id));
             first
                 .and_then(|first| open.calls.get(*first))

@@ -1,16 +1,16 @@
 //! Comparing: walks two documents side by side and writes down what is different.
 
-use super::place::{MeaningHash, Place};
+use super::location::{Location, MeaningHash};
 use super::sequence::{Pairing, pairings};
 use super::values::{object, reordered, value};
-use super::{Change, ChangeKind, Level, MemberChange};
+use super::{DiffChange, DiffKind, Level, MemberChange};
 use crate::canonical::CanonicalOptions;
 use crate::document::{AgentConfig, Message, Part, Thread, Tier, Turn, Version};
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
 
 /// Everything that is different between two documents.
-pub(super) fn compare(from: &Thread, to: &Thread, options: CanonicalOptions) -> Vec<Change> {
+pub(super) fn compare(from: &Thread, to: &Thread, options: CanonicalOptions) -> Vec<DiffChange> {
     if from == to {
         return Vec::new();
     }
@@ -50,7 +50,7 @@ impl<'d> Document<'d> {
                 if event.event_type().is_some_and(|name| Tier::of(name, &self.version) == Tier::System))
     }
 
-    fn meaning(&self, level: Level, place: &Place<'_>, item: &Json) -> Option<MeaningHash> {
+    fn meaning(&self, level: Level, place: &Location<'_>, item: &Json) -> Option<MeaningHash> {
         if self.leaves_out(level, item) {
             return None;
         }
@@ -64,28 +64,28 @@ impl<'d> Document<'d> {
         place.meaning(Some(item))
     }
 
-    fn removed(&self, level: Level, pointer: String, at: usize, item: &Json) -> Change {
-        Change {
+    fn removed(&self, level: Level, pointer: String, at: usize, item: &Json) -> DiffChange {
+        DiffChange {
             level,
             label: self.label(level, item),
             from: Some(pointer),
             to: None,
             semantic: !self.leaves_out(level, item),
-            kind: ChangeKind::Removed {
+            kind: DiffKind::Removed {
                 at,
                 value: item.clone(),
             },
         }
     }
 
-    fn added(&self, level: Level, pointer: String, at: usize, item: &Json) -> Change {
-        Change {
+    fn added(&self, level: Level, pointer: String, at: usize, item: &Json) -> DiffChange {
+        DiffChange {
             level,
             label: self.label(level, item),
             from: None,
             to: Some(pointer),
             semantic: !self.leaves_out(level, item),
-            kind: ChangeKind::Added {
+            kind: DiffKind::Added {
                 at,
                 value: item.clone(),
             },
@@ -135,22 +135,22 @@ fn tag(item: &Json, key: &str) -> String {
 }
 
 impl Compare<'_> {
-    fn root(&self) -> Vec<Change> {
+    fn root(&self) -> Vec<DiffChange> {
         let (from, to) = (self.from.thread.root(), self.to.thread.root());
         let mut members = Vec::new();
         let mut changes = self.agents(from, to, &mut members);
-        changes.extend(self.sequences(Level::Root, &Place::ROOT, ["", ""], from, to));
+        changes.extend(self.sequences(Level::Root, &Location::ROOT, ["", ""], from, to));
         let apart =
             |key: &str| is_registry(from, to, key) || is_sequence(Level::Root, from, to, key);
-        object(&Place::ROOT, "", from, to, &apart, &mut members);
+        object(&Location::ROOT, "", from, to, &apart, &mut members);
         if !members.is_empty() {
-            let root = Change {
+            let root = DiffChange {
                 level: Level::Root,
                 label: String::new(),
                 from: Some(String::new()),
                 to: Some(String::new()),
                 semantic: members.iter().any(|member| member.semantic),
-                kind: ChangeKind::Changed {
+                kind: DiffKind::Changed {
                     members,
                     inner: Vec::new(),
                 },
@@ -161,13 +161,18 @@ impl Compare<'_> {
     }
 
     /// Compares the registries; their order of keys goes with the members of the root.
-    fn agents(&self, from: &Object, to: &Object, members: &mut Vec<MemberChange>) -> Vec<Change> {
+    fn agents(
+        &self,
+        from: &Object,
+        to: &Object,
+        members: &mut Vec<MemberChange>,
+    ) -> Vec<DiffChange> {
         let registry = |root| Object::get(root, "agents").and_then(Json::as_object);
         let (Some(from), Some(to)) = (registry(from), registry(to)) else {
             return Vec::new();
         };
         let above = Object::new();
-        let place = Place::ROOT.key(&above, "agents");
+        let place = Location::ROOT.key(&above, "agents");
         let mut changes = Vec::new();
         for (at, (id, config)) in from.iter().enumerate() {
             let pointer = pointer([Step::Key("agents"), Step::Key(id)]);
@@ -194,11 +199,11 @@ impl Compare<'_> {
     fn sequences(
         &self,
         level: Level,
-        place: &Place<'_>,
+        place: &Location<'_>,
         pointers: [&str; 2],
         from: &Object,
         to: &Object,
-    ) -> Vec<Change> {
+    ) -> Vec<DiffChange> {
         let mut changes = Vec::new();
         for (key, level) in level.sequences() {
             let items = |object| Object::get(object, key).and_then(Json::as_array);
@@ -214,10 +219,10 @@ impl Compare<'_> {
     fn sequence(
         &self,
         level: Level,
-        place: &Place<'_>,
+        place: &Location<'_>,
         [above_from, above_to]: &[String; 2],
         [from, to]: [&[Json]; 2],
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<DiffChange>,
     ) {
         if from == to {
             return;
@@ -257,11 +262,11 @@ impl Compare<'_> {
     fn pair(
         &self,
         level: Level,
-        place: &Place<'_>,
+        place: &Location<'_>,
         pointers: [String; 2],
         from: &Json,
         to: &Json,
-    ) -> Option<Change> {
+    ) -> Option<DiffChange> {
         let mut members = Vec::new();
         let mut inner = Vec::new();
         if let (Some(from), Some(to)) = (from.as_object(), to.as_object()) {
@@ -284,21 +289,21 @@ impl Compare<'_> {
         let [pointer_from, pointer_to] = pointers;
         let semantic = members.iter().any(|member| member.semantic)
             || inner.iter().any(|change| change.semantic);
-        Some(Change {
+        Some(DiffChange {
             level,
             label: self.to.label(level, to),
             from: Some(pointer_from),
             to: Some(pointer_to),
             semantic,
-            kind: ChangeKind::Changed { members, inner },
+            kind: DiffKind::Changed { members, inner },
         })
     }
 }
 
 /// Marks the change of a part as not semantic, whose message is left out.
-fn mean_nothing(change: &mut Change) {
+fn mean_nothing(change: &mut DiffChange) {
     change.semantic = false;
-    if let ChangeKind::Changed { members, .. } = &mut change.kind {
+    if let DiffKind::Changed { members, .. } = &mut change.kind {
         for member in members {
             member.semantic = false;
         }

@@ -9,7 +9,7 @@
 //! ]}
 //! ```
 
-use super::{Change, ChangeKind, Diff, Edit, Level, MemberChange, TextHash};
+use super::{Diff, DiffChange, DiffKind, Edit, Level, MemberChange, TextHash};
 use crate::json::{Json, Object};
 use crate::path::Path;
 
@@ -40,7 +40,7 @@ impl Diff {
             ("to", self.to.to_string().into()),
             (
                 "changes",
-                self.changes.iter().map(Change::to_json).collect(),
+                self.changes.iter().map(DiffChange::to_json).collect(),
             ),
         ])
     }
@@ -66,14 +66,14 @@ impl Diff {
     }
 }
 
-impl Change {
+impl DiffChange {
     /// The change as JSON; [`Diff::to_json`] has the shape.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let kind = match self.kind {
-            ChangeKind::Added { .. } => "added",
-            ChangeKind::Removed { .. } => "removed",
-            ChangeKind::Changed { .. } => "changed",
+            DiffKind::Added { .. } => "added",
+            DiffKind::Removed { .. } => "removed",
+            DiffKind::Changed { .. } => "changed",
         };
         let object = Object::new()
             .with("level", self.level.as_str())
@@ -83,10 +83,10 @@ impl Change {
             .with_some("to", self.to.as_deref())
             .with("semantic", self.semantic);
         let object = match &self.kind {
-            ChangeKind::Added { at, value } | ChangeKind::Removed { at, value } => {
+            DiffKind::Added { at, value } | DiffKind::Removed { at, value } => {
                 object.with("at", *at as u64).with("value", value.clone())
             }
-            ChangeKind::Changed { members, inner } => {
+            DiffKind::Changed { members, inner } => {
                 let members: Json = members.iter().map(MemberChange::to_json).collect();
                 let inner: Json = inner.iter().map(Self::to_json).collect();
                 object.with("members", members).with("inner", inner)
@@ -102,18 +102,18 @@ impl Change {
         let level = level.ok_or_else(|| wrong(here.key("level"), "a level that can be here"))?;
         let value = || member(here, object, "value").cloned();
         let kind = match text(here, object, "kind")? {
-            "added" => ChangeKind::Added {
+            "added" => DiffKind::Added {
                 at: index(here, object)?,
                 value: value()?,
             },
-            "removed" => ChangeKind::Removed {
+            "removed" => DiffKind::Removed {
                 at: index(here, object)?,
                 value: value()?,
             },
             "changed" => {
                 let below: Vec<_> = level.sequences().iter().map(|(_, level)| *level).collect();
                 let below = if level == Level::Root { &[] } else { &*below };
-                ChangeKind::Changed {
+                DiffKind::Changed {
                     members: each(here, object, "members", MemberChange::from_json)?,
                     inner: changes(here, object, "inner", below)?,
                 }
@@ -249,9 +249,9 @@ fn changes(
     object: &Object,
     key: &str,
     levels: &[Level],
-) -> Result<Vec<Change>, DiffFormatError> {
+) -> Result<Vec<DiffChange>, DiffFormatError> {
     each(here, object, key, |here, json| {
-        Change::from_json(here, json, levels)
+        DiffChange::from_json(here, json, levels)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Applying a diff, or refusing to.
 
 use super::members;
-use super::{Change, ChangeKind, Diff, Level, TextHash};
+use super::{Diff, DiffChange, DiffKind, Level, TextHash};
 use crate::document::Thread;
 use crate::json::Json;
 use crate::path::{Step, pointer};
@@ -82,7 +82,7 @@ pub fn patch(from: &Thread, diff: &Diff) -> Result<Thread, PatchError> {
         .partition(|change| change.level == Level::Root);
     apply_inner(Level::Root, &mut root, ["", ""], inner)?;
     for change in own {
-        let ChangeKind::Changed { members, inner } = &change.kind else {
+        let DiffKind::Changed { members, inner } = &change.kind else {
             return Err(PatchError::malformed(""));
         };
         if !inner.is_empty() {
@@ -112,7 +112,7 @@ fn apply_inner(
     level: Level,
     holder: &mut Json,
     above: [&str; 2],
-    mut changes: Vec<&Change>,
+    mut changes: Vec<&DiffChange>,
 ) -> Result<(), PatchError> {
     if level == Level::Root {
         let (agents, rest) = changes
@@ -143,13 +143,13 @@ fn apply_inner(
     }
 }
 
-fn place_of(change: &Change) -> &str {
+fn place_of(change: &DiffChange) -> &str {
     let place = change.from.as_deref().or(change.to.as_deref());
     place.unwrap_or_default()
 }
 
 /// Whether a change is about an item of the sequence `key`.
-fn is_below(change: &Change, above: [&str; 2], key: &str) -> bool {
+fn is_below(change: &DiffChange, above: [&str; 2], key: &str) -> bool {
     let below = |pointer: &Option<String>, above: &str| {
         pointer.as_ref().is_none_or(|pointer| {
             let rest = pointer.strip_prefix(above);
@@ -164,7 +164,7 @@ fn is_below(change: &Change, above: [&str; 2], key: &str) -> bool {
 fn apply_sequence(
     items: &mut Vec<Json>,
     above: &[String; 2],
-    changes: Vec<&Change>,
+    changes: Vec<&DiffChange>,
 ) -> Result<(), PatchError> {
     let [above_from, above_to] = above;
     let mut removed = BTreeMap::new();
@@ -177,13 +177,13 @@ fn apply_sequence(
         };
         let (from, to) = (index(&change.from, above_from), index(&change.to, above_to));
         let repeated = match (&change.kind, from, to) {
-            (ChangeKind::Removed { at, value }, Some(from), None) if *at == from => {
+            (DiffKind::Removed { at, value }, Some(from), None) if *at == from => {
                 removed.insert(from, value).is_some()
             }
-            (ChangeKind::Added { at, value }, None, Some(to)) if *at == to => {
+            (DiffKind::Added { at, value }, None, Some(to)) if *at == to => {
                 added.insert(to, value.clone()).is_some()
             }
-            (ChangeKind::Changed { members, inner }, Some(from), Some(to)) => {
+            (DiffKind::Changed { members, inner }, Some(from), Some(to)) => {
                 let change = (change.level, to, members, inner);
                 kept.insert(from, change).is_some()
             }
@@ -211,7 +211,7 @@ fn apply_sequence(
     }
 }
 
-fn apply_agents(root: &mut Json, changes: Vec<&Change>) -> Result<(), PatchError> {
+fn apply_agents(root: &mut Json, changes: Vec<&DiffChange>) -> Result<(), PatchError> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -226,9 +226,9 @@ fn apply_agents(root: &mut Json, changes: Vec<&Change>) -> Result<(), PatchError
             .filter(|key| !key.contains('/'));
         let key = members::unescape(key.ok_or_else(|| PatchError::malformed(place))?);
         match &change.kind {
-            ChangeKind::Removed { at, value } => rebuilt.remove(*at, key, value, place)?,
-            ChangeKind::Added { at, value } => rebuilt.add(*at, key, value, place)?,
-            ChangeKind::Changed { members, inner } => {
+            DiffKind::Removed { at, value } => rebuilt.remove(*at, key, value, place)?,
+            DiffKind::Added { at, value } => rebuilt.add(*at, key, value, place)?,
+            DiffKind::Changed { members, inner } => {
                 let config = registry.as_object_mut().and_then(|all| all.get_mut(&key));
                 let config = config.ok_or_else(|| PatchError::differs(place))?;
                 if !inner.is_empty() {

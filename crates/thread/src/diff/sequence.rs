@@ -1,7 +1,7 @@
 //! Pairing the turns, messages, parts or links of two documents.
 
 use super::align::align;
-use super::place::MeaningHash;
+use super::location::MeaningHash;
 use crate::json::Json;
 use std::ops::Range;
 
@@ -121,13 +121,13 @@ fn n_equal<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diff::Place;
+    use crate::diff::Location;
     use crate::json::Object;
 
     fn pair(from: &str, to: &str) -> Vec<Pairing> {
         let meaning = |item: &Json| {
             let root = Object::new();
-            Place::ROOT.key(&root, "x").meaning(Some(item.clone()))
+            Location::ROOT.key(&root, "x").meaning(Some(item.clone()))
         };
         let items = |text| Json::parse(text).unwrap().into_array().unwrap();
         pairings(&items(from), &items(to), [&meaning, &meaning])

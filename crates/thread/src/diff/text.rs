@@ -4,7 +4,7 @@
 //! document is escaped, so that it can't steer a terminal, and shortened around what differs.
 
 use super::brief::{brief, brief_pair, printable};
-use super::{Change, ChangeKind, Diff, Edit, Level, MemberChange};
+use super::{Diff, DiffChange, DiffKind, Edit, Level, MemberChange};
 use crate::json::Json;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter, Write};
@@ -29,9 +29,9 @@ impl Diff {
         let mut summary = Summary::default();
         for change in self.iter() {
             let (counts, members) = match &change.kind {
-                ChangeKind::Added { .. } => (&mut summary.added, None),
-                ChangeKind::Removed { .. } => (&mut summary.removed, None),
-                ChangeKind::Changed { members, .. } => (&mut summary.changed, Some(members)),
+                DiffKind::Added { .. } => (&mut summary.added, None),
+                DiffKind::Removed { .. } => (&mut summary.removed, None),
+                DiffKind::Changed { members, .. } => (&mut summary.changed, Some(members)),
             };
             let semantic = members.map_or(change.semantic, |members| {
                 members.iter().any(|member| member.semantic)
@@ -102,14 +102,12 @@ fn plural(count: usize) -> &'static str {
 
 /// Writes changes of one sequence. Where something removed and something added look alike, the id
 /// of their call follows.
-fn write_changes(out: &mut String, changes: &[Change], depth: usize) -> fmt::Result {
+fn write_changes(out: &mut String, changes: &[DiffChange], depth: usize) -> fmt::Result {
     let lines = |of_removed: bool| -> BTreeSet<String> {
         let moved = changes.iter().filter_map(|change| match &change.kind {
-            ChangeKind::Removed { value, .. } if of_removed => Some((change, value)),
-            ChangeKind::Added { value, .. } if !of_removed => Some((change, value)),
-            ChangeKind::Removed { .. } | ChangeKind::Added { .. } | ChangeKind::Changed { .. } => {
-                None
-            }
+            DiffKind::Removed { value, .. } if of_removed => Some((change, value)),
+            DiffKind::Added { value, .. } if !of_removed => Some((change, value)),
+            DiffKind::Removed { .. } | DiffKind::Added { .. } | DiffKind::Changed { .. } => None,
         });
         moved.map(|(change, value)| line(change, value)).collect()
     };
@@ -125,13 +123,13 @@ fn write_changes(out: &mut String, changes: &[Change], depth: usize) -> fmt::Res
 }
 
 /// What is shown of something added or removed.
-fn line(change: &Change, value: &Json) -> String {
+fn line(change: &DiffChange, value: &Json) -> String {
     format!("{}{}", Title(change), excerpt(value))
 }
 
 fn write_change(
     out: &mut String,
-    change: &Change,
+    change: &DiffChange,
     depth: usize,
     alike: &BTreeSet<String>,
 ) -> fmt::Result {
@@ -140,8 +138,8 @@ fn write_change(
     }
     let indent = "  ".repeat(depth);
     match &change.kind {
-        ChangeKind::Added { value, .. } | ChangeKind::Removed { value, .. } => {
-            let added = matches!(change.kind, ChangeKind::Added { .. });
+        DiffKind::Added { value, .. } | DiffKind::Removed { value, .. } => {
+            let added = matches!(change.kind, DiffKind::Added { .. });
             let sign = if added { '+' } else { '-' };
             let line = line(change, value);
             let id = if alike.contains(&line) {
@@ -151,7 +149,7 @@ fn write_change(
             };
             writeln!(out, "{indent}{sign} {line}{id}")
         }
-        ChangeKind::Changed { members, inner } => {
+        DiffKind::Changed { members, inner } => {
             let shown: Vec<_> = members.iter().filter(|member| member.semantic).collect();
             if let ([only], Level::Part) = (&*shown, change.level)
                 && let Edit::Replaced { old, new } = &only.edit
@@ -210,7 +208,7 @@ fn member_name(member: &MemberChange) -> Option<String> {
 }
 
 /// What a change is about: its level, number and label.
-struct Title<'a>(&'a Change);
+struct Title<'a>(&'a DiffChange);
 
 impl Display for Title<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Comparing free data: members key by key, elements index by index.
 
 use super::exact::is_same_number;
-use super::place::Place;
+use super::location::Location;
 use super::{Edit, MemberChange};
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
@@ -9,7 +9,7 @@ use crate::path::{Step, pointer};
 /// Compares two values; those inside come before their container's own, so that pointers hold
 /// while a patch is applied.
 pub(super) fn value(
-    place: &Place<'_>,
+    place: &Location<'_>,
     at: &str,
     from: &Json,
     to: &Json,
@@ -34,7 +34,7 @@ pub(super) fn value(
 
 /// Compares the members of two objects, but those that are compared apart.
 pub(super) fn object(
-    place: &Place<'_>,
+    place: &Location<'_>,
     at: &str,
     from: &Object,
     to: &Object,
@@ -97,7 +97,13 @@ pub(super) fn reordered(at: &str, from: &Object, to: &Object, changes: &mut Vec<
 }
 
 /// Compares two arrays: what is equal at their ends is skipped, the rest paired by index.
-fn array(place: &Place<'_>, at: &str, from: &[Json], to: &[Json], changes: &mut Vec<MemberChange>) {
+fn array(
+    place: &Location<'_>,
+    at: &str,
+    from: &[Json],
+    to: &[Json],
+    changes: &mut Vec<MemberChange>,
+) {
     let shorter = from.len().min(to.len());
     let both = || from.iter().zip(to);
     let start = both().take_while(|(old, new)| old == new).count();

@@ -1,6 +1,6 @@
 //! The steps 0.0.4 → 0.0.3 → 2.0.0.
 
-use crate::cycles::{Finding, Ledger, PendingCall, Reason};
+use crate::cycles::{Finding, Ledger, OpenToolCall, Reason};
 use crate::document::{AgentTurn, CompletionStatus, Thread, Turn};
 use crate::json::{Json, Object};
 use crate::path::Path;
@@ -37,7 +37,7 @@ pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes) -> Vec<usize>
         for pointer in unanswered(thread, Some(&places)).pointers {
             if !before.pointers.contains(&pointer) {
                 let what = "the answer to the call stood in a turn that was dropped";
-                changes.add(ChangeKind::Kept, pointer, what);
+                changes.add(ChangeKind::Unchanged, pointer, what);
             }
         }
     }
@@ -100,7 +100,7 @@ fn unanswered(thread: &Thread, places: Option<&[usize]>) -> Unanswered {
         Finding::Unanswered { call, reason } if reason != Reason::Pending => {
             let place = |turn: usize| places.map_or(Some(turn), |places| places.get(turn).copied());
             let turn = place(call.turn)?;
-            Some(PendingCall { turn, ..call }.pointer())
+            Some(OpenToolCall { turn, ..call }.pointer())
         }
         Finding::Unanswered { .. }
         | Finding::Orphan { .. }
@@ -127,7 +127,7 @@ fn rename(message: &mut Object, changes: &mut Changes, path: Path<'_>) {
         message.insert("event_type", older);
     } else if events::newer(name).is_some() {
         let what = format!("before 0.0.4, {name} has a meaning of its own");
-        changes.add(ChangeKind::Kept, path.to_pointer(), what);
+        changes.add(ChangeKind::Unchanged, path.to_pointer(), what);
     }
 }
 
@@ -141,7 +141,7 @@ pub(super) fn to_2_0_0(thread: &mut Thread, changes: &mut Changes, places: &[usi
     }
     if root.get_str("parent_thread_id").is_some() {
         let what = "an upgrade takes it for the parent that 1.0.0 names";
-        changes.add(ChangeKind::Kept, "/parent_thread_id".to_owned(), what);
+        changes.add(ChangeKind::Unchanged, "/parent_thread_id".to_owned(), what);
     }
     let turns = Path::ROOT.key("turns");
     for (turn, place) in items_mut(root, "turns").iter_mut().zip(places) {

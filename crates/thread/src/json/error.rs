@@ -5,7 +5,7 @@
 #[error("{fault} at line {line}, column {column} (in \"{pointer}\"), expected {}", fault.expected())]
 pub struct DecodeError {
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: JsonFault,
     /// The JSON Pointer of the value being read.
     pub pointer: String,
     /// The line, from 1.
@@ -16,7 +16,7 @@ pub struct DecodeError {
 
 /// What is wrong with a text that was not decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum JsonFault {
     /// The text is longer than the limit.
     #[error("the text has {bytes} bytes")]
     TooLarge {
@@ -74,7 +74,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl JsonFault {
     /// What was expected in its place.
     #[must_use]
     pub fn expected(&self) -> &'static str {

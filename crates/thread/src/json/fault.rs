@@ -1,27 +1,27 @@
 //! The faults that jiter finds, in our words.
 
-use super::Fault;
+use super::JsonFault;
 use jiter::JsonErrorType;
 
 /// What stands there is no value.
-pub(super) const NO_VALUE: Fault = Fault::Syntax {
+pub(super) const NO_VALUE: JsonFault = JsonFault::Syntax {
     what: "something is no JSON value",
     expected: "a value",
 };
 
 /// What a fault of the tokens is in our words.
-pub(super) fn fault(kind: &JsonErrorType) -> Fault {
+pub(super) fn fault(kind: &JsonErrorType) -> JsonFault {
     let (what, expected) = match kind {
-        JsonErrorType::DuplicateKey(key) => return Fault::DuplicateKey { key: key.clone() },
+        JsonErrorType::DuplicateKey(key) => return JsonFault::DuplicateKey { key: key.clone() },
         JsonErrorType::LoneLeadingSurrogateInHexEscape
         | JsonErrorType::InvalidUnicodeCodePoint
-        | JsonErrorType::UnexpectedEndOfHexEscape => return Fault::LoneSurrogate,
-        JsonErrorType::TrailingCharacters => return Fault::TrailingData,
-        JsonErrorType::NumberOutOfRange => return Fault::NumberTooLong,
+        | JsonErrorType::UnexpectedEndOfHexEscape => return JsonFault::LoneSurrogate,
+        JsonErrorType::TrailingCharacters => return JsonFault::TrailingData,
+        JsonErrorType::NumberOutOfRange => return JsonFault::NumberTooLong,
         JsonErrorType::EofWhileParsingList
         | JsonErrorType::EofWhileParsingObject
         | JsonErrorType::EofWhileParsingString
-        | JsonErrorType::EofWhileParsingValue => return Fault::Truncated,
+        | JsonErrorType::EofWhileParsingValue => return JsonFault::Truncated,
         JsonErrorType::ExpectedSomeValue
         | JsonErrorType::FloatExpectingInt
         | JsonErrorType::InternalError(_)
@@ -38,5 +38,5 @@ pub(super) fn fault(kind: &JsonErrorType) -> Fault {
         JsonErrorType::KeyMustBeAString => ("a key is not a string", "a string"),
         JsonErrorType::TrailingComma => ("a comma is followed by nothing", "a value"),
     };
-    Fault::Syntax { what, expected }
+    JsonFault::Syntax { what, expected }
 }

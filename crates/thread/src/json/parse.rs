@@ -1,7 +1,7 @@
 //! The parser: jiter's tokens put together without recursion, within limits.
 
 use super::fault::{NO_VALUE, fault};
-use super::{DecodeError, Fault, Json, Limits, Number, Object};
+use super::{DecodeError, Json, JsonFault, Limits, Number, Object};
 use crate::path::{Step, pointer};
 use jiter::{Jiter, JiterError, JiterErrorType, Peek};
 
@@ -45,7 +45,7 @@ fn run(text: &str, limits: &Limits, builds: bool) -> Result<Json, DecodeError> {
     if text.len() > limits.max_bytes {
         return Err(parser.fail_at(
             0,
-            Fault::TooLarge {
+            JsonFault::TooLarge {
                 bytes: text.len(),
                 limit: limits.max_bytes,
             },
@@ -140,7 +140,7 @@ impl Parser<'_> {
             let repeated = object.contains_key(&next).then(|| next.to_string());
             *key = Some(next);
             if let Some(key) = repeated {
-                return Err(self.fail_here(Fault::DuplicateKey { key }));
+                return Err(self.fail_here(JsonFault::DuplicateKey { key }));
             }
         }
         self.peek()
@@ -166,14 +166,14 @@ impl Parser<'_> {
             Peek::Null => self.jiter.known_null().map(|()| Json::Null),
             Peek::True | Peek::False => self.jiter.known_bool(peek).map(Json::Bool),
             Peek::String => self.jiter.known_str().map(Json::from),
-            Peek::NaN | Peek::Infinity => return Err(self.fail_here(Fault::NotFinite)),
+            Peek::NaN | Peek::Infinity => return Err(self.fail_here(JsonFault::NotFinite)),
             Peek::Minus
                 if self
                     .text
                     .get(start..)
                     .is_some_and(|rest| rest.starts_with("-I")) =>
             {
-                return Err(self.fail_here(Fault::NotFinite));
+                return Err(self.fail_here(JsonFault::NotFinite));
             }
             _ => match self.jiter.known_number_bytes(peek).map(<[u8]>::len) {
                 Ok(length) => {
@@ -201,7 +201,7 @@ impl Parser<'_> {
         self.nodes += 1;
         let limit = self.limits.max_nodes;
         if self.nodes > limit {
-            return Err(self.fail_here(Fault::TooManyNodes { limit }));
+            return Err(self.fail_here(JsonFault::TooManyNodes { limit }));
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Parser<'_> {
     fn deepen(&mut self) -> Result<(), DecodeError> {
         let limit = self.limits.max_depth.min(Limits::DEEPEST);
         if self.open.len() >= limit {
-            return Err(self.fail_here(Fault::TooDeep { limit }));
+            return Err(self.fail_here(JsonFault::TooDeep { limit }));
         }
         Ok(())
     }
@@ -222,11 +222,11 @@ impl Parser<'_> {
         self.fail_at(error.index, fault)
     }
 
-    fn fail_here(&self, fault: Fault) -> DecodeError {
+    fn fail_here(&self, fault: JsonFault) -> DecodeError {
         self.fail_at(self.jiter.current_index(), fault)
     }
 
-    fn fail_at(&self, index: usize, fault: Fault) -> DecodeError {
+    fn fail_at(&self, index: usize, fault: JsonFault) -> DecodeError {
         let position = self.jiter.error_position(index.min(self.text.len()));
         let steps = self.open.iter().filter_map(|open| match open {
             Open::Array(_, n_items) => Some(Step::Index(*n_items)),

@@ -7,7 +7,7 @@ pub use counts::{Counts, check};
 
 use super::fault::NO_VALUE;
 use super::parse;
-use super::{DecodeError, Fault, Limits};
+use super::{DecodeError, JsonFault, Limits};
 use crate::path::{Step, pointer};
 use jiter::Jiter;
 use std::borrow::Cow;
@@ -102,7 +102,7 @@ impl<'t> Scanner<'t> {
         };
         let (bytes, limit) = (text.len(), limits.max_bytes);
         if bytes > limit {
-            return Err(scanner.fail_at(0, Fault::TooLarge { bytes, limit }));
+            return Err(scanner.fail_at(0, JsonFault::TooLarge { bytes, limit }));
         }
         Ok(scanner)
     }
@@ -233,7 +233,7 @@ impl<'t> Scanner<'t> {
 
     /// An error about the value that comes next.
     #[must_use]
-    pub fn fail_here(&self, fault: Fault) -> DecodeError {
+    pub fn fail_here(&self, fault: JsonFault) -> DecodeError {
         self.fail_at(self.at(), fault)
     }
 
@@ -256,7 +256,7 @@ impl<'t> Scanner<'t> {
         self.jiter.current_index()
     }
 
-    fn fail_at(&self, index: usize, fault: Fault) -> DecodeError {
+    fn fail_at(&self, index: usize, fault: JsonFault) -> DecodeError {
         let position = self.jiter.error_position(index.min(self.text.len()));
         DecodeError {
             fault,

@@ -2,7 +2,7 @@
 
 use super::ConflictKind;
 use super::walk::{Shape, Three, Walk};
-use crate::diff::{Pairing, Place, pairings};
+use crate::diff::{Location, Pairing, pairings};
 use crate::json::Json;
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn new(place: &Place<'_>, base: &[Json], items: &'a [Json]) -> Self {
+    fn new(place: &Location<'_>, base: &[Json], items: &'a [Json]) -> Self {
         let meaning = |item: &Json| place.index(0).meaning(Some(item.clone()));
         let mut side = Self {
             items,
@@ -51,7 +51,7 @@ impl Walk {
     pub(super) fn sequence(
         &mut self,
         shape: Shape,
-        place: &Place<'_>,
+        place: &Location<'_>,
         [base, ours, theirs]: [&[Json]; 3],
     ) -> Vec<Json> {
         let ours = Side::new(place, base, ours);
@@ -85,7 +85,7 @@ impl Walk {
     /// Merges what the sides put in one place.
     fn put(
         &mut self,
-        place: &Place<'_>,
+        place: &Location<'_>,
         [ours, theirs]: [&[&Json]; 2],
         at_end: bool,
         merged: &mut Vec<Json>,

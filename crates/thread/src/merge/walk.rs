@@ -1,7 +1,7 @@
 //! Walking three documents side by side.
 
 use super::{Conflict, ConflictKind};
-use crate::diff::{Level, Place};
+use crate::diff::{Level, Location};
 use crate::json::{Json, Object};
 use std::collections::BTreeMap;
 
@@ -92,10 +92,10 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn root(&mut self, roots: [&Object; 3]) -> Object {
-        self.object(Shape::Root, &Place::ROOT, roots)
+        self.object(Shape::Root, &Location::ROOT, roots)
     }
 
-    pub(super) fn conflict(&mut self, kind: ConflictKind, place: &Place<'_>, three: Three<'_>) {
+    pub(super) fn conflict(&mut self, kind: ConflictKind, place: &Location<'_>, three: Three<'_>) {
         let [base, ours, theirs] = three.map(Option::<&Json>::cloned);
         self.conflicts.push(Conflict {
             kind,
@@ -110,7 +110,7 @@ impl Walk {
     pub(super) fn value(
         &mut self,
         shape: Shape,
-        place: &Place<'_>,
+        place: &Location<'_>,
         three: Three<'_>,
     ) -> Option<Json> {
         let [base, ours, theirs] = three;
@@ -144,7 +144,7 @@ impl Walk {
     }
 
     /// Merges what is inside values that hold others; none where they are one thing.
-    fn inside(&mut self, shape: Shape, place: &Place<'_>, three: Three<'_>) -> Option<Json> {
+    fn inside(&mut self, shape: Shape, place: &Location<'_>, three: Three<'_>) -> Option<Json> {
         let [base, ours, theirs] = three;
         let base = base.filter(|base| !base.is_null());
         if base.is_none() && !shape.is_container() {
@@ -171,7 +171,7 @@ impl Walk {
         }
     }
 
-    fn object(&mut self, shape: Shape, place: &Place<'_>, sides: [&Object; 3]) -> Object {
+    fn object(&mut self, shape: Shape, place: &Location<'_>, sides: [&Object; 3]) -> Object {
         let [base, ours, theirs] = sides;
         let mut merged = Object::new();
         for key in keys(base, ours, theirs) {

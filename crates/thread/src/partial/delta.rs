@@ -5,7 +5,7 @@ use crate::json::{Json, Object};
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delta {
+pub enum MessageDelta {
     /// A response begins; the members it starts with, `timestamp` among them.
     Response {
         /// The members.
@@ -51,7 +51,7 @@ pub enum Delta {
     },
 }
 
-impl Delta {
+impl MessageDelta {
     /// A response that begins at an instant.
     #[must_use]
     pub fn response(timestamp: &str) -> Self {
@@ -166,7 +166,7 @@ pub enum DeltaRefused {
     ResponseOpen,
     /// A part begins in another place than the next.
     #[error("part {part} begins, expected part {expected}")]
-    OutOfPlace {
+    OutOfOrder {
         /// Where it begins.
         part: usize,
         /// Where the next part begins.
@@ -195,40 +195,40 @@ impl PartialTurn {
     /// Takes in the event of a number; says whether it was new. One whose number is not above the
     /// last is passed over, so that a stream may be followed again from anywhere. A refused event
     /// changes nothing.
-    pub fn push(&mut self, event: u64, delta: Delta) -> Result<bool, DeltaRefused> {
+    pub fn push(&mut self, event: u64, delta: MessageDelta) -> Result<bool, DeltaRefused> {
         if self.last_event.is_some_and(|last| event <= last) {
             return Ok(false);
         }
         match delta {
-            Delta::Response { members } => {
+            MessageDelta::Response { members } => {
                 self.refuse_open()?;
                 refuse_reserved(&members, is_reserved)?;
                 let parts = Vec::new();
                 self.response = Some(Open { members, parts });
             }
-            Delta::Start {
+            MessageDelta::Start {
                 part,
                 kind,
                 members,
             } => self.start(part, kind, members)?,
-            Delta::Append { part, text } => self.streaming(part)?.text.push_str(&text),
-            Delta::End { part, members } => {
+            MessageDelta::Append { part, text } => self.streaming(part)?.text.push_str(&text),
+            MessageDelta::End { part, members } => {
                 let streamed = self.streaming(part)?;
                 refuse_reserved(&members, |key| streamed.kind.reserves(key))?;
                 merge(&mut streamed.members, members);
                 streamed.done = true;
             }
-            Delta::Usage { usage } => {
+            MessageDelta::Usage { usage } => {
                 self.open()?.members.insert("usage", usage);
             }
-            Delta::Finish { members } => {
+            MessageDelta::Finish { members } => {
                 refuse_reserved(&members, is_reserved)?;
                 let mut open = self.response.take().ok_or(DeltaRefused::NoResponse)?;
                 merge(&mut open.members, members);
                 let message = open.into_message(&self.agent_id);
                 self.messages.push(message.into());
             }
-            Delta::Message { message } => {
+            MessageDelta::Message { message } => {
                 self.refuse_open()?;
                 self.messages.push(message);
             }
@@ -257,7 +257,7 @@ impl PartialTurn {
         let open = self.open()?;
         let expected = open.parts.len();
         if part != expected {
-            return Err(DeltaRefused::OutOfPlace { part, expected });
+            return Err(DeltaRefused::OutOfOrder { part, expected });
         }
         refuse_reserved(&members, |key| kind.reserves(key))?;
         let text = String::new();

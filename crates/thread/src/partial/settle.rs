@@ -7,7 +7,7 @@ use crate::json::{Json, Object};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum PartialEnding {
     /// By itself.
     Complete {
         /// When.
@@ -29,7 +29,7 @@ impl PartialTurn {
     /// dropped counts in `total_usage` all the same; only whole numbers are summed. Calls of the
     /// last response of a turn that is complete stay without answers: they are pending.
     #[must_use]
-    pub fn settle(self, ending: Ending) -> Json {
+    pub fn settle(self, ending: PartialEnding) -> Json {
         let Self {
             agent_id,
             started_at,
@@ -46,13 +46,13 @@ impl PartialTurn {
             .with("agent_id", agent_id)
             .with("started_at", started_at);
         let status = match ending {
-            Ending::Complete { .. } => CompletionStatus::Complete,
-            Ending::Interrupted { .. } => CompletionStatus::Interrupted,
+            PartialEnding::Complete { .. } => CompletionStatus::Complete,
+            PartialEnding::Interrupted { .. } => CompletionStatus::Interrupted,
         };
         let turn = turn.with("completion_status", status.as_str());
         let turn = match ending {
-            Ending::Complete { at } => turn.with("completed_at", at),
-            Ending::Interrupted { reason, at } => {
+            PartialEnding::Complete { at } => turn.with("completed_at", at),
+            PartialEnding::Interrupted { reason, at } => {
                 let why = Object::new()
                     .with("reason", reason)
                     .with("interrupted_at", at);

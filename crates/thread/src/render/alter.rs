@@ -3,13 +3,13 @@
 use super::draft::{Draft, Kind, Piece, pointer_at};
 use super::marker::marker;
 use super::pairs::Link;
-use super::{AskedModel, Change, What};
+use super::{RenderChange, TargetModel, What};
 use crate::document::{Part, PartKind};
 use crate::json::{Json, Object};
 
 /// Takes out answers to no call, calls that can't be answered for want of an id, and calls and
 /// answers whose id comes twice in a cycle: no provider takes them.
-pub(super) fn drop_unpaired(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
+pub(super) fn drop_unpaired(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     draft.parts.retain(|piece| {
         let what = match piece.link {
             Some(Link::Orphan) => What::OrphanAnswer,
@@ -20,7 +20,7 @@ pub(super) fn drop_unpaired(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
             }
             Some(Link::Call(_) | Link::Answer(..)) | None => return true,
         };
-        changes.push(Change::new(pointer_at(piece.at), what));
+        changes.push(RenderChange::new(pointer_at(piece.at), what));
         false
     });
 }
@@ -30,8 +30,8 @@ pub(super) fn drop_unpaired(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
 /// whole; the ids of what was said with it go too, since a provider refuses one without the other.
 pub(super) fn drop_thoughts(
     draft: &mut Draft<'_>,
-    asked: Option<&AskedModel>,
-    changes: &mut Vec<Change>,
+    asked: Option<&TargetModel>,
+    changes: &mut Vec<RenderChange>,
 ) {
     if draft.kind != Kind::Response {
         return;
@@ -49,7 +49,10 @@ pub(super) fn drop_thoughts(
         if readable && by_asked {
             return true;
         }
-        changes.push(Change::new(pointer_at(piece.at), What::ThoughtOmitted));
+        changes.push(RenderChange::new(
+            pointer_at(piece.at),
+            What::ThoughtOmitted,
+        ));
         false
     });
     if draft.parts.len() == before {
@@ -61,13 +64,13 @@ pub(super) fn drop_thoughts(
             .as_object_mut()
             .and_then(|part| part.remove("id"));
         if removed.is_some() {
-            changes.push(Change::new(pointer_at(piece.at), What::IdOmitted));
+            changes.push(RenderChange::new(pointer_at(piece.at), What::IdOmitted));
         }
     }
 }
 
 /// Puts a short text where content is kept elsewhere.
-pub(super) fn name_content(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
+pub(super) fn name_content(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     for piece in &mut draft.parts {
         let part = Part::new(&piece.json);
         let placed = match part.kind() {
@@ -83,7 +86,10 @@ pub(super) fn name_content(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
             | PartKind::Missing => None,
         };
         if let Some(json) = placed {
-            changes.push(Change::new(pointer_at(piece.at), What::ContentElsewhere));
+            changes.push(RenderChange::new(
+                pointer_at(piece.at),
+                What::ExternalContent,
+            ));
             piece.json = json;
         }
     }
@@ -133,7 +139,7 @@ pub(super) fn text_part(text: &str) -> Json {
 }
 
 /// Writes the marker of the author before each text of a foreign message.
-pub(super) fn prefix_texts(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
+pub(super) fn prefix_texts(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     let Some(marker) = draft.foreign.map(marker) else {
         return;
     };
@@ -148,15 +154,15 @@ pub(super) fn prefix_texts(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
         let text = format!("{marker}{text}");
         if let Some(object) = json.as_object_mut() {
             object.insert("content", text);
-            changes.push(Change::new(pointer_at(*at), What::Attributed));
+            changes.push(RenderChange::new(pointer_at(*at), What::Attributed));
         }
     }
 }
 
 /// Names the author of a foreign response in a member of its own.
-pub(super) fn name_author(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
+pub(super) fn name_author(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     if let (Kind::Response, Some(name)) = (draft.kind, draft.foreign) {
         draft.rest.insert("name", name);
-        changes.push(Change::new(draft.pointer(), What::Attributed));
+        changes.push(RenderChange::new(draft.pointer(), What::Attributed));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::author::Authors;
 use super::pairs::{At, Link, Pairs};
-use super::{Change, What};
+use super::{RenderChange, What};
 use crate::document::{AgentTurn, Message, Thread, Turn, UserTurn, items};
 use crate::json::{Json, Object};
 use crate::path::{Path, Step, pointer};
@@ -29,7 +29,7 @@ pub(super) struct Draft<'a> {
     /// The name of the agent that wrote it, if it was neither a user nor the viewing agent.
     pub(super) foreign: Option<&'a str>,
     /// Its turn, and its message if the turn is an agent's.
-    pub(super) place: (usize, Option<usize>),
+    pub(super) location: (usize, Option<usize>),
     pub(super) timestamp: Option<Json>,
     pub(super) parts: Vec<Piece<'a>>,
     /// Every other member.
@@ -46,7 +46,7 @@ impl<'a> Draft<'a> {
         Self {
             kind: Kind::Request,
             foreign: None,
-            place,
+            location: place,
             timestamp,
             parts,
             rest: Object::new(),
@@ -55,7 +55,7 @@ impl<'a> Draft<'a> {
 
     /// The JSON Pointer of the message in the thread.
     pub(super) fn pointer(&self) -> String {
-        pointer_of(self.place)
+        pointer_of(self.location)
     }
 
     /// The message in the model's words.
@@ -93,7 +93,7 @@ pub(super) fn drafts<'a>(
     thread: &'a Thread,
     authors: &Authors<'a>,
     pairs: &Pairs<'a>,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<RenderChange>,
 ) -> Vec<Draft<'a>> {
     let mut drafts = Vec::new();
     for (place, turn) in thread.turns().enumerate() {
@@ -109,7 +109,10 @@ pub(super) fn drafts<'a>(
                 collector.collect(&mut drafts, changes);
             }
             Turn::Unknown(_) => {
-                changes.push(Change::new(pointer_of((place, None)), What::UnknownTurn));
+                changes.push(RenderChange::new(
+                    pointer_of((place, None)),
+                    What::UnknownTurn,
+                ));
             }
         }
     }
@@ -122,13 +125,13 @@ fn from_user<'a>(
     user: UserTurn<'a>,
     turn: usize,
     pairs: &Pairs<'a>,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<RenderChange>,
 ) -> Draft<'a> {
     let place = (turn, None);
     if user.object().contains_key("client_metadata") {
         let turns = Path::ROOT.key("turns");
         let pointer = turns.index(turn).key("client_metadata").to_pointer();
-        changes.push(Change::new(pointer, What::ClientMetadata));
+        changes.push(RenderChange::new(pointer, What::ClientMetadata));
     }
     let own = [
         "turn_type",
@@ -141,7 +144,7 @@ fn from_user<'a>(
     Draft {
         kind: Kind::Request,
         foreign: None,
-        place,
+        location: place,
         timestamp: user.object().get("submitted_at").cloned(),
         parts: pieces(user.object(), place, pairs),
         rest: rest(user.object(), &own),
@@ -178,7 +181,7 @@ struct Collector<'a, 'r> {
 }
 
 impl<'a> Collector<'a, '_> {
-    fn collect(&self, drafts: &mut Vec<Draft<'a>>, changes: &mut Vec<Change>) {
+    fn collect(&self, drafts: &mut Vec<Draft<'a>>, changes: &mut Vec<RenderChange>) {
         for (message, view) in self.agent.messages().enumerate() {
             let place = (self.place, Some(message));
             match view {
@@ -189,10 +192,10 @@ impl<'a> Collector<'a, '_> {
                     drafts.push(self.draft(Kind::Response, place, response.object()));
                 }
                 Message::System(_) => {
-                    changes.push(Change::new(pointer_of(place), What::SystemMessage));
+                    changes.push(RenderChange::new(pointer_of(place), What::SystemMessage));
                 }
                 Message::Unknown(_) => {
-                    changes.push(Change::new(pointer_of(place), What::UnknownMessage));
+                    changes.push(RenderChange::new(pointer_of(place), What::UnknownMessage));
                 }
             }
         }
@@ -211,7 +214,7 @@ impl<'a> Collector<'a, '_> {
         Draft {
             kind,
             foreign: self.authors.foreign_name(agent_id),
-            place,
+            location: place,
             timestamp: message.get("timestamp").cloned(),
             parts: pieces(message, place, self.pairs),
             rest: rest(message, &own),

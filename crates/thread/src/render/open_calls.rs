@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Kind, Piece, pointer_at};
 use super::pairs::{At, Link};
-use super::{Change, Unanswered, What};
+use super::{RenderChange, Unanswered, What};
 use crate::document::Part;
 use crate::json::{Json, Object};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const NO_ANSWER: &str = "The call has no answer.";
 
 /// Takes out each response with a call that has no answer, and the answers to its other calls.
-fn drop_open(drafts: &mut Vec<Draft<'_>>, changes: &mut Vec<Change>) {
+fn drop_open(drafts: &mut Vec<Draft<'_>>, changes: &mut Vec<RenderChange>) {
     let answered: BTreeSet<At> = answers(drafts).collect();
     let mut dropped = BTreeSet::new();
     drafts.retain(|draft| {
         let open = calls(draft).any(|at| !answered.contains(&at));
         if open {
-            changes.push(Change::new(draft.pointer(), What::OpenCycleDropped));
+            changes.push(RenderChange::new(draft.pointer(), What::OpenCycleDropped));
             dropped.extend(calls(draft));
         }
         !open
@@ -55,19 +55,19 @@ fn take_out(
     draft: &mut Draft<'_>,
     goes: impl Fn(&Piece<'_>) -> bool,
     what: What,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<RenderChange>,
 ) -> bool {
     let before = draft.parts.len();
     draft.parts.retain(|piece| {
         let gone = goes(piece);
         if gone {
-            changes.push(Change::new(pointer_at(piece.at), what));
+            changes.push(RenderChange::new(pointer_at(piece.at), what));
         }
         !gone
     });
     let left = before == draft.parts.len() || !draft.parts.is_empty();
     if !left {
-        changes.push(Change::new(draft.pointer(), What::EmptyMessage));
+        changes.push(RenderChange::new(draft.pointer(), What::EmptyMessage));
     }
     left
 }
@@ -80,14 +80,14 @@ pub(super) fn settle<'a>(
     mut drafts: Vec<Draft<'a>>,
     unanswered: Unanswered,
     pending: &BTreeSet<At>,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<RenderChange>,
 ) -> Vec<Draft<'a>> {
     if unanswered == Unanswered::Drop {
         drop_open(&mut drafts, changes);
     }
     let plan = Plan::new(&drafts, pending);
     let left = plan.left_open.iter();
-    changes.extend(left.map(|at| Change::new(pointer_at(*at), What::PendingCallLeftOpen)));
+    changes.extend(left.map(|at| RenderChange::new(pointer_at(*at), What::PendingCallLeftOpen)));
     if plan.moves.is_empty() && plan.lacking.is_empty() {
         return drafts;
     }
@@ -131,7 +131,7 @@ impl Plan {
     fn carry_out<'a>(
         &self,
         mut drafts: Vec<Draft<'a>>,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<RenderChange>,
     ) -> Vec<Draft<'a>> {
         let mut moved = self.take_moving(&mut drafts, changes);
         let mut settled: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
@@ -163,7 +163,7 @@ impl Plan {
     fn take_moving<'a>(
         &self,
         drafts: &mut Vec<Draft<'a>>,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<RenderChange>,
     ) -> BTreeMap<At, Piece<'a>> {
         let mut moved = BTreeMap::new();
         let answer_to =
@@ -183,7 +183,7 @@ impl Plan {
         &self,
         response: &Draft<'a>,
         moved: &mut BTreeMap<At, Piece<'a>>,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<RenderChange>,
     ) -> (Option<Draft<'a>>, Option<Draft<'a>>) {
         let (mut came, mut made_up) = (Vec::new(), Vec::new());
         for piece in &response.parts {
@@ -193,13 +193,16 @@ impl Plan {
                 let at = piece.at;
                 let json = no_answer(Part::new(&piece.json), response.timestamp.clone());
                 let link = Some(Link::Answer(at, response.foreign));
-                changes.push(Change::new(pointer_at(at), What::AnsweredAsInterrupted));
+                changes.push(RenderChange::new(
+                    pointer_at(at),
+                    What::AnsweredAsInterrupted,
+                ));
                 made_up.push(Piece { json, at, link });
             }
         }
         let request = |parts: Vec<Piece<'a>>| {
             let timestamp = response.timestamp.clone();
-            (!parts.is_empty()).then(|| Draft::request(response.place, timestamp, parts))
+            (!parts.is_empty()).then(|| Draft::request(response.location, timestamp, parts))
         };
         (request(came), request(made_up))
     }

@@ -8,14 +8,14 @@ pub struct RenderOptions {
     /// The agent that is to speak next.
     pub agent_id: String,
     /// How it learns who wrote what.
-    pub attribution: Attribution,
+    pub attribution: SpeakerAttribution,
     /// What it sees of the tools of others.
     pub tool_traffic: ToolTraffic,
     /// What becomes of calls without an answer.
     pub unanswered: Unanswered,
     /// The model that will read the messages. Where it is given, the agent's own thoughts from
     /// another provider or model are left out too.
-    pub asked: Option<AskedModel>,
+    pub target: Option<TargetModel>,
     /// The agent's system prompts: whole parts, or strings, which become `system-prompt` parts.
     /// They stand at the start of the first request (TP-8); a thread without messages has none.
     pub system_prompts: Vec<Json>,
@@ -36,7 +36,7 @@ impl RenderOptions {
 
 /// How the viewing agent learns which agent wrote what (ruling 17).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Attribution {
+pub enum SpeakerAttribution {
     /// `{agent:NAME}: ` before each text of another agent, the specification's rendering. Models
     /// imitate it: see [`strip_markers`](super::strip_markers).
     #[default]
@@ -75,14 +75,14 @@ pub enum Unanswered {
 
 /// The model that will read the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedModel {
+pub struct TargetModel {
     /// Its provider, as `provider_name` of thoughts spells it.
     pub provider_name: String,
     /// The model, as `model_name` of responses spells it; any of the provider's if not given.
     pub model_name: Option<String>,
 }
 
-impl AskedModel {
+impl TargetModel {
     /// Whether it can read a thought of this provider and model; what the thread does not say is
     /// not held against it.
     pub(super) fn may_read(&self, provider_name: Option<&str>, model_name: Option<&str>) -> bool {

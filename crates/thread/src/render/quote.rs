@@ -2,12 +2,12 @@
 
 use super::draft::{Draft, Piece, pointer_at};
 use super::pairs::Link;
-use super::{Change, What};
+use super::{RenderChange, What};
 use crate::document::{Part, PartKind};
 use crate::json::{Json, Object};
 
 /// Turns each run of foreign messages in a turn into one request that quotes them.
-pub(super) fn quote<'a>(drafts: Vec<Draft<'a>>, changes: &mut Vec<Change>) -> Vec<Draft<'a>> {
+pub(super) fn quote<'a>(drafts: Vec<Draft<'a>>, changes: &mut Vec<RenderChange>) -> Vec<Draft<'a>> {
     let mut quoted: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
     let mut run: Option<Run<'a>> = None;
     for mut draft in drafts {
@@ -47,17 +47,17 @@ impl<'a> Run<'a> {
     fn new(draft: &Draft<'a>, name: &'a str) -> Self {
         Self {
             name,
-            place: draft.place,
+            place: draft.location,
             timestamp: draft.timestamp.clone(),
             lines: Vec::new(),
         }
     }
 
     fn is_of(&self, draft: &Draft<'_>, name: &str) -> bool {
-        self.place.0 == draft.place.0 && self.name == name
+        self.place.0 == draft.location.0 && self.name == name
     }
 
-    fn take(&mut self, piece: &Piece<'_>, changes: &mut Vec<Change>) {
+    fn take(&mut self, piece: &Piece<'_>, changes: &mut Vec<RenderChange>) {
         let what = match said(Part::new(&piece.json)) {
             Some(text) => {
                 self.lines.push(text);
@@ -65,7 +65,7 @@ impl<'a> Run<'a> {
             }
             None => What::NotQuotable,
         };
-        changes.push(Change::new(pointer_at(piece.at), what));
+        changes.push(RenderChange::new(pointer_at(piece.at), what));
     }
 
     fn into_draft(self) -> Option<Draft<'a>> {
@@ -90,18 +90,18 @@ fn take_own_answers<'a>(draft: &mut Draft<'a>) -> Option<Draft<'a>> {
         .into_iter()
         .partition(is_own);
     draft.parts = others;
-    Some(Draft::request(draft.place, draft.timestamp.clone(), own))
+    Some(Draft::request(draft.location, draft.timestamp.clone(), own))
 }
 
 /// Quotes the answers to foreign calls that stand in a message of a user or of the viewing agent.
-fn quote_answers(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
+fn quote_answers(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     for piece in &mut draft.parts {
         if let Some(Link::Answer(_, Some(name))) = piece.link
             && let Some(text) = said(Part::new(&piece.json))
         {
             piece.json = prompt(name, &[text], draft.timestamp.clone());
             piece.link = None;
-            changes.push(Change::new(pointer_at(piece.at), What::Quoted));
+            changes.push(RenderChange::new(pointer_at(piece.at), What::Quoted));
         }
     }
 }

@@ -3,17 +3,17 @@
 use super::alter::text_part;
 use super::draft::{Draft, Piece, pointer_at};
 use super::pairs::{Link, Pairs};
-use super::{Change, What};
+use super::{RenderChange, What};
 use crate::document::{Part, PartKind};
 use std::collections::BTreeMap;
 
 /// Takes out the calls of other agents and the answers to them, wherever they stand.
-pub(super) fn hide(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
+pub(super) fn hide(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     take_out(draft, What::ToolTrafficHidden, changes);
 }
 
 /// Puts one text in the place of the calls of a response, which says how each ended.
-pub(super) fn summarise(draft: &mut Draft<'_>, pairs: &Pairs<'_>, changes: &mut Vec<Change>) {
+pub(super) fn summarise(draft: &mut Draft<'_>, pairs: &Pairs<'_>, changes: &mut Vec<RenderChange>) {
     let returned: BTreeMap<_, _> = draft
         .parts
         .iter()
@@ -47,7 +47,7 @@ pub(super) fn summarise(draft: &mut Draft<'_>, pairs: &Pairs<'_>, changes: &mut 
     }
 }
 
-fn take_out(draft: &mut Draft<'_>, what: What, changes: &mut Vec<Change>) {
+fn take_out(draft: &mut Draft<'_>, what: What, changes: &mut Vec<RenderChange>) {
     let parts = std::mem::take(&mut draft.parts);
     let (gone, left) = parts
         .into_iter()
@@ -56,7 +56,7 @@ fn take_out(draft: &mut Draft<'_>, what: What, changes: &mut Vec<Change>) {
     let gone: Vec<Piece<'_>> = gone;
     changes.extend(
         gone.iter()
-            .map(|piece| Change::new(pointer_at(piece.at), what)),
+            .map(|piece| RenderChange::new(pointer_at(piece.at), what)),
     );
 }
 

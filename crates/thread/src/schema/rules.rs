@@ -44,7 +44,7 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
         Rule::Timestamp => "an instant is one: its month has the day, and there is no year -0",
         Rule::ToolCallId => "the `tool_call_id` of an answer is that of a call that is open there",
         Rule::ToolCallIdRepeated => "a `tool_call_id` comes once in a cycle of calls and answers",
-        Rule::ToolPlace if !has_actions => {
+        Rule::ToolPosition if !has_actions => {
             "a `tool-call` stands in a response, and what answers one in a request or a user's turn"
         }
         Rule::ToolName => "the `tool_name` of an answer is that of the call",
@@ -59,7 +59,7 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
         }
         Rule::AgentRef if !has_actions => "`source_agent` and `target_agents` are keys of `agents`",
         Rule::MessageAgent if !has_actions => "the `agent_id` of a message is that of its turn",
-        Rule::ContentBesideRef if has_references => {
+        Rule::ContentAndRef if has_references => {
             "a `tool-return` with a `content_ref` has no `content`"
         }
         Rule::ToolReturnContent if has_references => {
@@ -84,13 +84,13 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
         Rule::NoCycle if has_cycles => "an interrupted turn has a response",
         Rule::Json
         | Rule::Version
-        | Rule::ToolPlace
+        | Rule::ToolPosition
         | Rule::CallUnanswered
         | Rule::AgentIdentifier
         | Rule::Sequence
         | Rule::AgentRef
         | Rule::MessageAgent
-        | Rule::ContentBesideRef
+        | Rule::ContentAndRef
         | Rule::ToolReturnContent
         | Rule::EarlyCompletion
         | Rule::HandoffTarget

@@ -35,7 +35,7 @@ pub(crate) fn to_turns(thread: &mut Thread, changes: &mut Changes) -> Origin {
         root.insert("turns", turns);
         if root.contains_key("actions") {
             let what = "it is no list of actions";
-            changes.add(ChangeKind::Kept, "/actions".to_owned(), what);
+            changes.add(ChangeKind::Unchanged, "/actions".to_owned(), what);
         }
     }
     Origin::Actions(origins)
@@ -122,7 +122,9 @@ impl Builder {
                 self.turns.push(Slot::User(place, user_turn(action)));
             }
             Some("assistant_message") => {
-                self.spoken(place, action, |turn, action| turn.said(place, action));
+                self.spoken(place, action, |turn, action| {
+                    turn.push_action(place, action)
+                });
             }
             Some("thinking") => self.spoken(place, action, |turn, action| {
                 turn.part(place, action, "thinking");
@@ -236,7 +238,7 @@ impl Builder {
             .extend(waiting.map(|(place, event)| (place, event.into())));
         for (place, _) in &self.rest {
             let what = "no turn can hold it";
-            changes.add(ChangeKind::Kept, pointer(*place, ""), what);
+            changes.add(ChangeKind::Unchanged, pointer(*place, ""), what);
         }
         let rest = self.rest.into_iter().map(|(_, action)| action).collect();
         (turns, origins, rest)

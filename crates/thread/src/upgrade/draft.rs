@@ -85,7 +85,7 @@ impl TurnDraft {
     }
 
     /// Adds what the agent said.
-    pub(super) fn said(&mut self, place: usize, mut action: Object) {
+    pub(super) fn push_action(&mut self, place: usize, mut action: Object) {
         let timestamp = action.get("timestamp").cloned();
         let Some(message) = self.message(true, false, timestamp) else {
             return;

@@ -13,7 +13,7 @@ const PARENT: &str = "parent_thread_id";
 pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes, origin: &Origin) {
     if thread.root().get("relationships").is_some_and(is_malformed) {
         let what = "0.0.3 has links in `relationships`, and this can't be read as links";
-        changes.add(ChangeKind::Kept, "/relationships".to_owned(), what);
+        changes.add(ChangeKind::Unchanged, "/relationships".to_owned(), what);
     }
     for (place, turn) in thread.turns().enumerate() {
         match turn {
@@ -21,7 +21,7 @@ pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes, origin: &Orig
                 if present(turn.object(), "client_metadata") {
                     let pointer = format!("{}/client_metadata", origin.turn(place));
                     let what = "0.0.3 reads the turn's own `client_metadata`";
-                    changes.add(ChangeKind::Kept, pointer, what);
+                    changes.add(ChangeKind::Unchanged, pointer, what);
                 }
                 stored(turn.parts(), changes, |part| origin.part(place, None, part));
             }
@@ -54,7 +54,7 @@ fn stored<'a>(
         {
             let pointer = format!("{}/content_ref", pointer(place));
             let what = "0.0.3 reads the part's own `content_ref`";
-            changes.add(ChangeKind::Kept, pointer, what);
+            changes.add(ChangeKind::Unchanged, pointer, what);
         }
     }
 }
@@ -109,7 +109,7 @@ fn link_parent(root: &mut Object, changes: &mut Changes) {
         }
         Some(None) => {
             let what = "`relationships` can't take the link to it";
-            return changes.add(ChangeKind::Kept, pointer, what);
+            return changes.add(ChangeKind::Unchanged, pointer, what);
         }
     }
     let what = "the parent is a `spawned_from` link of `relationships`";
@@ -159,7 +159,7 @@ pub(super) fn unanswered(thread: &Thread, changes: &mut Changes, origin: &Origin
         {
             let pointer = origin.part(call.turn, Some(call.message), call.part);
             let what = "the call has no answer, which 0.0.4 does not allow here";
-            changes.add(ChangeKind::Kept, pointer, what);
+            changes.add(ChangeKind::Unchanged, pointer, what);
         }
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn unanswered(thread: &Thread, changes: &mut Changes, origin: &Origin
 fn complete(turn: &mut Object, changes: &mut Changes, pointer: impl Fn() -> String) {
     if turn.contains_key("completion_status") {
         let what = "0.0.4 reads the turn's own `completion_status`";
-        return changes.add(ChangeKind::Kept, pointer(), what);
+        return changes.add(ChangeKind::Unchanged, pointer(), what);
     }
     let status = || Some(("completion_status".into(), Json::from("complete")));
     rebuild(turn, |key, value| {
@@ -194,6 +194,6 @@ fn rename(message: &mut Object, changes: &mut Changes, pointer: impl Fn() -> Str
         message.insert("event_type", newer);
     } else if events::is_newer(name) {
         let what = format!("0.0.4 gives {name} a meaning of its own");
-        changes.add(ChangeKind::Kept, pointer(), what);
+        changes.add(ChangeKind::Unchanged, pointer(), what);
     }
 }

@@ -1,13 +1,13 @@
 //! Calls and answers (rule 2) and complete cycles (0.0.4).
 
 use super::{Report, Rule};
-use crate::cycles::{Finding, Ledger, Place, Reason};
+use crate::cycles::{CallSite, Finding, Ledger, Reason};
 use crate::document::{Thread, Version};
 use crate::upgrade::Origin;
 
 /// Checks that calls and answers fit together; `origin` says where the turns stand in the source.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread, origin: &Origin) {
-    let pointer = |place: Place, key: &str| {
+    let pointer = |place: CallSite, key: &str| {
         format!(
             "{}/{key}",
             origin.part(place.turn, place.message, place.part)
@@ -47,7 +47,7 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, origin: &Origin) {
                     "a response answers no call"
                 };
                 let pointer = origin.part(place.turn, place.message, place.part);
-                report.add_at(Rule::ToolPlace, pointer, message);
+                report.add_at(Rule::ToolPosition, pointer, message);
             }
             Finding::Renamed { place, name } => {
                 let message = format!("{name:?} is not the tool that was called");

@@ -210,7 +210,7 @@ fn check_tool_return(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
     };
     if part.get("content").is_some_and(|value| !value.is_null()) {
         let message = "the return has its content elsewhere, and this one beside";
-        report.add(Rule::ContentBesideRef, path.key("content"), message);
+        report.add(Rule::ContentAndRef, path.key("content"), message);
     }
     check_reference(report, path.key("content_ref"), elsewhere);
 }

@@ -26,7 +26,7 @@ pub enum Rule {
     /// Rule 2: a cycle calls or answers the same id twice.
     ToolCallIdRepeated,
     /// Rule 2: a call stands elsewhere than in a response, or an answer stands in one.
-    ToolPlace,
+    ToolPosition,
     /// Rule 2: an answer names another tool than its call.
     ToolName,
     /// Rule 2: a call has no answer, in a document from before 0.0.4.
@@ -56,7 +56,7 @@ pub enum Rule {
     /// Rule 7: `content_ref.hash` is not a SHA-256 in hexadecimal (0.0.3).
     ContentRefHash,
     /// Rule 7: a tool return has a `content` beside its `content_ref` (0.0.3).
-    ContentBesideRef,
+    ContentAndRef,
     /// A tool return has neither a `content` nor a `content_ref` (0.0.3).
     ToolReturnContent,
     /// The data of a file is not base64.
@@ -108,7 +108,7 @@ impl Rule {
         Self::TimestampOffset,
         Self::ToolCallId,
         Self::ToolCallIdRepeated,
-        Self::ToolPlace,
+        Self::ToolPosition,
         Self::ToolName,
         Self::CallUnanswered,
         Self::AgentId,
@@ -123,7 +123,7 @@ impl Rule {
         Self::ContentRefUri,
         Self::ContentRefScheme,
         Self::ContentRefHash,
-        Self::ContentBesideRef,
+        Self::ContentAndRef,
         Self::ToolReturnContent,
         Self::Base64,
         Self::LinkThreadId,
@@ -158,7 +158,7 @@ impl Rule {
             Self::TimestampOffset => "tp-1-timestamp-offset",
             Self::ToolCallId => "tp-2-tool-call-id",
             Self::ToolCallIdRepeated => "tp-2-tool-call-id-repeated",
-            Self::ToolPlace => "tp-2-tool-place",
+            Self::ToolPosition => "tp-2-tool-place",
             Self::ToolName => "tp-2-tool-name",
             Self::CallUnanswered => "tp-2-call-unanswered",
             Self::AgentId => "tp-3-agent-id",
@@ -173,7 +173,7 @@ impl Rule {
             Self::ContentRefUri => "tp-7-content-ref-uri",
             Self::ContentRefScheme => "tp-7-content-ref-scheme",
             Self::ContentRefHash => "tp-7-content-ref-hash",
-            Self::ContentBesideRef => "tp-7-content-beside-ref",
+            Self::ContentAndRef => "tp-7-content-beside-ref",
             Self::ToolReturnContent => "tp-tool-return-content",
             Self::Base64 => "tp-base64",
             Self::LinkThreadId => "tp-8-link-thread-id",
@@ -215,7 +215,7 @@ impl Rule {
             | Self::UnknownKind
             | Self::TimestampOffset
             | Self::ToolCallIdRepeated
-            | Self::ToolPlace
+            | Self::ToolPosition
             | Self::ToolName
             | Self::CallUnanswered
             | Self::AgentKey
@@ -226,7 +226,7 @@ impl Rule {
             | Self::ClientMetadataKey
             | Self::ContentRefScheme
             | Self::ContentRefHash
-            | Self::ContentBesideRef
+            | Self::ContentAndRef
             | Self::ToolReturnContent
             | Self::Base64
             | Self::LinkThreadId

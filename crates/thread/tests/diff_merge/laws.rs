@@ -2,7 +2,7 @@
 
 use crate::random::{Change, branches, changed, changes, document, pair};
 use crate::{errors, thread, user};
-use loomline_thread::diff::{ChangeKind, Edit, diff_with};
+use loomline_thread::diff::{DiffKind, Edit, diff_with};
 use loomline_thread::merge::ConflictKind;
 use loomline_thread::{
     CanonicalOptions, Diff, Json, Merged, Thread, canonical, diff, merge, patch,
@@ -102,9 +102,9 @@ proptest! {
             let old = change.from.as_ref().map(|place| from.pointer(place).expect("a place"));
             let new = change.to.as_ref().map(|place| to.pointer(place).expect("a place"));
             match &change.kind {
-                ChangeKind::Added { value, .. } => prop_assert_eq!((old, new), (None, Some(value))),
-                ChangeKind::Removed { value, .. } => prop_assert_eq!((old, new), (Some(value), None)),
-                ChangeKind::Changed { members, .. } => for member in members {
+                DiffKind::Added { value, .. } => prop_assert_eq!((old, new), (None, Some(value))),
+                DiffKind::Removed { value, .. } => prop_assert_eq!((old, new), (Some(value), None)),
+                DiffKind::Changed { members, .. } => for member in members {
                     let place = |json: Option<&Json>| json.and_then(|json| json.pointer(&member.pointer)).cloned();
                     match &member.edit {
                         Edit::Added { new: value, .. } => prop_assert_eq!(place(new), Some(value.clone())),

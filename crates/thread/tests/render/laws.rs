@@ -4,7 +4,8 @@ use super::given::{
     agent_turn, answer, call, json, message, options, prompt, retry, text, thread, user_turn,
 };
 use loomline_thread::render::{
-    Attribution, MarkerStripper, RenderOptions, ToolTraffic, Unanswered, render, strip_markers,
+    MarkerStripper, RenderOptions, SpeakerAttribution, ToolTraffic, Unanswered, render,
+    strip_markers,
 };
 use loomline_thread::{Json, Thread, pending_tool_calls};
 use proptest::collection::vec;
@@ -66,9 +67,9 @@ fn turn() -> impl Strategy<Value = Json> {
 
 fn policies() -> impl Strategy<Value = RenderOptions> {
     let attribution = select(vec![
-        Attribution::Prefix,
-        Attribution::NameField,
-        Attribution::QuotedInUserMessage,
+        SpeakerAttribution::Prefix,
+        SpeakerAttribution::NameField,
+        SpeakerAttribution::QuotedInUserMessage,
     ]);
     let tool_traffic = select(vec![
         ToolTraffic::Show,

@@ -70,13 +70,13 @@ fn after(thread: &Thread, changes: &[Change]) -> Json {
             (ChangeKind::Dropped, key) => {
                 here.as_object_mut().and_then(|object| object.remove(key));
             }
-            (ChangeKind::Kept, "event_type") => {
+            (ChangeKind::Unchanged, "event_type") => {
                 let name = step(here, last).expect("a name");
                 let renamed = [("error", "data-tp-error"), ("meta:x", "data-sys-x")];
                 let new = renamed.iter().find(|(old, _)| name.as_str() == Some(old));
                 *name = new.expect("a name that is taken for another").1.into();
             }
-            (ChangeKind::Kept | ChangeKind::Moved, _) => {
+            (ChangeKind::Unchanged | ChangeKind::Moved, _) => {
                 assert_eq!(
                     change.to_string(),
                     "",

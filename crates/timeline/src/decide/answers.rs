@@ -1,7 +1,7 @@
 //! Whether an answer is for a call that waits for it.
 
 use super::Rejected;
-use crate::answer::{Answer, said};
+use crate::answer::{Answer, attached_messages};
 use crate::command::NewItem;
 use crate::entity::{ItemType, OpenCall, OpenKind};
 use crate::state::State;
@@ -17,7 +17,7 @@ impl State {
         let answers = Answer::read(item.content.as_ref())?;
         let answered = self.answered();
         let is_left = self.is_left_behind();
-        let says_more = !said(item.content.as_ref()).is_empty();
+        let says_more = !attached_messages(item.content.as_ref()).is_empty();
         let mut unanswered: BTreeSet<&str> = self
             .open_calls()
             .iter()

@@ -15,7 +15,7 @@ use crate::status::{
 use jiff::Timestamp;
 
 /// What people are told of why an execution ended early.
-pub(super) fn told(interruption: &Interruption) -> String {
+pub(super) fn reason_text(interruption: &Interruption) -> String {
     interruption
         .detail
         .clone()

@@ -4,7 +4,7 @@
 //! It is asked of commands only. What earlier versions have written is read as it is.
 
 use super::Rejected;
-use crate::content::{PartKind, part_kind};
+use crate::content::{MessagePartKind, part_kind};
 use crate::entity::{OpenCall, StepOutcome};
 use crate::payload::Payload;
 use crate::state::{Active, ActiveStep};
@@ -49,7 +49,7 @@ pub(super) fn check_step(
 
 /// The id of the call that this part is, and whether it has its result; none where it is no call.
 fn call_of(part: &Payload) -> Option<(String, bool)> {
-    let PartKind::Tool(_) = part_kind(&part.str_field("type")?)? else {
+    let MessagePartKind::Tool(_) = part_kind(&part.str_field("type")?)? else {
         return None;
     };
     let state = part.str_field("state").unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, Whole};
 use super::{ANSWER_TOOL, StructureForm, failure};
-use crate::codec::{self, Progress, ended_early, is_cut, items, structured, text};
+use crate::codec::{self, CodecProgress, ended_early, is_cut, items, structured, text};
 use crate::error::Error;
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -240,11 +240,11 @@ impl codec::Decoder for Decoder {
         Ok(self.blocks.take_events())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> CodecProgress {
         match (self.stage, self.said("stop_reason")) {
-            (Stage::Stopped, _) => Progress::Closed,
-            (Stage::Nothing | Stage::Started, Some(_)) => Progress::Answered,
-            (Stage::Nothing | Stage::Started, None) => Progress::Open,
+            (Stage::Stopped, _) => CodecProgress::Closed,
+            (Stage::Nothing | Stage::Started, Some(_)) => CodecProgress::Answered,
+            (Stage::Nothing | Stage::Started, None) => CodecProgress::Open,
         }
     }
 

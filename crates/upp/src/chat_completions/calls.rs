@@ -101,7 +101,7 @@ impl Calls {
             Some(Field::Nothing | Field::Other(_)) | None => {}
         }
         if !call.name.is_empty() && (call.told.is_none() || !call.waiting.is_empty()) {
-            answer.tell(tell(position, call));
+            answer.emit(tell(position, call));
         }
     }
 
@@ -109,7 +109,7 @@ impl Calls {
     pub(super) fn flush(&mut self, answer: &mut AnswerBuilder) {
         for (position, call) in self.all.iter_mut().enumerate() {
             if call.told.is_none() {
-                answer.tell(tell(position, call));
+                answer.emit(tell(position, call));
             }
         }
     }
@@ -122,7 +122,7 @@ impl Calls {
             && Arguments::from_text(&call.arguments).is_empty()
         {
             call.waiting.push_str(Arguments::CUT);
-            answer.tell(tell(last, call));
+            answer.emit(tell(last, call));
         }
     }
 

@@ -1,7 +1,7 @@
 //! A chunk as it stands in its text.
 
 use crate::codec::fields::{
-    Count, Field, Fields, Object, Objects, Place, Taken, skip, take, take_raw,
+    Count, Field, Fields, Object, Objects, Slot, Taken, skip, take, take_raw,
 };
 use crate::shared_json::SharedJson;
 use crate::usage::CycleUsage;
@@ -30,7 +30,7 @@ impl<'de> Taken<'de> for First<'de> {
     fn seq<A: SeqAccess<'de>>(&mut self, mut seq: A) -> Result<(), A::Error> {
         let Self(choice) = self;
         *choice = Object::default();
-        while seq.next_element_seed(Place(choice))?.is_some() {
+        while seq.next_element_seed(Slot(choice))?.is_some() {
             let given = choice.0.get_or_insert_default();
             if given.index.0.unwrap_or(0) == 0 {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}

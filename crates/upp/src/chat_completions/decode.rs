@@ -6,7 +6,7 @@ use super::details::Details;
 use super::facts::Facts;
 use super::{Dialect, ReasoningForm};
 use crate::codec::fields::{self, Object};
-use crate::codec::{self, AnswerBuilder, Progress, made};
+use crate::codec::{self, AnswerBuilder, CodecProgress, made};
 use crate::content::{AssistantContent, Media, MediaSource};
 use crate::error::Error;
 use crate::event::StreamEvent;
@@ -153,7 +153,7 @@ impl Decoder {
             let index = self.answer.open(AssistantContent::Image(image));
             self.answer.close(index);
         }
-        self.answer.tell(StreamEvent::MessageStop);
+        self.answer.emit(StreamEvent::MessageStop);
         let events = self.answer.take_events();
         let calls = std::mem::take(&mut self.calls).finish();
         let (content, _) = std::mem::take(&mut self.answer).finish();
@@ -218,16 +218,16 @@ impl Decoder {
             self.response_id.get_or_insert_with(|| id.into());
         }
         let asked = &self.requested;
-        self.facts.told("model", &chunk.model, asked);
+        self.facts.note("model", &chunk.model, asked);
         if chunk.model.text().is_some()
             && let Some(Fact::Text(model)) = self.facts.get("model")
         {
             self.model_id = Some(Arc::clone(model));
         }
         let fingerprint = &chunk.system_fingerprint;
-        self.facts.told("system_fingerprint", fingerprint, asked);
-        self.facts.told("service_tier", &chunk.service_tier, asked);
-        self.facts.told("citations", &chunk.citations, asked);
+        self.facts.note("system_fingerprint", fingerprint, asked);
+        self.facts.note("service_tier", &chunk.service_tier, asked);
+        self.facts.note("citations", &chunk.citations, asked);
         let groq = chunk.x_groq.0.as_ref().and_then(|groq| groq.usage);
         self.count([chunk.usage, groq])
     }
@@ -329,11 +329,11 @@ impl codec::Decoder for Decoder {
         self.chunk(body)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> CodecProgress {
         match (self.stage, &self.finish_reason) {
-            (Stage::Done, _) => Progress::Closed,
-            (Stage::Nothing | Stage::Started, Some(_)) => Progress::Answered,
-            (Stage::Nothing | Stage::Started, None) => Progress::Open,
+            (Stage::Done, _) => CodecProgress::Closed,
+            (Stage::Nothing | Stage::Started, Some(_)) => CodecProgress::Answered,
+            (Stage::Nothing | Stage::Started, None) => CodecProgress::Open,
         }
     }
 

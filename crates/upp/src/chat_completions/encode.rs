@@ -107,7 +107,7 @@ impl ChatCompletions {
             .get(provider)
             .and_then(|of| of.get("cache_control"));
         // The vendors of this format have all kept the older word for instructions.
-        let role = match user.told_speaker() {
+        let role = match user.explicit_speaker() {
             Speaker::User => "user",
             Speaker::System | Speaker::Developer => "system",
         };

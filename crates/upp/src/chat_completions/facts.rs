@@ -31,7 +31,7 @@ impl Facts {
 
     /// Sets a field to what a chunk says; each chunk of a stream says the same again. A text that is
     /// `common` is shared.
-    pub(super) fn told(&mut self, key: &'static str, field: &Field<'_>, common: &Arc<str>) {
+    pub(super) fn note(&mut self, key: &'static str, field: &Field<'_>, common: &Arc<str>) {
         match field {
             Field::Nothing => {}
             Field::Text(text) if self.get(key).and_then(Fact::as_str) == Some(text) => {}

@@ -34,7 +34,7 @@ impl AnswerBuilder {
     }
 
     /// Tells what was put together elsewhere.
-    pub(crate) fn tell(&mut self, event: StreamEvent) {
+    pub(crate) fn emit(&mut self, event: StreamEvent) {
         self.events.push(event);
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn read_into<'de, T: Fields<'de>>(
     place: &mut Object<T>,
 ) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    Place(place).deserialize(&mut reader)?;
+    Slot(place).deserialize(&mut reader)?;
     reader.end()
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn take<'de, A: MapAccess<'de>, T: Taken<'de>>(
     map: &mut A,
     place: &mut T,
 ) -> Result<(), A::Error> {
-    map.next_value_seed(Place(place))
+    map.next_value_seed(Slot(place))
 }
 
 /// Puts the text of a field's value in its place; none where it is null.
@@ -239,9 +239,9 @@ impl<'de> Taken<'de> for Field<'de> {
 }
 
 /// Where a value is put.
-pub(crate) struct Place<'p, T>(pub(crate) &'p mut T);
+pub(crate) struct Slot<'p, T>(pub(crate) &'p mut T);
 
-impl<'de, T: Taken<'de>> DeserializeSeed<'de> for Place<'_, T> {
+impl<'de, T: Taken<'de>> DeserializeSeed<'de> for Slot<'_, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -249,7 +249,7 @@ impl<'de, T: Taken<'de>> DeserializeSeed<'de> for Place<'_, T> {
     }
 }
 
-impl<'de, T: Taken<'de>> Visitor<'de> for Place<'_, T> {
+impl<'de, T: Taken<'de>> Visitor<'de> for Slot<'_, T> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -308,7 +308,7 @@ impl<'de, T: Fields<'de>> DeserializeSeed<'de> for Next<'_, T> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         let mut object = Object(None);
-        Place(&mut object).deserialize(deserializer)?;
+        Slot(&mut object).deserialize(deserializer)?;
         self.0.push(object.0.unwrap_or_default());
         Ok(())
     }

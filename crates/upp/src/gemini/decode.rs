@@ -4,7 +4,7 @@ mod partial;
 mod parts;
 
 use super::{PROVIDER, failure};
-use crate::codec::{self, Progress, ended_early, is_cut, items, native_metadata};
+use crate::codec::{self, CodecProgress, ended_early, is_cut, items, native_metadata};
 use crate::error::Error;
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageOptions};
@@ -145,10 +145,10 @@ impl codec::Decoder for Decoder {
         self.chunk(body)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> CodecProgress {
         match self.finish_reason {
-            Some(_) => Progress::Answered,
-            None => Progress::Open,
+            Some(_) => CodecProgress::Answered,
+            None => CodecProgress::Open,
         }
     }
 

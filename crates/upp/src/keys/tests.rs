@@ -36,13 +36,19 @@ async fn weighted_keys_are_drawn_by_their_share() {
 fn a_strategy_without_keys_or_with_a_weight_that_is_none_is_refused() {
     assert_eq!(
         RoundRobinKeys::new(Vec::new()).unwrap_err(),
-        KeysError::Empty
+        ApiKeyError::Empty
     );
-    assert_eq!(WeightedKeys::new(Vec::new()).unwrap_err(), KeysError::Empty);
+    assert_eq!(
+        WeightedKeys::new(Vec::new()).unwrap_err(),
+        ApiKeyError::Empty
+    );
     for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let keys = vec![(secret("a"), 1.0), (secret("b"), weight)];
         let error = WeightedKeys::new(keys).unwrap_err();
-        assert!(matches!(error, KeysError::Weight { at: 1, .. }), "{weight}");
+        assert!(
+            matches!(error, ApiKeyError::Weight { at: 1, .. }),
+            "{weight}"
+        );
     }
 }
 

@@ -47,7 +47,7 @@ impl UserMessage {
 
     /// Marks the message as the words of a speaker.
     #[must_use]
-    pub fn said_by(mut self, speaker: Speaker) -> Self {
+    pub fn with_speaker(mut self, speaker: Speaker) -> Self {
         let own = self.metadata.entry(NAMESPACE.to_owned());
         let own = own.or_insert_with(|| serde_json::json!({}));
         if let Some(own) = own.as_object_mut() {
@@ -61,7 +61,7 @@ impl UserMessage {
     }
 
     /// Whose words a provider can be told that they are: instructions are text.
-    pub(crate) fn told_speaker(&self) -> Speaker {
+    pub(crate) fn explicit_speaker(&self) -> Speaker {
         let is_text = |block: &UserContent| matches!(block, UserContent::Text { .. });
         if self.content.iter().all(is_text) {
             return self.speaker();

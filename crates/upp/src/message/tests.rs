@@ -228,7 +228,7 @@ fn instructions_have_a_role_of_their_own_where_the_provider_has_one() {
             "image/png",
         );
         let message = UserMessage::from(vec![UserContent::Image(image)]);
-        message.said_by(speaker)
+        message.with_speaker(speaker)
     };
     for (speaker, own) in [
         (system, ["system"; 3]),
@@ -237,13 +237,13 @@ fn instructions_have_a_role_of_their_own_where_the_provider_has_one() {
     ] {
         let codecs: [&dyn crate::codec::Codec; 3] = [&chat, &responses, &ollama];
         for (codec, own) in codecs.into_iter().zip(own) {
-            let said = UserMessage::text("be brief").said_by(speaker);
+            let said = UserMessage::text("be brief").with_speaker(speaker);
             assert_eq!(said.speaker(), speaker);
             assert_eq!(roles(codec, said), ["user", own]);
             // Nobody takes images as instructions.
             assert_eq!(roles(codec, with_image(speaker)), ["user", "user"]);
         }
-        let said = || UserMessage::text("be brief").said_by(speaker);
+        let said = || UserMessage::text("be brief").with_speaker(speaker);
         let (anthropic, gemini) = (
             crate::Anthropic::new("m").with_default_max_tokens(16),
             crate::Gemini::new("m"),
@@ -256,7 +256,7 @@ fn instructions_have_a_role_of_their_own_where_the_provider_has_one() {
 
 #[test]
 fn who_speaks_is_kept_with_the_message() {
-    let said = UserMessage::text("be brief").said_by(Speaker::Developer);
+    let said = UserMessage::text("be brief").with_speaker(Speaker::Developer);
     let json = serde_json::to_value(Message::from(said.clone())).unwrap();
     assert_eq!(json["metadata"], json!({"upp": {"speaker": "developer"}}));
     assert_eq!(read(&json).unwrap(), said.into());

@@ -1,7 +1,7 @@
 //! Answers of Ollama.
 
 use super::PROVIDER;
-use crate::codec::{self, AnswerBuilder, Progress, ended_early, is_cut, native_metadata};
+use crate::codec::{self, AnswerBuilder, CodecProgress, ended_early, is_cut, native_metadata};
 use crate::content::AssistantContent;
 use crate::error::Error;
 use crate::event::StreamEvent;
@@ -177,10 +177,10 @@ impl codec::Decoder for Decoder {
         self.line(body)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> CodecProgress {
         match self.done_reason {
-            Some(_) => Progress::Closed,
-            None => Progress::Open,
+            Some(_) => CodecProgress::Closed,
+            None => CodecProgress::Open,
         }
     }
 

@@ -108,7 +108,7 @@ fn user(message: &UserMessage) -> Result<Value, Error> {
             UserContent::Binary(_) => return Err(refused("Ollama takes no binary content")),
         }
     }
-    let role = match message.told_speaker() {
+    let role = match message.explicit_speaker() {
         Speaker::User => "user",
         Speaker::System | Speaker::Developer => "system",
     };

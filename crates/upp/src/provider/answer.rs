@@ -1,7 +1,7 @@
 //! Has a codec read the bytes of an answer.
 
 use super::frames::{self, Frame, FrameError};
-use crate::codec::{Codec, Decoder, Framing, Progress};
+use crate::codec::{Codec, CodecProgress, Decoder, Framing};
 use crate::error::{Code, Error};
 use crate::model::ModelEvent;
 use bytes::Bytes;
@@ -27,14 +27,14 @@ where
         Framing::Lines => Box::pin(frames::lines(bytes, most)),
     };
     async_stream::try_stream! {
-        while decoder.progress() != Progress::Closed
+        while decoder.progress() != CodecProgress::Closed
             && let Some(frame) = frames.next().await
         {
             let frame = match frame {
                 Ok(frame) => frame,
                 // Only what a provider may leave out anyway is missing.
                 Err(FrameError::Body(error))
-                    if decoder.progress() == Progress::Answered
+                    if decoder.progress() == CodecProgress::Answered
                         && error.code != Code::Cancelled => break,
                 Err(error) => Err(error.into_error(&provider))?,
             };

@@ -4,7 +4,7 @@ use super::encode::stores;
 use super::output::{About, Finished, Output};
 use super::{Responses, refusal, usage};
 use crate::codec::fields::{self, Field, Fields};
-use crate::codec::{self, AnswerBuilder, Progress, ended_early, items, structured};
+use crate::codec::{self, AnswerBuilder, CodecProgress, ended_early, items, structured};
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -370,10 +370,10 @@ impl codec::Decoder for Decoder {
         Ok(self.builder.take_events())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> CodecProgress {
         match self.stage {
-            Stage::Nothing | Stage::Started => Progress::Open,
-            Stage::Ended | Stage::Abandoned => Progress::Closed,
+            Stage::Nothing | Stage::Started => CodecProgress::Open,
+            Stage::Ended | Stage::Abandoned => CodecProgress::Closed,
         }
     }
 

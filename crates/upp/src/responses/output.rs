@@ -9,7 +9,7 @@ use crate::codec::AnswerBuilder;
 use crate::codec::items::Item;
 pub(super) use about::About;
 use entry::Entry;
-use part::Place;
+use part::Slot;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,7 +182,7 @@ impl Output {
         entry.imply(part::item_type(section, of), &about);
         let kind = Kind::of(&entry.item);
         if kind.sections().contains(&section) {
-            let part = entry.parts.entry(Place::of(&about, section)).or_default();
+            let part = entry.parts.entry(Slot::of(&about, section)).or_default();
             part.take(kind, raw.clone());
             part.settle(whole, builder);
         }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 impl Responses {
     pub(super) fn user(&self, user: &UserMessage) -> Result<Value, Error> {
-        let role = match user.told_speaker() {
+        let role = match user.explicit_speaker() {
             Speaker::User => "user",
             Speaker::System => "system",
             Speaker::Developer => "developer",

@@ -1,8 +1,8 @@
 //! What a schema costs at most, found by two walks over the graph of its subschemas.
 
 use super::graph::{Edge, Graph, Node};
-use super::places::Places;
-use super::{Cost, Fault, MAX_CHAIN, MAX_PATH, MAX_PATHS, Refused};
+use super::locations::Locations;
+use super::{Cost, MAX_CHAIN, MAX_PATH, MAX_PATHS, RefusedSchema, SchemaFault};
 
 /// What a subschema leads to.
 #[derive(Clone, Copy, Default)]
@@ -22,11 +22,11 @@ struct Reach {
 /// # Errors
 ///
 /// The cost of a subschema exceeds a limit, or it applies itself to the same value.
-pub(super) fn of(places: &Places<'_>, graph: &Graph) -> Result<Cost, Refused> {
+pub(super) fn of(places: &Locations<'_>, graph: &Graph) -> Result<Cost, RefusedSchema> {
     let nodes = &graph.nodes;
     let mut reaches = vec![Reach::default(); nodes.len()];
-    let refused = |node: &Node, fault| Refused {
-        pointer: places.pointer(node.place),
+    let refused = |node: &Node, fault| RefusedSchema {
+        pointer: places.pointer(node.location),
         fault,
     };
     let cycle = walk(
@@ -35,14 +35,14 @@ pub(super) fn of(places: &Places<'_>, graph: &Graph) -> Result<Cost, Refused> {
         |at, node| {
             let reach = same(node, &reaches);
             if reach.chain > MAX_CHAIN {
-                return Err(refused(node, Fault::Chain));
+                return Err(refused(node, SchemaFault::Chain));
             }
             set(&mut reaches, at, reach);
             Ok(())
         },
     )?;
     if let Some(node) = cycle.and_then(|at| nodes.get(at)) {
-        return Err(refused(node, Fault::Endless));
+        return Err(refused(node, SchemaFault::Endless));
     }
     // An edge that closes a cycle leads to a node without a path yet, and counts as nothing.
     walk(
@@ -51,10 +51,10 @@ pub(super) fn of(places: &Places<'_>, graph: &Graph) -> Result<Cost, Refused> {
         |at, node| {
             let reach = any(node, get(&reaches, at), &reaches);
             if reach.path > MAX_PATH {
-                return Err(refused(node, Fault::Path));
+                return Err(refused(node, SchemaFault::Path));
             }
             if reach.here.max(reach.inside) > MAX_PATHS {
-                return Err(refused(node, Fault::Paths));
+                return Err(refused(node, SchemaFault::Paths));
             }
             set(&mut reaches, at, reach);
             Ok(())
@@ -138,8 +138,8 @@ enum Mark {
 fn walk(
     nodes: &[Node],
     follows: impl Fn(Edge) -> bool,
-    mut visit: impl FnMut(usize, &Node) -> Result<(), Refused>,
-) -> Result<Option<usize>, Refused> {
+    mut visit: impl FnMut(usize, &Node) -> Result<(), RefusedSchema>,
+) -> Result<Option<usize>, RefusedSchema> {
     let mut marks = vec![Mark::New; nodes.len()];
     let mut cycle = None;
     for root in 0..nodes.len() {

@@ -1,9 +1,9 @@
 //! Which subschemas of a schema apply which others.
 
-use super::places::{Id, Places};
+use super::locations::{Id, Locations};
 use super::{
-    Fault, MAX_ENUM, MAX_PATTERN_BYTES, MAX_PATTERN_SIZE, MAX_PATTERNS, MAX_PATTERNS_SIZE,
-    MAX_REFERENCES, Refused, pattern, pointer_of,
+    MAX_ENUM, MAX_PATTERN_BYTES, MAX_PATTERN_SIZE, MAX_PATTERNS, MAX_PATTERNS_SIZE, MAX_REFERENCES,
+    RefusedSchema, SchemaFault, pattern, pointer_of,
 };
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) enum Edge {
 #[derive(Default)]
 pub(super) struct Node {
     /// Its value.
-    pub(super) place: Id,
+    pub(super) location: Id,
     /// The subschemas it applies, as numbers of nodes.
     pub(super) edges: Vec<(usize, Edge)>,
     /// The cost of its own keywords, where 1 is a simple one.
@@ -40,7 +40,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn of(places: &Places<'_>) -> Result<Self, Refused> {
+    pub(super) fn of(places: &Locations<'_>) -> Result<Self, RefusedSchema> {
         let mut builder = Builder {
             anchors: anchors(places)?,
             base: base(places.value(0)),
@@ -64,7 +64,7 @@ impl Graph {
 }
 
 struct Builder<'p, 'a> {
-    places: &'p Places<'a>,
+    places: &'p Locations<'a>,
     anchors: BTreeMap<&'a str, Id>,
     base: Option<&'a str>,
     has_old_ids: bool,
@@ -85,21 +85,21 @@ impl<'a> Builder<'_, 'a> {
         };
         *known.get_or_insert_with(|| {
             self.nodes.push(Node {
-                place,
+                location: place,
                 ..Node::default()
             });
             next
         })
     }
 
-    fn refused(&self, node: usize, keyword: &str, fault: Fault) -> Refused {
-        let place = self.nodes.get(node).map_or(0, |it| it.place);
+    fn refused(&self, node: usize, keyword: &str, fault: SchemaFault) -> RefusedSchema {
+        let place = self.nodes.get(node).map_or(0, |it| it.location);
         let pointer = format!("{}{}", self.places.pointer(place), pointer_of(keyword));
-        Refused { pointer, fault }
+        RefusedSchema { pointer, fault }
     }
 
-    fn read(&mut self, node: usize) -> Result<(), Refused> {
-        let place = self.nodes.get(node).map_or(0, |it| it.place);
+    fn read(&mut self, node: usize) -> Result<(), RefusedSchema> {
+        let place = self.nodes.get(node).map_or(0, |it| it.location);
         let Value::Object(schema) = self.places.value(place) else {
             return Ok(());
         };
@@ -117,7 +117,12 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// Adds what a keyword applies, and gives its own cost.
-    fn keyword(&mut self, node: usize, keyword: &str, value: &'a Value) -> Result<u64, Refused> {
+    fn keyword(
+        &mut self,
+        node: usize,
+        keyword: &str,
+        value: &'a Value,
+    ) -> Result<u64, RefusedSchema> {
         match keyword {
             "$ref" | "$dynamicRef" | "$recursiveRef" => self.reference(node, keyword, value)?,
             "allOf" | "anyOf" | "oneOf" => self.list(node, value, Edge::Same),
@@ -159,7 +164,7 @@ impl<'a> Builder<'_, 'a> {
             "enum" => {
                 let n_values = value.as_array().map_or(0, Vec::len);
                 if n_values > MAX_ENUM {
-                    return Err(self.refused(node, keyword, Fault::Enum));
+                    return Err(self.refused(node, keyword, SchemaFault::Enum));
                 }
                 return Ok(n_values as u64 / 16);
             }
@@ -175,10 +180,10 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// A refusal at a place that several keys lead to.
-    fn at(&self, node: usize, keys: &str, fault: Fault) -> Refused {
-        let place = self.nodes.get(node).map_or(0, |it| it.place);
+    fn at(&self, node: usize, keys: &str, fault: SchemaFault) -> RefusedSchema {
+        let place = self.nodes.get(node).map_or(0, |it| it.location);
         let pointer = format!("{}/{keys}", self.places.pointer(place));
-        Refused { pointer, fault }
+        RefusedSchema { pointer, fault }
     }
 
     fn one(&mut self, node: usize, value: &Value, edge: Edge) {
@@ -210,19 +215,24 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn reference(&mut self, node: usize, keyword: &str, value: &Value) -> Result<(), Refused> {
+    fn reference(
+        &mut self,
+        node: usize,
+        keyword: &str,
+        value: &Value,
+    ) -> Result<(), RefusedSchema> {
         let Some(reference) = value.as_str() else {
             return Ok(());
         };
         self.references += 1;
         if self.references > MAX_REFERENCES {
-            return Err(self.refused(node, keyword, Fault::References));
+            return Err(self.refused(node, keyword, SchemaFault::References));
         }
         if is_of_meta_schema(reference) {
             return Ok(());
         }
         let target = self.target(reference);
-        let target = target.ok_or_else(|| self.refused(node, keyword, Fault::Unresolved))?;
+        let target = target.ok_or_else(|| self.refused(node, keyword, SchemaFault::Unresolved))?;
         let target = self.node(target);
         self.edge(node, target, Edge::Same);
         Ok(())
@@ -251,26 +261,26 @@ impl<'a> Builder<'_, 'a> {
         self.places.id(value)
     }
 
-    fn pattern(&mut self, text: &str) -> Result<(), Fault> {
+    fn pattern(&mut self, text: &str) -> Result<(), SchemaFault> {
         let size = pattern::size(text);
         if text.len() > MAX_PATTERN_BYTES || size > MAX_PATTERN_SIZE {
-            return Err(Fault::Pattern);
+            return Err(SchemaFault::Pattern);
         }
         self.patterns += 1;
         self.patterns_size = self.patterns_size.saturating_add(size);
         if self.patterns > MAX_PATTERNS || self.patterns_size > MAX_PATTERNS_SIZE {
-            return Err(Fault::Patterns);
+            return Err(SchemaFault::Patterns);
         }
         Ok(())
     }
 
     /// Only the root has an identifier: below it, one would change what references mean.
-    fn identifier(&self, node: usize, keyword: &str, value: &Value) -> Result<(), Refused> {
+    fn identifier(&self, node: usize, keyword: &str, value: &Value) -> Result<(), RefusedSchema> {
         let is_anchor = value.as_str().is_none_or(|it| it.starts_with('#'));
         if node == 0 || is_anchor {
             return Ok(());
         }
-        Err(self.refused(node, keyword, Fault::EmbeddedId))
+        Err(self.refused(node, keyword, SchemaFault::EmbeddedId))
     }
 }
 
@@ -282,7 +292,7 @@ fn base(root: &Value) -> Option<&str> {
 }
 
 /// Whether some part is of a draft whose identifiers are `id`.
-fn has_old_ids(places: &Places<'_>) -> bool {
+fn has_old_ids(places: &Locations<'_>) -> bool {
     let is_old = |schema: &Value| {
         let draft = schema.get("$schema").and_then(Value::as_str);
         draft.is_some_and(|draft| draft.contains("draft-04") || draft.contains("draft-03"))
@@ -291,7 +301,7 @@ fn has_old_ids(places: &Places<'_>) -> bool {
 }
 
 /// The names that references can use instead of pointers.
-fn anchors<'a>(places: &Places<'a>) -> Result<BTreeMap<&'a str, Id>, Refused> {
+fn anchors<'a>(places: &Locations<'a>) -> Result<BTreeMap<&'a str, Id>, RefusedSchema> {
     let mut anchors = BTreeMap::new();
     for (id, value) in places.iter() {
         let Value::Object(schema) = value else {
@@ -303,8 +313,8 @@ fn anchors<'a>(places: &Places<'a>) -> Result<BTreeMap<&'a str, Id>, Refused> {
         for name in own.into_iter().chain(old).flatten() {
             if anchors.insert(name, id).is_some_and(|known| known != id) {
                 let pointer = places.pointer(id);
-                let fault = Fault::RepeatedAnchor;
-                return Err(Refused { pointer, fault });
+                let fault = SchemaFault::RepeatedAnchor;
+                return Err(RefusedSchema { pointer, fault });
             }
         }
     }

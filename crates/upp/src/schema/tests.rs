@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::{Map, json};
 
-fn fault(schema: &Value) -> Option<Fault> {
+fn fault(schema: &Value) -> Option<SchemaFault> {
     check(schema).err().map(|it| it.fault)
 }
 
@@ -52,15 +52,15 @@ fn a_reference_chain_is_refused_at_the_subschema_that_is_too_far() {
         10_000,
         |next| json!({"allOf": [{"anyOf": [{"allOf": [{"$ref": next}, {"minLength": 0}]}, {"const": 0}]}]}),
     );
-    assert_eq!(fault(&deep), Some(Fault::Values));
+    assert_eq!(fault(&deep), Some(SchemaFault::Values));
     let deep = chain(60, |next| json!({"allOf": [{"anyOf": [{"$ref": next}]}]}));
-    assert_eq!(fault(&deep), Some(Fault::Chain));
+    assert_eq!(fault(&deep), Some(SchemaFault::Chain));
     assert!(place(&deep).starts_with("/$defs/a"));
     let deep = chain(
         MAX_PATH,
         |next| json!({"properties": {"x": {"$ref": next}}}),
     );
-    assert_eq!(fault(&deep), Some(Fault::Path));
+    assert_eq!(fault(&deep), Some(SchemaFault::Path));
 }
 
 #[test]
@@ -78,7 +78,10 @@ fn exponential_schemas_are_refused_whatever_multiplies_them() {
     ] {
         let schema = chain(20, link);
         assert!(
-            matches!(fault(&schema), Some(Fault::Paths | Fault::Chain)),
+            matches!(
+                fault(&schema),
+                Some(SchemaFault::Paths | SchemaFault::Chain)
+            ),
             "{schema}"
         );
     }
@@ -96,7 +99,7 @@ fn references_that_never_end_are_refused() {
         json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}),
         json!({"anyOf": [{"not": {"$recursiveRef": "#"}}]}),
     ] {
-        assert_eq!(fault(&schema), Some(Fault::Endless), "{schema}");
+        assert_eq!(fault(&schema), Some(SchemaFault::Endless), "{schema}");
     }
 }
 
@@ -110,14 +113,14 @@ fn references_out_of_the_schema_are_refused() {
         "#/%zz",
     ] {
         let schema = json!({"properties": {"a/b": {"$ref": reference}}});
-        assert_eq!(fault(&schema), Some(Fault::Unresolved), "{reference}");
+        assert_eq!(fault(&schema), Some(SchemaFault::Unresolved), "{reference}");
         assert_eq!(place(&schema), "/properties/a~1b/$ref");
     }
     let moved =
         json!({"properties": {"x": {"$id": "https://a.example/s", "$ref": "#/x"}}, "x": {}});
-    assert_eq!(fault(&moved), Some(Fault::EmbeddedId));
+    assert_eq!(fault(&moved), Some(SchemaFault::EmbeddedId));
     let twice = json!({"$defs": {"x": {"$anchor": "a"}, "y": {"$anchor": "a"}}});
-    assert_eq!(fault(&twice), Some(Fault::RepeatedAnchor));
+    assert_eq!(fault(&twice), Some(SchemaFault::RepeatedAnchor));
 }
 
 #[test]
@@ -125,27 +128,27 @@ fn sizes_are_limited() {
     let many = |n: usize| (0..n).map(Value::from).collect::<Vec<_>>();
     assert_eq!(
         fault(&json!({"description": "x".repeat(MAX_BYTES)})),
-        Some(Fault::Bytes)
+        Some(SchemaFault::Bytes)
     );
     assert_eq!(
         fault(&json!({"examples": many(MAX_VALUES)})),
-        Some(Fault::Values)
+        Some(SchemaFault::Values)
     );
     let nested = (0..MAX_NESTING).fold(json!({}), |inner, _| json!([inner]));
-    assert_eq!(fault(&json!({"const": nested})), Some(Fault::Nesting));
+    assert_eq!(fault(&json!({"const": nested})), Some(SchemaFault::Nesting));
     let long = "n".repeat(8_000);
     let wide: Map<String, Value> = (0..300).map(|i| (format!("{i}"), json!({}))).collect();
     assert_eq!(
         fault(&json!({"properties": {long: {"properties": wide}}})),
-        Some(Fault::Pointers)
+        Some(SchemaFault::Pointers)
     );
     let schema = json!({"properties": {"x": {"enum": many(MAX_ENUM + 1)}}});
-    assert_eq!(fault(&schema), Some(Fault::Enum));
+    assert_eq!(fault(&schema), Some(SchemaFault::Enum));
     assert_eq!(place(&schema), "/properties/x/enum");
     let refs = vec![json!({"$ref": "#/$defs/a"}); MAX_REFERENCES + 1];
     assert_eq!(
         fault(&json!({"$defs": {"a": {}}, "anyOf": refs})),
-        Some(Fault::References)
+        Some(SchemaFault::References)
     );
 }
 
@@ -153,30 +156,30 @@ fn sizes_are_limited() {
 fn patterns_are_limited() {
     assert_eq!(
         fault(&json!({"pattern": "(a{100}){100}"})),
-        Some(Fault::Pattern)
+        Some(SchemaFault::Pattern)
     );
     let long = "a".repeat(MAX_PATTERN_BYTES + 1);
     let schema = json!({"patternProperties": {long.clone(): {}}});
-    assert_eq!(fault(&schema), Some(Fault::Pattern));
+    assert_eq!(fault(&schema), Some(SchemaFault::Pattern));
     assert_eq!(place(&schema), format!("/patternProperties/{long}"));
     let many = vec![json!({"pattern": "a"}); MAX_PATTERNS + 1];
-    assert_eq!(fault(&json!({"anyOf": many})), Some(Fault::Patterns));
+    assert_eq!(fault(&json!({"anyOf": many})), Some(SchemaFault::Patterns));
     let large = vec![json!({"pattern": "a{3000}"}); 20];
-    assert_eq!(fault(&json!({"anyOf": large})), Some(Fault::Patterns));
+    assert_eq!(fault(&json!({"anyOf": large})), Some(SchemaFault::Patterns));
 }
 
 #[test]
 fn what_is_expected_names_the_limits() {
     for (fault, limit) in [
-        (Fault::Bytes, MAX_BYTES >> 10),
-        (Fault::Values, MAX_VALUES),
-        (Fault::Nesting, MAX_NESTING),
-        (Fault::References, MAX_REFERENCES),
-        (Fault::Chain, MAX_CHAIN),
-        (Fault::Path, MAX_PATH),
-        (Fault::Paths, usize::try_from(MAX_PATHS).unwrap()),
-        (Fault::Enum, MAX_ENUM),
-        (Fault::Pattern, MAX_PATTERN_BYTES),
+        (SchemaFault::Bytes, MAX_BYTES >> 10),
+        (SchemaFault::Values, MAX_VALUES),
+        (SchemaFault::Nesting, MAX_NESTING),
+        (SchemaFault::References, MAX_REFERENCES),
+        (SchemaFault::Chain, MAX_CHAIN),
+        (SchemaFault::Path, MAX_PATH),
+        (SchemaFault::Paths, usize::try_from(MAX_PATHS).unwrap()),
+        (SchemaFault::Enum, MAX_ENUM),
+        (SchemaFault::Pattern, MAX_PATTERN_BYTES),
     ] {
         let expected = fault.expected();
         assert!(expected.contains(&format!("{limit} ")), "{expected}");

@@ -33,7 +33,7 @@ pub(super) async fn out(
     context: &StepContext<'_>,
 ) -> Result<StepOutcome, AgentError> {
     let has_begun = step.status == PlanStatus::InProgress;
-    let is_asked = state.phase() == Some(EXECUTING) || was_asked(state, has_begun);
+    let is_asked = state.phase() == Some(EXECUTING) || has_prompted(state, has_begun);
     let mut state = if has_begun {
         state.clone()
     } else {
@@ -68,7 +68,7 @@ pub(super) async fn out(
 
 /// Whether the prompt for the next step of the plan is there, as after a crash or after results that
 /// were given by hand.
-pub(super) fn was_asked(state: &AgentState, has_begun: bool) -> bool {
+pub(super) fn has_prompted(state: &AgentState, has_begun: bool) -> bool {
     prompt::last_mark(state).is_some_and(|mark| {
         mark.kind == prompt::PLAN_STEP && (has_begun || mark.step == state.step())
     })

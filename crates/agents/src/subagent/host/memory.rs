@@ -1,6 +1,6 @@
 //! Runs the sub-agents of one tools phase, and shows the parent's journal what they tell.
 
-use super::{N_WAITING, Parent, Told, run};
+use super::{HostReport, N_WAITING, Parent, run};
 use crate::error::AgentError;
 use crate::journal::{Journal, show};
 use crate::subagent::{Spawn, SubAgentHost, SubAgentRun};
@@ -34,7 +34,7 @@ enum Way {
     /// Nobody has taken it.
     Untrodden,
     /// Somebody has taken it, and the phase does not listen yet.
-    Taken(Parent, mpsc::Receiver<Box<Told>>),
+    Taken(Parent, mpsc::Receiver<Box<HostReport>>),
     /// The phase listens.
     Heard(Parent),
     /// The phase is over, and what a tool has left behind tells nobody.
@@ -88,7 +88,7 @@ impl InMemoryHost {
     }
 
     /// The end of the way where it was taken; at most once.
-    fn hear(&self) -> Option<mpsc::Receiver<Box<Told>>> {
+    fn hear(&self) -> Option<mpsc::Receiver<Box<HostReport>>> {
         if !self.is_taken.load(Ordering::SeqCst) {
             return None;
         }
@@ -150,7 +150,7 @@ enum First<T> {
     /// Its end.
     Ended(Result<T, AgentError>),
     /// Something from a sub-agent.
-    Told(mpsc::Receiver<Box<Told>>),
+    Told(mpsc::Receiver<Box<HostReport>>),
 }
 
 impl SubAgentHost for InMemoryHost {
@@ -161,7 +161,7 @@ impl SubAgentHost for InMemoryHost {
 
 /// Shows the journal what sub-agents tell, until the tools have ended and nothing is left.
 async fn relay(
-    mut told: mpsc::Receiver<Box<Told>>,
+    mut told: mpsc::Receiver<Box<HostReport>>,
     journal: &dyn Journal,
     ended: &CancellationToken,
 ) -> Result<(), AgentError> {
@@ -176,7 +176,7 @@ async fn relay(
         let Some(next) = next else {
             return Ok(());
         };
-        let Told { event, shown } = *next;
+        let HostReport { event, shown } = *next;
         show(journal, event).await?;
         if let Some(shown) = shown {
             let _gone = shown.send(());

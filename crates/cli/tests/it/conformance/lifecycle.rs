@@ -5,8 +5,8 @@ use super::tools;
 use agents::{Agent, AgentOptions};
 use futures_util::StreamExt;
 use runtime::{
-    AgentReactor, MemoryStore, Policy, React, Run, Runtime, RuntimeError, RuntimeOptions, Store,
-    Until,
+    AgentReactor, MemoryStore, Policy, ReactRequest, Run, Runtime, RuntimeError, RuntimeOptions,
+    Store, Until,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub(crate) async fn say(
         max_steps,
         ..Run::default()
     };
-    let request = React {
+    let request = ReactRequest {
         run,
         policy: Policy::Reject,
-        ..React::new("acme".into(), KEY, NewItem::user(runtime.mint(), content))
+        ..ReactRequest::new("acme".into(), KEY, NewItem::user(runtime.mint(), content))
     };
     runtime.react(request).await?;
     let follow = runtime

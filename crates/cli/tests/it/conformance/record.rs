@@ -1,7 +1,7 @@
 //! Documents: what validation says of them, complete cycles, the canonical form.
 
 use super::cases::{Block, Case, compare};
-use thread::cycles::{PendingCall, complete_cycles, pending_tool_calls};
+use thread::cycles::{OpenToolCall, complete_cycles, pending_tool_calls};
 use thread::document::CompletionStatus;
 use thread::{CanonicalOptions, Json, Profile, Severity, Thread, canonical, hash, validate};
 
@@ -96,7 +96,7 @@ fn verdict(document: &Thread, block: &Block) -> Result<(), String> {
 
 fn pending(document: &Thread, block: &Block) -> Result<(), String> {
     let calls = pending_tool_calls(document);
-    let mut found: Vec<String> = calls.iter().map(PendingCall::pointer).collect();
+    let mut found: Vec<String> = calls.iter().map(OpenToolCall::pointer).collect();
     if found.is_empty() {
         found.push("none".into());
     }

@@ -1,8 +1,8 @@
 //! The questions of a task in its stream: its requests of AITP, and the calls of its sub-agents. The
 //! task's log alone does not tell which of them are open.
 
-use super::super::reply::{Asked, asked_parts};
-use super::super::requests::{AskedRequest, asked_parts as request_parts, goes_on_id};
+use super::super::reply::{PendingCallView, question_parts};
+use super::super::requests::{PendingRequestView, goes_on_id, question_parts as request_parts};
 use super::super::state::TaskState;
 use super::{Phase, TaskView};
 use jiff::Timestamp;
@@ -46,11 +46,15 @@ impl TaskView {
 
     /// Takes the calls of the task that wait, those of its sub-agents among them, and the execution of it
     /// that ran last. Gives the `StreamResponse` objects.
-    pub fn calls(&mut self, calls: Option<&[Asked]>, last: Option<&ExecutionId>) -> Vec<Value> {
+    pub fn calls(
+        &mut self,
+        calls: Option<&[PendingCallView]>,
+        last: Option<&ExecutionId>,
+    ) -> Vec<Value> {
         if let Phase::Left(execution, at) = self.phase.clone() {
             match calls.filter(|_| last == Some(&execution)) {
                 Some(asked) => {
-                    let parts = Some(asked_parts(asked));
+                    let parts = Some(question_parts(asked));
                     self.end_with((TaskState::InputRequired, parts), &execution, at);
                 }
                 // They were settled later in the log, and this view is not there yet.
@@ -84,7 +88,7 @@ impl TaskView {
     /// it. Gives the `StreamResponse` objects.
     pub fn requests(
         &mut self,
-        (open, n_answers): (&[AskedRequest], usize),
+        (open, n_answers): (&[PendingRequestView], usize),
         now: Timestamp,
     ) -> Vec<Value> {
         self.requests.may_have_changed = false;

@@ -3,7 +3,7 @@
 use crate::ag_ui::messages::arguments;
 use crate::ai_sdk::subagent::call_of;
 #[cfg(feature = "aitp")]
-use crate::aitp::Question;
+use crate::aitp::RequestQuestion;
 use crate::parts::ToolPart;
 use serde_json::{Value, json};
 use timeline::{OpenCall, OpenKind};
@@ -71,7 +71,7 @@ fn approval_schema() -> Value {
 
 /// A request of AITP, with the capability message that asks in its metadata.
 #[cfg(feature = "aitp")]
-pub(super) fn request(question: &Question) -> Value {
+pub(super) fn request(question: &RequestQuestion) -> Value {
     let ask = &question.ask;
     let mut interrupt = json!({
         "id": ask.key.text(), "reason": format!("aitp:{}", ask.message_type),

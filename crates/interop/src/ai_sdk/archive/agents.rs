@@ -1,20 +1,20 @@
 //! Who ran.
 
 use crate::archive::Archive;
-use crate::convert::Attribution;
+use crate::convert::AttributedFields;
 use crate::document::{UNNAMED, agent_id};
 use thread::Object;
 
 /// Who ran, by what the caller says.
 pub(super) struct Agents<'a> {
     /// The entries that count messages, and behind which message of the source each ends.
-    counted: Vec<(usize, &'a Attribution)>,
+    counted: Vec<(usize, &'a AttributedFields)>,
     /// The entry that counts none.
-    any: Option<&'a Attribution>,
+    any: Option<&'a AttributedFields>,
 }
 
 impl<'a> Agents<'a> {
-    pub(super) fn of(attribution: &'a [Attribution]) -> Self {
+    pub(super) fn of(attribution: &'a [AttributedFields]) -> Self {
         let mut end = 0_usize;
         let counted = attribution.iter().filter_map(|who| {
             end = end.saturating_add(who.n_messages?);

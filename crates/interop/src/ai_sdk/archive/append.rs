@@ -6,7 +6,7 @@ use super::read::{push, stream_run};
 use super::shown::{How, Shown, shown};
 use super::{AiSdkError, namespace, parts_of, source, text_of, tool_of};
 use crate::ai_sdk::chunk::is_set;
-use crate::archive::{Archive, Record, Run};
+use crate::archive::{Archive, ArchivedRun, SourceText};
 use crate::convert::ReadOptions;
 use crate::{Loss, Losses};
 use thread::{Json, Object};
@@ -73,8 +73,8 @@ pub fn append_messages(
 
 /// What was cut off an archive: the run that it was cut in, if that is still there, and what of it.
 struct Cut {
-    of_run: Option<(usize, usize, Vec<Record>)>,
-    runs: Vec<Run>,
+    of_run: Option<(usize, usize, Vec<SourceText>)>,
+    runs: Vec<ArchivedRun>,
 }
 
 /// Takes out everything from a message on.
@@ -96,7 +96,7 @@ fn cut(archive: &mut Archive, from: &Shown) -> Cut {
 /// Keeps what was cut off beside what came in its place: in the run that it was cut in, else in the
 /// first that is new, else in the last that is there, else at the root.
 fn keep(archive: &mut Archive, cut: Cut, host: usize) {
-    let told = |records: Vec<Record>| records.iter().map(Record::json).collect::<Json>();
+    let told = |records: Vec<SourceText>| records.iter().map(SourceText::json).collect::<Json>();
     let mut old = Vec::new();
     let n_runs = archive.runs.len();
     let (place, at) = match cut.of_run {
@@ -148,7 +148,7 @@ pub fn append_stream(
 ) -> Result<Vec<Loss>, AiSdkError> {
     let mut losses = Losses::default();
     let mut run = stream_run(text, options, &mut losses)?;
-    let chunks: Vec<Json> = run.records.iter().map(Record::json).collect();
+    let chunks: Vec<Json> = run.records.iter().map(SourceText::json).collect();
     let start = chunks
         .iter()
         .find(|chunk| text_of(chunk, "type") == "start");

@@ -3,14 +3,14 @@
 use super::AiSdkError;
 use super::halves::Halves;
 use crate::Losses;
-use crate::ai_sdk::sse::{DONE, Decoder};
-use crate::archive::Record;
-use thread::json::{Fault, Step, Within};
+use crate::ai_sdk::sse::{DONE, SseDecoder};
+use crate::archive::SourceText;
+use thread::json::{JsonFault, Step, Within};
 use thread::{DecodeError, Limits};
 
 /// The chunks of a stream, and where it said that it was over.
 pub(super) struct Streamed {
-    pub(super) chunks: Vec<Record>,
+    pub(super) chunks: Vec<SourceText>,
     /// Whether the last that it said was that it is over.
     pub(super) done: bool,
     /// Before which chunks it said so too.
@@ -27,7 +27,7 @@ pub(super) fn events(
     losses: &mut Losses,
 ) -> Result<Streamed, AiSdkError> {
     check_lines(text, losses)?;
-    let mut decoder = Decoder::with_limit(limits.max_bytes);
+    let mut decoder = SseDecoder::with_limit(limits.max_bytes);
     let mut events = Vec::new();
     decoder.push(text.as_bytes(), &mut events)?;
     let whole = events.len();
@@ -55,7 +55,7 @@ pub(super) fn events(
         } else if event == DONE {
             done_at.push(chunks.len());
         } else {
-            match Record::parse(&event, limits) {
+            match SourceText::parse(&event, limits) {
                 Ok(chunk) => chunks.push(chunk),
                 Err(error) => halves = Some(begun(&event, place, error)?),
             }
@@ -74,7 +74,7 @@ pub(super) fn events(
 
 /// An event that can't be read, if the next one may go on with it.
 fn begun(event: &str, place: usize, error: DecodeError) -> Result<Halves, DecodeError> {
-    let begun = if error.fault == Fault::LoneSurrogate {
+    let begun = if error.fault == JsonFault::LoneSurrogate {
         Halves::new(event, place, error)
     } else {
         Err(error)

@@ -6,7 +6,7 @@
 
 use crate::Losses;
 use crate::ai_sdk::partial_json::{ESCAPE, lone_surrogates, read};
-use crate::archive::Record;
+use crate::archive::SourceText;
 use thread::json::{Step, Within};
 use thread::{DecodeError, Json, Limits, Object};
 
@@ -76,13 +76,13 @@ impl Halves {
         self,
         limits: &Limits,
         losses: &mut Losses,
-    ) -> Result<Record, DecodeError> {
+    ) -> Result<SourceText, DecodeError> {
         let (place, n) = (self.place, self.n);
         let Delta {
             rest, key, text, ..
         } = self.delta;
         let chunk = Json::from(rest.with(key, text)).to_text();
-        let record = Record::parse(&chunk, limits);
+        let record = SourceText::parse(&chunk, limits);
         let record = record.map_err(|error| error.within(Step::Index(place)))?;
         let what = format!("where {n} deltas begin, joined for each has but half of a character");
         losses.push(format!("/{place}"), what);

@@ -4,13 +4,13 @@ use super::shown::{How, shown};
 use super::stream;
 use crate::Losses;
 use crate::ai_sdk::chunk::Major;
-use crate::archive::{Archive, Format, Run};
+use crate::archive::{Archive, ArchivedRun, Format};
 use thread::Json;
 
 /// The last message.
 pub(super) fn last(archive: &Archive) -> Option<Json> {
     let goes_on =
-        |run: &Run| run.format == Format::AiSdkStream && run.head.contains_key("continues");
+        |run: &ArchivedRun| run.format == Format::AiSdkStream && run.head.contains_key("continues");
     let chain = archive.runs.iter().rev().take_while(|run| goes_on(run));
     let n_chain = chain.count();
     let (before, chain) = archive.runs.split_at(archive.runs.len() - n_chain);
@@ -18,8 +18,10 @@ pub(super) fn last(archive: &Archive) -> Option<Json> {
     let mut message = match before.last() {
         None => None,
         Some(run) => match run.format {
-            Format::AiSdkUi => run.records.last().map(crate::archive::Record::json),
-            Format::AiSdkStream => stream::told(run, "", None, &mut Losses::default()).message,
+            Format::AiSdkUi => run.records.last().map(crate::archive::SourceText::json),
+            Format::AiSdkStream => {
+                stream::read_chunks(run, "", None, &mut Losses::default()).message
+            }
             Format::PydanticAi | Format::Thread => {
                 let before = Archive {
                     root: archive.root.clone(),
@@ -36,7 +38,7 @@ pub(super) fn last(archive: &Archive) -> Option<Json> {
     };
     for run in chain {
         let before = message.take();
-        let told = stream::told(run, "", before.clone(), &mut Losses::default());
+        let told = stream::read_chunks(run, "", before.clone(), &mut Losses::default());
         message = told.message.or(before);
     }
     message

@@ -10,8 +10,8 @@ mod user;
 mod vendor;
 
 use super::{instant, member, parts_of, stream, text_of};
-use crate::archive::{Format, Record, Run};
-use crate::runs::{Interruption, ModelMessage, ModelRun};
+use crate::archive::{ArchivedRun, Format, SourceText};
+use crate::runs::{ModelMessage, ModelRun, RunInterruption};
 use crate::{Converted, Losses};
 pub(super) use step::CUSTOM;
 use step::Step;
@@ -21,7 +21,7 @@ use thread::{Json, Object};
 const UNKNOWN: &str = "1970-01-01T00:00:00Z";
 
 /// One run of UI messages or of chunks.
-pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
+pub(crate) fn model_runs(run: &ArchivedRun, pointer: &str) -> Converted<Vec<ModelRun>> {
     let mut reader = Reader {
         at: run.head.get_str("at").unwrap_or(UNKNOWN).to_owned(),
         systems: Vec::new(),
@@ -75,7 +75,7 @@ impl Reader {
         });
     }
 
-    fn message(&mut self, record: &Record, pointer: &str) {
+    fn message(&mut self, record: &SourceText, pointer: &str) {
         let message = record.json();
         let at = instant(message.get("metadata"))
             .unwrap_or(&self.at)
@@ -107,7 +107,7 @@ impl Reader {
     }
 
     fn user(&mut self, message: &Json, at: &str, pointer: &str) {
-        let said = user::said(message, at, pointer, &mut self.losses);
+        let said = user::read_prompt(message, at, pointer, &mut self.losses);
         self.metadata(message, pointer);
         let mut parts = std::mem::take(&mut self.systems);
         parts.push(said.prompt);
@@ -135,8 +135,8 @@ impl Reader {
         }
     }
 
-    fn stream(&mut self, run: &Run, pointer: &str) -> Option<Interruption> {
-        let told = stream::told(run, pointer, None, &mut self.losses);
+    fn stream(&mut self, run: &ArchivedRun, pointer: &str) -> Option<RunInterruption> {
+        let told = stream::read_chunks(run, pointer, None, &mut self.losses);
         for chunk in &told.facts.transient {
             let what = format!("transient {:?}", text_of(chunk, "type"));
             self.lost(pointer, what);
@@ -152,7 +152,7 @@ impl Reader {
             .facts
             .errors
             .iter()
-            .map(|error| (error.place.saturating_sub(n_before), error.text.as_str()))
+            .map(|error| (error.index.saturating_sub(n_before), error.text.as_str()))
             .collect();
         let reason = told.facts.finish_reason.as_deref();
         self.assistant(message, parts, &errors, reason, pointer);
@@ -163,8 +163,8 @@ impl Reader {
     }
 
     /// That an answer ended in the middle of a part.
-    fn cut(&self) -> Option<Interruption> {
-        self.is_cut.then(|| Interruption {
+    fn cut(&self) -> Option<RunInterruption> {
+        self.is_cut.then(|| RunInterruption {
             reason: "interrupted".to_owned(),
             at: None,
         })

@@ -17,7 +17,7 @@ pub(super) struct Sealed {
     /// Which run of the archive the message shows.
     pub(super) run: u64,
     /// Which of how many messages of that run it is.
-    pub(super) place: u64,
+    pub(super) position: u64,
     pub(super) of: u64,
     /// What is carried.
     pub(super) carried: Object,
@@ -54,11 +54,11 @@ pub(super) fn seal(message: &mut Json, sealed: Sealed) {
         let known = Known::of(message);
         known.packed(Json::Object(sealed.carried)).to_text()
     };
-    let digest = digest(message, [sealed.run, sealed.place, sealed.of], &text);
+    let digest = digest(message, [sealed.run, sealed.position, sealed.of], &text);
     let ours = Object::new()
         .with("version", VERSION)
         .with("run", sealed.run)
-        .with("place", sealed.place)
+        .with("place", sealed.position)
         .with("of", sealed.of)
         .with("digest", digest)
         .with("text", text);
@@ -99,7 +99,7 @@ pub(super) fn open(message: &Json, limits: &Limits) -> Result<Sealed, &'static s
     let carried = packed.into_object().ok_or(BROKEN)?;
     Ok(Sealed {
         run,
-        place,
+        position: place,
         of,
         carried,
     })
@@ -162,7 +162,7 @@ mod tests {
             &mut sealed,
             Sealed {
                 run: 1,
-                place: 0,
+                position: 0,
                 of: 2,
                 carried: carried(text),
             },
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(whole.matches(&"A".repeat(40)).count(), 2);
         let opened = open(&sealed, &Limits::default()).ok().unwrap();
         assert_eq!(opened.carried, carried(text));
-        assert_eq!((opened.run, opened.place, opened.of), (1, 0, 2));
+        assert_eq!((opened.run, opened.position, opened.of), (1, 0, 2));
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let carried = Object::new().with("twice", twice);
         let sealed = Sealed {
             run: 0,
-            place: 0,
+            position: 0,
             of: 1,
             carried,
         };

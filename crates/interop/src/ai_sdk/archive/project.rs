@@ -14,7 +14,7 @@ use super::{instant, named};
 use crate::Losses;
 use crate::archive::{Archive, Format};
 use crate::runs::{ModelMessage, ModelRun, model_runs_of};
-use answers::{Answers, Place};
+use answers::{Answers, PartAddress};
 use std::collections::BTreeMap;
 use thread::{Json, Object};
 
@@ -112,7 +112,7 @@ impl Writer<'_, '_> {
         let asked = prompts.map_or(0, |last| last + 1);
         let mut metadata = Object::new();
         for (message, json) in run.messages.iter().enumerate() {
-            let place = Place {
+            let place = PartAddress {
                 run: at,
                 message,
                 part: 0,
@@ -169,7 +169,7 @@ impl Writer<'_, '_> {
         written
     }
 
-    fn response(&mut self, message: &ModelMessage, at: Place, metadata: &mut Object) {
+    fn response(&mut self, message: &ModelMessage, at: PartAddress, metadata: &mut Object) {
         const CARRIED: [&str; 6] = [
             "parts",
             "kind",
@@ -188,7 +188,7 @@ impl Writer<'_, '_> {
         let parts = object.get("parts").and_then(Json::as_array);
         for (place, part) in parts.unwrap_or_default().iter().enumerate() {
             let pointer = format!("{}/parts/{place}", message.pointer);
-            self.part(part, Place { part: place, ..at }, &pointer);
+            self.part(part, PartAddress { part: place, ..at }, &pointer);
         }
     }
 

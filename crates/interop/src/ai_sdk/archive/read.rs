@@ -1,9 +1,9 @@
 //! Lists of messages and streams into an archive.
 
 use super::agents::Agents;
-use super::source::{self, Said};
+use super::source::{self, SourceMessage};
 use super::{AiSdkError, instant, named, namespace, text_of};
-use crate::archive::{Archive, Format, Record, Run};
+use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use crate::convert::{ReadOptions, Trust};
 use crate::{Converted, Losses};
 use thread::{Json, Object};
@@ -42,13 +42,13 @@ pub fn read_messages(text: &str, options: &ReadOptions) -> Result<Converted<Arch
 pub fn read_stream(text: &str, options: &ReadOptions) -> Result<Converted<Archive>, AiSdkError> {
     let mut losses = Losses::default();
     let run = stream_run(text, options, &mut losses)?;
-    let chunks: Vec<Json> = run.records.iter().map(Record::json).collect();
+    let chunks: Vec<Json> = run.records.iter().map(SourceText::json).collect();
     let times = chunks.iter().map(|chunk| chunk.get("messageMetadata"));
     let mut archive = begun(text, options, times);
     let first = archive.root.get_str("created_at").unwrap_or_default();
     let first = first.to_owned();
     let agent_id = Agents::of(&options.attribution).registered(&mut archive, 0, &first);
-    archive.runs.push(Run {
+    archive.runs.push(ArchivedRun {
         agent_id: Some(agent_id),
         ..run
     });
@@ -60,9 +60,9 @@ pub(super) fn stream_run(
     text: &str,
     options: &ReadOptions,
     losses: &mut Losses,
-) -> Result<Run, AiSdkError> {
+) -> Result<ArchivedRun, AiSdkError> {
     let streamed = source::chunks(text, &options.limits, losses)?;
-    let mut run = Run::new(Format::AiSdkStream, None, streamed.chunks);
+    let mut run = ArchivedRun::new(Format::AiSdkStream, None, streamed.chunks);
     run.head = head(options).with("done", streamed.done);
     if !streamed.done_at.is_empty() {
         let places = streamed.done_at.iter().map(|place| *place as u64);
@@ -113,7 +113,7 @@ enum Open {
 /// Adds messages, the first of which is the `from`th of its source, to the runs that are there.
 pub(super) fn push(
     archive: &mut Archive,
-    said: Vec<Said>,
+    said: Vec<SourceMessage>,
     from: usize,
     at: &str,
     options: &ReadOptions,
@@ -130,7 +130,7 @@ pub(super) fn push(
         run: None,
         between: !archive.runs.is_empty(),
     };
-    for (place, Said { record, json }) in (from..).zip(said) {
+    for (place, SourceMessage { record, json }) in (from..).zip(said) {
         let mut note = |what: String| {
             losses.push(format!("/{place}/metadata/loomline"), what);
         };
@@ -162,7 +162,7 @@ pub(super) fn push(
         let is_user = text_of(&json, "role") == "user";
         if !matches!(open, Open::Ui) || (is_user && asked) {
             let agent_id = agents.registered(archive, place, at);
-            let mut run = Run::new(Format::AiSdkUi, Some(&agent_id), Vec::new());
+            let mut run = ArchivedRun::new(Format::AiSdkUi, Some(&agent_id), Vec::new());
             run.head = head(options);
             archive.runs.push(run);
             open = Open::Ui;
@@ -204,7 +204,7 @@ fn missing(open: Open) -> Option<u64> {
     }
 }
 
-fn only_systems(run: &Run) -> bool {
+fn only_systems(run: &ArchivedRun) -> bool {
     let mut records = run.records.iter();
     run.format == Format::AiSdkUi
         && records.all(|record| text_of(&record.json(), "role") == "system")
@@ -221,17 +221,21 @@ fn told(
     let sealed = namespace::open(message, &options.limits)?;
     let mut carried = sealed.carried;
     let records = carried.remove("records").and_then(Json::into_array);
-    let records: Vec<Record> = records.ok_or(BROKEN)?.iter().map(Record::from).collect();
-    if sealed.place > 0 {
+    let records: Vec<SourceText> = records
+        .ok_or(BROKEN)?
+        .iter()
+        .map(SourceText::from)
+        .collect();
+    if sealed.position > 0 {
         let goes_on = matches!(open, Open::Told { run, came, of }
-            if *run == sealed.run && *came == sealed.place && *of == sealed.of);
+            if *run == sealed.run && *came == sealed.position && *of == sealed.of);
         let last = archive.runs.last_mut().filter(|_| goes_on);
         let last = last.ok_or("the messages that its run began with are not before it")?;
         last.records.extend(records);
     } else {
         let format = carried.get_str("format").and_then(Format::of);
         let head = carried.get("head").and_then(Json::as_object);
-        let mut run = Run::new(format.ok_or(BROKEN)?, carried.get_str("agent_id"), records);
+        let mut run = ArchivedRun::new(format.ok_or(BROKEN)?, carried.get_str("agent_id"), records);
         run.head = head.cloned().unwrap_or_default();
         if let Some(Json::Object(root)) = carried.get("thread").filter(|_| archive.runs.is_empty())
         {
@@ -246,7 +250,7 @@ fn told(
     }
     *open = Open::Told {
         run: sealed.run,
-        came: sealed.place + 1,
+        came: sealed.position + 1,
         of: sealed.of,
     };
     Ok(())

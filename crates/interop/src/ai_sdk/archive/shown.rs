@@ -4,7 +4,7 @@ use super::namespace::{self, Sealed};
 use super::{lower, major_of, project, stream};
 use crate::Losses;
 use crate::ai_sdk::chunk::Major;
-use crate::archive::{Archive, Format, Record, Run};
+use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use thread::{Json, Object};
 
 /// A message, and the first of the records that it shows.
@@ -54,8 +54,8 @@ pub(super) fn shown(archive: &Archive, how: How, losses: &mut Losses) -> Vec<Sho
                 let goes_on = run.head.contains_key("continues") && !all.is_empty();
                 let before = all.last().filter(|_| goes_on);
                 let before = before.map(|last| last.message.clone());
-                let told = stream::told(run, &pointer, before, losses);
-                told.beside(&pointer, losses);
+                let told = stream::read_chunks(run, &pointer, before, losses);
+                told.note_losses(&pointer, losses);
                 let Some(message) = told.message else {
                     continue;
                 };
@@ -76,7 +76,13 @@ pub(super) fn shown(archive: &Archive, how: How, losses: &mut Losses) -> Vec<Sho
     all
 }
 
-fn verbatim(record: &Record, run: &Run, how: How, pointer: &str, losses: &mut Losses) -> Json {
+fn verbatim(
+    record: &SourceText,
+    run: &ArchivedRun,
+    how: How,
+    pointer: &str,
+    losses: &mut Losses,
+) -> Json {
     let message = record.json();
     if namespace::is_sealed(&message) {
         losses.push(
@@ -88,7 +94,13 @@ fn verbatim(record: &Record, run: &Run, how: How, pointer: &str, losses: &mut Lo
 }
 
 /// A message for clients that may be older than those it is from.
-fn for_client(message: Json, run: &Run, how: How, pointer: &str, losses: &mut Losses) -> Json {
+fn for_client(
+    message: Json,
+    run: &ArchivedRun,
+    how: How,
+    pointer: &str,
+    losses: &mut Losses,
+) -> Json {
     if how.major >= major_of(&run.head) {
         return message;
     }
@@ -124,7 +136,7 @@ fn push_projected(
             let first = (n == 0).then_some(run);
             let sealed = Sealed {
                 run: place as u64,
-                place: n as u64,
+                position: n as u64,
                 of,
                 carried: carried(archive, first, records, all.is_empty()),
             };
@@ -141,7 +153,12 @@ fn push_projected(
 }
 
 /// What a message's namespace carries.
-fn carried(archive: &Archive, first: Option<&Run>, records: &[Record], is_first: bool) -> Object {
+fn carried(
+    archive: &Archive,
+    first: Option<&ArchivedRun>,
+    records: &[SourceText],
+    is_first: bool,
+) -> Object {
     let mut carried = Object::new();
     if is_first {
         carried.insert("thread", archive.root.clone());
@@ -158,6 +175,6 @@ fn carried(archive: &Archive, first: Option<&Run>, records: &[Record], is_first:
             carried.insert("head", run.head.clone());
         }
     }
-    let records = records.iter().map(Record::json);
+    let records = records.iter().map(SourceText::json);
     carried.with("records", records.collect::<Json>())
 }

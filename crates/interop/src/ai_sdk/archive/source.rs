@@ -4,19 +4,19 @@ use super::check;
 use super::error::{AiSdkError, shape};
 use super::events::{Streamed, events};
 use crate::Losses;
-use crate::archive::Record;
+use crate::archive::SourceText;
 use std::sync::Arc;
 use thread::json::{Scanner, Shape, Step, Within};
 use thread::{DecodeError, Json, Limits};
 
 /// A message as it came, and its value.
-pub(super) struct Said {
-    pub(super) record: Record,
+pub(super) struct SourceMessage {
+    pub(super) record: SourceText,
     pub(super) json: Json,
 }
 
 /// The messages of a list, or of the body of a request.
-pub(super) fn messages(text: &str, limits: &Limits) -> Result<Vec<Said>, AiSdkError> {
+pub(super) fn messages(text: &str, limits: &Limits) -> Result<Vec<SourceMessage>, AiSdkError> {
     let source = Arc::new(text.to_owned());
     let mut scanner = Scanner::new(text, limits)?;
     let mut found = None;
@@ -39,19 +39,19 @@ pub(super) fn messages(text: &str, limits: &Limits) -> Result<Vec<Said>, AiSdkEr
     }
     scanner.finish()?;
     let records = found.ok_or_else(|| shape("the member `messages`, a list", "none"))?;
-    let said = |(place, record): (usize, Record)| {
+    let said = |(place, record): (usize, SourceText)| {
         let json = record.json();
         check::message(&json).map_err(|error| error.within(Step::Index(place)))?;
-        Ok(Said { record, json })
+        Ok(SourceMessage { record, json })
     };
     records.into_iter().enumerate().map(said).collect()
 }
 
-fn list(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Vec<Record>, DecodeError> {
+fn list(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Vec<SourceText>, DecodeError> {
     let mut records = Vec::new();
     scanner.array(|scanner, _| {
         let span = scanner.skip()?;
-        records.push(Record::checked(source, span));
+        records.push(SourceText::checked(source, span));
         Ok::<(), DecodeError>(())
     })?;
     Ok(records)
@@ -67,7 +67,7 @@ pub(super) fn chunks(
     let streamed = if text.trim_start().starts_with('[') {
         let chunks = list(&mut scanner, &Arc::new(text.to_owned()))?;
         scanner.finish()?;
-        let ends = |chunk: &Record| {
+        let ends = |chunk: &SourceText| {
             let json = chunk.json();
             matches!(
                 json.get("type").and_then(Json::as_str),

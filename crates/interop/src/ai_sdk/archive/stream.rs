@@ -3,15 +3,15 @@
 use super::{major_of, text_of};
 use crate::Losses;
 use crate::ai_sdk::chunk::{FieldFault, Major, check_chunk};
-use crate::ai_sdk::partial_json::{ReadError, read};
+use crate::ai_sdk::partial_json::{PartialJsonError, read};
 use crate::ai_sdk::reduce::{Reducer, StreamFacts};
-use crate::archive::Run;
-use crate::runs::Interruption;
+use crate::archive::ArchivedRun;
+use crate::runs::RunInterruption;
 use std::borrow::Cow;
 use thread::{Json, Object};
 
 /// What a stream told.
-pub(super) struct Told {
+pub(super) struct StreamFold {
     /// The message, if it has one.
     pub(super) message: Option<Json>,
     /// What else was told.
@@ -23,7 +23,12 @@ pub(super) struct Told {
 
 /// Reads the chunks of a run. `before` is the message that it goes on with; without one, what the
 /// run itself knows of it.
-pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut Losses) -> Told {
+pub(super) fn read_chunks(
+    run: &ArchivedRun,
+    pointer: &str,
+    before: Option<Json>,
+    losses: &mut Losses,
+) -> StreamFold {
     let major = major_of(&run.head);
     let continued = before.filter(|_| run.head.contains_key("continues"));
     let continued = continued.or_else(|| run.head.get("continues").cloned());
@@ -63,7 +68,7 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
         reducer.done();
     }
     let told = reducer.finish();
-    Told {
+    StreamFold {
         message: told.message,
         facts: told.facts,
         is_broken,
@@ -72,12 +77,12 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
 }
 
 /// Whether a stream ended with `[DONE]`.
-pub(super) fn is_done(run: &Run) -> bool {
+pub(super) fn is_done(run: &ArchivedRun) -> bool {
     run.head.get("done").and_then(Json::as_bool) == Some(true)
 }
 
 /// Before which of its records a stream said `[DONE]` too.
-pub(super) fn done_at(run: &Run) -> impl Iterator<Item = u64> {
+pub(super) fn done_at(run: &ArchivedRun) -> impl Iterator<Item = u64> {
     let places = run.head.get("done_at").and_then(Json::as_array);
     let places = places.unwrap_or_default().iter().filter_map(Json::as_u64);
     places.filter(|place| *place <= run.records.len() as u64)
@@ -85,18 +90,18 @@ pub(super) fn done_at(run: &Run) -> impl Iterator<Item = u64> {
 
 /// Why no client reads the text of a chunk, if so: the parse of clients refuses keys that reach for
 /// the prototype.
-pub(super) fn unreadable(text: &str) -> Option<ReadError> {
+pub(super) fn unreadable(text: &str) -> Option<PartialJsonError> {
     // Such a key is spelled out, or has an escape.
     if !text.contains("proto") && !text.contains("\\u") {
         return None;
     }
     let error = read(text).err()?;
-    matches!(error, ReadError::ForbiddenKey { .. }).then_some(error)
+    matches!(error, PartialJsonError::ForbiddenKey { .. }).then_some(error)
 }
 
-impl Told {
+impl StreamFold {
     /// Why the run ended early, if it did.
-    pub(super) fn interruption(&self) -> Option<Interruption> {
+    pub(super) fn interruption(&self) -> Option<RunInterruption> {
         let reason = if self.facts.aborted.is_some() {
             timeline::Interruption::USER_CANCELLED
         } else if self.is_broken || !self.facts.errors.is_empty() {
@@ -106,14 +111,14 @@ impl Told {
         } else {
             "network_failure"
         };
-        Some(Interruption {
+        Some(RunInterruption {
             reason: reason.to_owned(),
             at: None,
         })
     }
 
     /// What a message does not tell.
-    pub(super) fn beside(&self, pointer: &str, losses: &mut Losses) {
+    pub(super) fn note_losses(&self, pointer: &str, losses: &mut Losses) {
         if let Some(reason) = &self.facts.finish_reason {
             losses.push(pointer, format!("the finish reason {reason:?}"));
         }

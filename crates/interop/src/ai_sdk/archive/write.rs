@@ -4,10 +4,10 @@ use super::chunks::chunks;
 use super::shown::{How, shown};
 use super::{major, namespace, parts_of, stream, text_of};
 use crate::ai_sdk::chunk::{Major, REASONS};
-use crate::ai_sdk::partial_json::ReadError;
+use crate::ai_sdk::partial_json::PartialJsonError;
 use crate::ai_sdk::reduce::Reducer;
 use crate::ai_sdk::sse::{DONE, write_event};
-use crate::archive::{Archive, Format, Run};
+use crate::archive::{Archive, ArchivedRun, Format};
 use crate::convert::WriteOptions;
 use crate::{Converted, Losses};
 use thread::Json;
@@ -60,7 +60,13 @@ fn before_it(n: usize, of: &str, losses: &mut Losses) {
     losses.push("/runs", format!("{n} {of} before the last answer"));
 }
 
-fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses: &mut Losses) {
+fn as_it_came(
+    run: &ArchivedRun,
+    pointer: &str,
+    major: Major,
+    text: &mut String,
+    losses: &mut Losses,
+) {
     let mut done_at: Vec<u64> = stream::done_at(run).collect();
     done_at.sort_unstable();
     let mut done_at = done_at.into_iter().peekable();
@@ -94,7 +100,7 @@ fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses:
     }
 }
 
-fn give_up(pointer: String, error: &ReadError, losses: &mut Losses) {
+fn give_up(pointer: String, error: &PartialJsonError, losses: &mut Losses) {
     losses.push(
         pointer,
         format!("a chunk on which clients give up: {error}"),

@@ -2,12 +2,12 @@
 
 use super::surrogates::{ESCAPE, lone_surrogates};
 use std::borrow::Cow;
-use thread::json::Fault;
+use thread::json::JsonFault;
 use thread::{DecodeError, Json, Object};
 
 /// Why a client refuses a JSON text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum PartialJsonError {
     /// It is not JSON.
     #[error("the text is not JSON")]
     NotJson(#[source] DecodeError),
@@ -22,21 +22,21 @@ pub enum ReadError {
 /// Reads a text. Unlike [`Json::parse`], takes the last of repeated keys, and U+FFFD for half a
 /// surrogate pair, which no string of ours can hold. Where keys repeat, the spelling of numbers is
 /// lost.
-pub(in crate::ai_sdk) fn read(text: &str) -> Result<Json, ReadError> {
+pub(in crate::ai_sdk) fn read(text: &str) -> Result<Json, PartialJsonError> {
     let value = Json::parse(text).or_else(|error| {
         let lax = match &error.fault {
-            Fault::DuplicateKey { .. } | Fault::LoneSurrogate => read_laxly(text),
-            Fault::TooLarge { .. }
-            | Fault::TooDeep { .. }
-            | Fault::TooManyNodes { .. }
-            | Fault::NotFinite
-            | Fault::NumberTooLong
-            | Fault::TrailingData
-            | Fault::Truncated
-            | Fault::Syntax { .. }
-            | Fault::NotAnObject { .. } => None,
+            JsonFault::DuplicateKey { .. } | JsonFault::LoneSurrogate => read_laxly(text),
+            JsonFault::TooLarge { .. }
+            | JsonFault::TooDeep { .. }
+            | JsonFault::TooManyNodes { .. }
+            | JsonFault::NotFinite
+            | JsonFault::NumberTooLong
+            | JsonFault::TrailingData
+            | JsonFault::Truncated
+            | JsonFault::Syntax { .. }
+            | JsonFault::NotAnObject { .. } => None,
         };
-        lax.ok_or(ReadError::NotJson(error))
+        lax.ok_or(PartialJsonError::NotJson(error))
     })?;
     // A forbidden key is spelled out, or has an escape.
     if text.contains("proto") || text.contains("\\u") {
@@ -70,7 +70,7 @@ fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(fixed)
 }
 
-fn check_keys(value: &Json) -> Result<(), ReadError> {
+fn check_keys(value: &Json) -> Result<(), PartialJsonError> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -85,8 +85,8 @@ fn check_keys(value: &Json) -> Result<(), ReadError> {
     Ok(())
 }
 
-fn check_object(object: &Object) -> Result<(), ReadError> {
-    let forbidden = |key| Err(ReadError::ForbiddenKey { key });
+fn check_object(object: &Object) -> Result<(), PartialJsonError> {
+    let forbidden = |key| Err(PartialJsonError::ForbiddenKey { key });
     if object.contains_key("__proto__") {
         return forbidden("__proto__");
     }
@@ -126,7 +126,7 @@ mod tests {
             r#"{"constructor":{"prototype":{}}}"#,
         ] {
             assert!(
-                matches!(read(text), Err(ReadError::ForbiddenKey { .. })),
+                matches!(read(text), Err(PartialJsonError::ForbiddenKey { .. })),
                 "{text}"
             );
         }

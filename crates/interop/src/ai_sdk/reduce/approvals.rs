@@ -1,13 +1,13 @@
 //! Approvals of calls: asked for, answered, refused.
 
 use super::Reducer;
-use super::error::Fault;
+use super::error::ChunkError;
 use super::parts::CallKind;
 use crate::ai_sdk::chunk::{Major, is_set, some, text};
 use thread::{Json, Object};
 
 impl Reducer {
-    pub(super) fn request_approval(&mut self, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn request_approval(&mut self, chunk: &Json) -> Result<(), ChunkError> {
         let place = self.called(chunk, CallKind::Any)?;
         let id = text(chunk, "approvalId");
         let mut approval = Object::new()
@@ -30,10 +30,10 @@ impl Reducer {
         Ok(())
     }
 
-    pub(super) fn respond_to_approval(&mut self, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn respond_to_approval(&mut self, chunk: &Json) -> Result<(), ChunkError> {
         let id = text(chunk, "approvalId");
         let place = self.parts.approved(id);
-        let place = place.ok_or_else(|| Fault::NotBegun(id.to_owned()))?;
+        let place = place.ok_or_else(|| ChunkError::NotStarted(id.to_owned()))?;
         let known = self.parts.get(place).and_then(|part| part.get("approval"));
         let mut approval = known.and_then(Json::as_object).cloned().unwrap_or_default();
         if let Some(approved) = chunk.get("approved") {
@@ -57,7 +57,7 @@ impl Reducer {
         Ok(())
     }
 
-    pub(super) fn deny_output(&mut self, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn deny_output(&mut self, chunk: &Json) -> Result<(), ChunkError> {
         let place = self.called(chunk, CallKind::Any)?;
         self.set_state(place, "output-denied");
         Ok(())
@@ -70,9 +70,9 @@ impl Reducer {
     }
 
     /// The part of the call that a chunk is about.
-    pub(super) fn called(&self, chunk: &Json, kind: CallKind) -> Result<usize, Fault> {
+    pub(super) fn called(&self, chunk: &Json, kind: CallKind) -> Result<usize, ChunkError> {
         let id = text(chunk, "toolCallId");
         let place = self.parts.call(id, kind);
-        place.ok_or_else(|| Fault::NotBegun(id.to_owned()))
+        place.ok_or_else(|| ChunkError::NotStarted(id.to_owned()))
     }
 }

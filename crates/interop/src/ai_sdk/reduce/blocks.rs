@@ -1,6 +1,6 @@
 //! Texts and reasonings: what grows by deltas.
 
-use super::error::Fault;
+use super::error::ChunkError;
 use super::{Reducer, put_metadata};
 use crate::ai_sdk::chunk::{Block, Major, some, text};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ impl Reducer {
         self.open_blocks(block).insert(id.to_owned(), place);
     }
 
-    pub(super) fn grow_block(&mut self, block: Block, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn grow_block(&mut self, block: Block, chunk: &Json) -> Result<(), ChunkError> {
         let part = self.block(block, chunk)?;
         if let Some(Json::String(whole)) = part.get_mut("text") {
             whole.push_str(text(chunk, "delta"));
@@ -29,7 +29,7 @@ impl Reducer {
         Ok(())
     }
 
-    pub(super) fn end_block(&mut self, block: Block, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn end_block(&mut self, block: Block, chunk: &Json) -> Result<(), ChunkError> {
         let cites = block == Block::Text && self.major >= Major::V7;
         let part = self.block(block, chunk)?;
         part.insert("state", "done");
@@ -41,11 +41,11 @@ impl Reducer {
         Ok(())
     }
 
-    fn block(&mut self, block: Block, chunk: &Json) -> Result<&mut Object, Fault> {
+    fn block(&mut self, block: Block, chunk: &Json) -> Result<&mut Object, ChunkError> {
         let id = text(chunk, "id");
         let place = self.open_blocks(block).get(id).copied();
         let part = place.and_then(|place| self.parts.get_mut(place));
-        part.ok_or_else(|| Fault::NotBegun(id.to_owned()))
+        part.ok_or_else(|| ChunkError::NotStarted(id.to_owned()))
     }
 
     fn open_blocks(&mut self, block: Block) -> &mut BTreeMap<String, usize> {

@@ -18,7 +18,7 @@ pub enum ReduceError {
     },
     /// A chunk goes on with what never began.
     #[error("chunk {place} of type {kind:?} goes on with {id:?}, which never began")]
-    NotBegun {
+    NotStarted {
         /// Its place in the stream.
         place: usize,
         /// The type.
@@ -65,24 +65,24 @@ pub enum ReduceError {
 }
 
 /// What is wrong with one chunk.
-pub(super) enum Fault {
+pub(super) enum ChunkError {
     Field(FieldFault),
-    NotBegun(String),
+    NotStarted(String),
     Unmergeable(&'static str),
 }
 
-impl From<FieldFault> for Fault {
+impl From<FieldFault> for ChunkError {
     fn from(fault: FieldFault) -> Self {
         Self::Field(fault)
     }
 }
 
-impl Fault {
+impl ChunkError {
     /// Says which chunk it is.
     pub(super) fn at(self, place: usize, chunk: &Json) -> ReduceError {
         let kind = text(chunk, "type").to_owned();
         match self {
-            Self::NotBegun(id) => ReduceError::NotBegun { place, kind, id },
+            Self::NotStarted(id) => ReduceError::NotStarted { place, kind, id },
             Self::Unmergeable(known) => ReduceError::Unmergeable { place, known },
             Self::Field(FieldFault::NotAnObject { found }) => {
                 ReduceError::NotAnObject { place, found }

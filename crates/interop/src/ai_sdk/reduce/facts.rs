@@ -44,7 +44,7 @@ pub struct Aborted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamError {
     /// How many parts the message had.
-    pub place: usize,
+    pub index: usize,
     /// What was said.
     pub text: String,
 }
@@ -52,7 +52,7 @@ pub struct StreamError {
 /// The facts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    pub(super) told: StreamFacts,
+    pub(super) facts: StreamFacts,
     /// Where the step that runs began.
     open: Option<usize>,
 }
@@ -66,53 +66,53 @@ impl Facts {
 
     pub(super) fn close_step(&mut self, parts: usize) {
         if let Some(start) = self.open.take() {
-            self.told.steps.push(start..parts);
+            self.facts.steps.push(start..parts);
         }
     }
 
     /// Only so many parts are left of the last step.
     pub(super) fn reset_step(&mut self, parts: usize) {
-        if let Some(last) = self.told.steps.last_mut() {
+        if let Some(last) = self.facts.steps.last_mut() {
             last.end = last.end.min(parts);
         }
     }
 
     /// The message begins anew.
     pub(super) fn restart(&mut self) {
-        self.told.steps.clear();
+        self.facts.steps.clear();
         self.open = None;
     }
 
     pub(super) fn finish(&mut self, chunk: &Json) {
-        self.told.finished = true;
+        self.facts.finished = true;
         if let Some(reason) = some(chunk, "finishReason").and_then(Json::as_str) {
-            self.told.finish_reason = Some(reason.to_owned());
+            self.facts.finish_reason = Some(reason.to_owned());
         }
     }
 
     pub(super) fn abort(&mut self, chunk: &Json) {
         let reason = chunk.get("reason").and_then(Json::as_str);
-        self.told.aborted = Some(Aborted {
+        self.facts.aborted = Some(Aborted {
             reason: reason.map(str::to_owned),
         });
     }
 
     pub(super) fn error(&mut self, place: usize, text: &str) {
-        self.told.errors.push(StreamError {
-            place,
+        self.facts.errors.push(StreamError {
+            index: place,
             text: text.to_owned(),
         });
     }
 
     /// The facts of a message of so many parts.
-    pub(super) fn told_of(self, parts: usize) -> StreamFacts {
-        let mut told = self.told;
+    pub(super) fn facts_of(self, parts: usize) -> StreamFacts {
+        let mut told = self.facts;
         told.steps.retain(|step| step.start < parts);
         for step in &mut told.steps {
             step.end = step.end.min(parts);
         }
         for error in &mut told.errors {
-            error.place = error.place.min(parts);
+            error.index = error.index.min(parts);
         }
         told
     }

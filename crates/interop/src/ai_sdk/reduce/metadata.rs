@@ -1,6 +1,6 @@
 //! Message metadata that comes bit by bit.
 
-use super::error::Fault;
+use super::error::ChunkError;
 use thread::{Json, Object};
 
 /// Keys that a client never merges.
@@ -10,7 +10,7 @@ const SKIPPED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 ///
 /// A client takes values that are no objects apart as JavaScript does: an array has its places as
 /// keys, a string those of its characters.
-pub(super) fn merge(known: &mut Json, more: &Json) -> Result<(), Fault> {
+pub(super) fn merge(known: &mut Json, more: &Json) -> Result<(), ChunkError> {
     if let (Json::Object(known), Json::Object(more)) = (&mut *known, more) {
         merge_objects(known, more);
         return Ok(());
@@ -21,7 +21,7 @@ pub(super) fn merge(known: &mut Json, more: &Json) -> Result<(), Fault> {
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => (known.type_name(), true),
     };
     if is_plain && more.keys().any(|key| !SKIPPED.contains(&key)) {
-        return Err(Fault::Unmergeable(known_type));
+        return Err(ChunkError::Unmergeable(known_type));
     }
     let mut merged = match std::mem::take(known) {
         Json::Object(known) => known,

@@ -1,7 +1,7 @@
 //! Calls of tools: their input as it streams, and what comes of them.
 
 use super::Reducer;
-use super::error::Fault;
+use super::error::ChunkError;
 use super::parts::{CallKind, Parts};
 use super::update::{Change, Update, put, tool_name};
 use crate::ai_sdk::chunk::{Major, is_set, some, text};
@@ -108,10 +108,10 @@ impl Reducer {
         update.apply_in_step(&mut self.parts, id, dynamic, self.major);
     }
 
-    pub(super) fn grow_input(&mut self, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn grow_input(&mut self, chunk: &Json) -> Result<(), ChunkError> {
         let id = text(chunk, "toolCallId");
         let Some(call) = self.calls.get_mut(id) else {
-            return Err(Fault::NotBegun(id.to_owned()));
+            return Err(ChunkError::NotStarted(id.to_owned()));
         };
         let delta = text(chunk, "inputTextDelta");
         let start = self.parts.step_start();
@@ -189,7 +189,7 @@ impl Reducer {
         }
     }
 
-    pub(super) fn give_output(&mut self, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn give_output(&mut self, chunk: &Json) -> Result<(), ChunkError> {
         let place = self.answered(chunk)?;
         let mut update = Update::to("output-available", chunk, self.major);
         update.output = chunk.get("output").cloned();
@@ -201,7 +201,7 @@ impl Reducer {
         Ok(())
     }
 
-    pub(super) fn give_error(&mut self, chunk: &Json) -> Result<(), Fault> {
+    pub(super) fn give_error(&mut self, chunk: &Json) -> Result<(), ChunkError> {
         let place = self.answered(chunk)?;
         let mut update = Update::to("output-error", chunk, self.major);
         update.error = chunk.get("errorText").cloned();
@@ -228,7 +228,7 @@ impl Reducer {
     }
 
     /// The part that a result is for. `ai` 5 goes by what the chunk says it is.
-    fn answered(&self, chunk: &Json) -> Result<usize, Fault> {
+    fn answered(&self, chunk: &Json) -> Result<usize, ChunkError> {
         let kind = match self.major {
             Major::V5 if is_set(chunk, "dynamic") => CallKind::Dynamic,
             Major::V5 => CallKind::Static,

@@ -38,7 +38,7 @@ pub struct SentMessage {
     /// Who says it.
     pub role: SentRole,
     /// Which one of the request's messages it is, from 0.
-    pub place: usize,
+    pub index: usize,
     /// Its parts, unread.
     pub parts: Vec<Value>,
     metadata: Option<Value>,
@@ -103,7 +103,7 @@ impl SentMessage {
         Ok(Self {
             id,
             role,
-            place,
+            index: place,
             parts,
             metadata,
         })
@@ -111,11 +111,11 @@ impl SentMessage {
 
     /// Where it stands in the request.
     pub fn pointer(&self) -> String {
-        format!("/messages/{}", self.place)
+        format!("/messages/{}", self.index)
     }
 
     /// What a user says with it.
-    pub fn said(&self) -> Result<UserMessage, ChatRequestError> {
+    pub fn user_message(&self) -> Result<UserMessage, ChatRequestError> {
         let pointer = self.pointer();
         if !is_free(&self.id) {
             return Err(ChatRequestError::Reserved {

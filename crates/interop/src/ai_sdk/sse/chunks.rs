@@ -1,7 +1,7 @@
 //! The chunks of a stream of events.
 
-use super::{DONE, Decoder, EventTooLarge};
-use crate::ai_sdk::partial_json::{ReadError, read};
+use super::{DONE, EventTooLarge, SseDecoder};
+use crate::ai_sdk::partial_json::{PartialJsonError, read};
 use thread::Json;
 
 /// Why a stream of chunks can't be read on.
@@ -17,7 +17,7 @@ pub enum ChunksError {
         place: usize,
         /// What is wrong with it.
         #[source]
-        source: ReadError,
+        source: PartialJsonError,
     },
 }
 
@@ -25,7 +25,7 @@ pub enum ChunksError {
 /// [`check_chunk`](crate::ai_sdk::check_chunk)'s.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    decoder: Decoder,
+    decoder: SseDecoder,
     events: Vec<String>,
     place: usize,
     done: bool,
@@ -33,7 +33,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The start of a stream, whose events are not larger than [`Decoder::LIMIT`].
+    /// The start of a stream, whose events are not larger than [`SseDecoder::LIMIT`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -43,7 +43,7 @@ impl Chunks {
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
         Self {
-            decoder: Decoder::with_limit(limit),
+            decoder: SseDecoder::with_limit(limit),
             ..Self::default()
         }
     }

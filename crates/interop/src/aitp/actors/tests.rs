@@ -84,10 +84,10 @@ fn what_is_wrong_is_said_where_it_stands() {
 #[test]
 fn a_declared_version_reads_messages_of_its_major() {
     let actor = Actor::new("a", ["https://aitp.dev/v1/payments/schema.json", "urn:x"]);
-    assert!(actor.reads(Family::Payments, Version::read("0.1.0").unwrap()));
-    assert!(actor.reads(Family::Payments, Version::read("1.4.0").unwrap()));
-    assert!(!actor.reads(Family::Payments, Version::read("2.0.0").unwrap()));
-    assert!(!actor.reads(Family::Decisions, Version::V1));
+    assert!(actor.reads(Family::Payments, FamilyVersion::read("0.1.0").unwrap()));
+    assert!(actor.reads(Family::Payments, FamilyVersion::read("1.4.0").unwrap()));
+    assert!(!actor.reads(Family::Payments, FamilyVersion::read("2.0.0").unwrap()));
+    assert!(!actor.reads(Family::Decisions, FamilyVersion::V1));
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Whether a message can be said, and what it does: decided on a draft of the ledger.
 
 use super::find::Found;
-use super::request::{Ask, Life, Refusing, Settlement, Standing, State};
-use super::verdict::{Effect, Refusal, Verdict};
+use super::request::{Life, Refusing, RequestState, RequestStatus, RequestTerms, Settlement};
+use super::verdict::{MessageVerdict, RequestEffect, RequestRefusal};
 use super::{Key, Ledger, MAX_ANSWERS, MAX_OPEN, MAX_REASON};
 use crate::aitp::choice::instant;
 use crate::aitp::kind::{Kind, Purpose};
 use crate::aitp::meaning::{check_answer, id_of, no_id};
 use crate::aitp::message::Message;
-use crate::aitp::roster::Party;
-use crate::aitp::violation::Violation;
+use crate::aitp::participants::Party;
+use crate::aitp::violation::MessageViolation;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What a message does, and to what.
 pub(super) struct Step {
-    pub(super) verdict: Verdict,
+    pub(super) verdict: MessageVerdict,
     pub(super) change: Option<Changed>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Step {
 pub(super) enum Changed {
     /// It is new, and takes the place of another that was open.
     Opened {
-        ask: Arc<Ask>,
+        ask: Arc<RequestTerms>,
         life: Life,
         supersedes: Option<u64>,
     },
@@ -40,7 +40,7 @@ pub(super) enum Changed {
 /// The ledger as it is after the messages that were decided.
 pub(super) struct Draft<'a> {
     pub(super) base: &'a Ledger,
-    pub(super) changed: BTreeMap<u64, (Arc<Ask>, Life)>,
+    pub(super) changed: BTreeMap<u64, (Arc<RequestTerms>, Life)>,
     pub(super) named: BTreeMap<Key, u64>,
     pub(super) by: Party,
     next: u64,
@@ -63,34 +63,38 @@ impl<'a> Draft<'a> {
     }
 
     /// Decides a message and takes it in.
-    pub(super) fn decide(&mut self, message: &Message, now: Timestamp) -> Result<Step, Refusal> {
+    pub(super) fn decide(
+        &mut self,
+        message: &Message,
+        now: Timestamp,
+    ) -> Result<Step, RequestRefusal> {
         if message.capability.is_none() {
             return Ok(Step {
-                verdict: Verdict::Passes,
+                verdict: MessageVerdict::Passes,
                 change: None,
             });
         }
-        let kind = message.kind.ok_or(Refusal::NotOneMessage)?;
-        let payload = message.payload().ok_or(Refusal::NotOneMessage)?;
+        let kind = message.kind.ok_or(RequestRefusal::NotOneMessage)?;
+        let payload = message.payload().ok_or(RequestRefusal::NotOneMessage)?;
         let step = match kind.purpose() {
             Purpose::Notice => Step {
-                verdict: Verdict::Passes,
+                verdict: MessageVerdict::Passes,
                 change: None,
             },
             Purpose::Ask(_) => self.ask(message, kind, payload, now)?,
             Purpose::Answer(topic) => {
                 let id = id_of(kind, payload);
                 if id.is_none() && payload.get(kind.id_field()).is_some_and(|it| !it.is_null()) {
-                    return Err(Refusal::Unfit(vec![no_id(kind)]));
+                    return Err(RequestRefusal::Unfit(vec![no_id(kind)]));
                 }
                 let found = self.meant(topic, id, now)?;
                 self.answer(&found, kind, message, payload, now)?
             }
             Purpose::Outcome(topic) => {
                 let id = id_of(kind, payload);
-                let id = id.ok_or_else(|| Refusal::Unfit(vec![no_id(kind)]))?;
+                let id = id.ok_or_else(|| RequestRefusal::Unfit(vec![no_id(kind)]))?;
                 let found = self.named(topic, id);
-                let found = found.ok_or_else(|| Refusal::Unknown(id.to_owned()))?;
+                let found = found.ok_or_else(|| RequestRefusal::Unknown(id.to_owned()))?;
                 outcome(found, kind, payload, &self.by)?
             }
             Purpose::Control => {
@@ -114,7 +118,7 @@ impl<'a> Draft<'a> {
                 if let Some(found) = supersedes.and_then(|number| self.get(number)) {
                     self.n_closed += 1;
                     let life = Life {
-                        standing: Standing::Superseded,
+                        status: RequestStatus::Superseded,
                         ..found.life
                     };
                     self.changed.insert(found.number, (found.ask, life));
@@ -126,8 +130,8 @@ impl<'a> Draft<'a> {
             }
             Some(Changed::Lives { number, life, .. }) => {
                 if let Some(found) = self.get(*number) {
-                    let closes =
-                        found.life.standing == Standing::Open && life.standing != Standing::Open;
+                    let closes = found.life.status == RequestStatus::Open
+                        && life.status != RequestStatus::Open;
                     self.n_closed += usize::from(closes && found.ask.by == self.by);
                     self.changed.insert(*number, (found.ask, life.clone()));
                 }
@@ -141,9 +145,9 @@ impl<'a> Draft<'a> {
         kind: Kind,
         payload: &Value,
         now: Timestamp,
-    ) -> Result<Step, Refusal> {
-        let ask = Ask::of(message, self.by.clone()).map_err(Refusal::Unfit)?;
-        let ask = ask.ok_or_else(|| Refusal::Unfit(vec![no_id(kind)]))?;
+    ) -> Result<Step, RequestRefusal> {
+        let ask = RequestTerms::of(message, self.by.clone()).map_err(RequestRefusal::Unfit)?;
+        let ask = ask.ok_or_else(|| RequestRefusal::Unfit(vec![no_id(kind)]))?;
         let key = ask.key.clone();
         let former = self.named(key.topic, &key.id);
         // An id is its first asker's, also when nothing is open under it any more: who answers late
@@ -151,22 +155,22 @@ impl<'a> Draft<'a> {
         if let Some(former) = former.as_ref().filter(|it| it.ask.by != ask.by) {
             return passed_on(former, &ask, now);
         }
-        let former = former.filter(|it| it.life.state(now) == State::Open);
+        let former = former.filter(|it| it.life.state(now) == RequestState::Open);
         let n_open = self.base.index.n_open(&self.by, now) + self.n_opened;
         if former.is_none() && n_open.saturating_sub(self.n_closed) >= MAX_OPEN {
-            return Err(Refusal::TooManyOpen);
+            return Err(RequestRefusal::TooManyOpen);
         }
         let effect = if former.is_some() {
-            Effect::Supersedes
+            RequestEffect::Supersedes
         } else {
-            Effect::Opens
+            RequestEffect::Opens
         };
         let life = Life {
             expires_at: ask.expires_at(payload),
             ..Life::default()
         };
         Ok(Step {
-            verdict: Verdict::Does {
+            verdict: MessageVerdict::Does {
                 effect,
                 request: key,
             },
@@ -185,39 +189,42 @@ impl<'a> Draft<'a> {
         message: &Message,
         payload: &Value,
         now: Timestamp,
-    ) -> Result<Step, Refusal> {
+    ) -> Result<Step, RequestRefusal> {
         self.base.may_answer(&found.ask, &self.by)?;
         let key = found.ask.key.clone();
         let state = found.life.state(now);
         let effect = match state {
-            State::Open => Effect::Answers,
-            State::Answered => {
+            RequestState::Open => RequestEffect::Answers,
+            RequestState::Answered => {
                 let failed = found.life.settlement == Some(Settlement::Failure);
                 if !key.topic.may_be_answered_again() && !failed {
-                    return Err(Refusal::AnsweredBefore(key));
+                    return Err(RequestRefusal::AnsweredBefore(key));
                 }
                 if found.life.is_over(now) {
-                    return Err(late(found, State::Expired));
+                    return Err(late(found, RequestState::Expired));
                 }
-                Effect::Replaces
+                RequestEffect::Replaces
             }
-            State::Declined | State::Cancelled | State::Expired | State::Superseded => {
+            RequestState::Declined
+            | RequestState::Cancelled
+            | RequestState::Expired
+            | RequestState::Superseded => {
                 return Err(late(found, state));
             }
         };
         if found.life.n_answers >= MAX_ANSWERS {
-            return Err(Refusal::TooManyAnswers);
+            return Err(RequestRefusal::TooManyAnswers);
         }
-        let asked = found.ask.asked().ok_or(Refusal::NotOneMessage)?;
+        let asked = found.ask.question().ok_or(RequestRefusal::NotOneMessage)?;
         let wrong = check_answer(asked, message, now);
         if !wrong.is_empty() {
-            return Err(Refusal::Unfit(wrong));
+            return Err(RequestRefusal::Unfit(wrong));
         }
         // Who says that the payment failed has not paid, and may try again.
         let failed = kind == Kind::PaymentAuthorization
             && Settlement::of(payload) == Some(Settlement::Failure);
         let life = Life {
-            standing: Standing::Answered,
+            status: RequestStatus::Answered,
             settlement: failed.then_some(Settlement::Failure),
             n_answers: found.life.n_answers + 1,
             ..found.life.clone()
@@ -231,52 +238,52 @@ impl<'a> Draft<'a> {
         found: Found,
         payload: &Value,
         now: Timestamp,
-    ) -> Result<Step, Refusal> {
+    ) -> Result<Step, RequestRefusal> {
         let text = |key: &str| match payload.get(key).and_then(Value::as_str) {
             Some(text) if text.len() > MAX_REASON => {
                 let pointer = format!("/{}/{key}", kind.key());
-                let wrong = Violation::new(pointer, format!("at most {MAX_REASON} bytes"));
-                Err(Refusal::Unfit(vec![wrong]))
+                let wrong = MessageViolation::new(pointer, format!("at most {MAX_REASON} bytes"));
+                Err(RequestRefusal::Unfit(vec![wrong]))
             }
             text => Ok(text.map(str::to_owned)),
         };
         let key = found.ask.key.clone();
         let state = found.life.state(now);
-        if state != State::Open {
+        if state != RequestState::Open {
             return Err(late(&found, state));
         }
         let mut life = found.life;
         let effect = if kind == Kind::Cancel {
-            life.standing = Standing::Cancelled(text("reason")?);
-            Effect::Cancels
+            life.status = RequestStatus::Cancelled(text("reason")?);
+            RequestEffect::Cancels
         } else if kind == Kind::Expire {
             let end = payload.get("expires_at").and_then(instant);
             let end = end.ok_or_else(|| {
-                let wrong = Violation::new("/expire/expires_at", "an instant (RFC 3339)");
-                Refusal::Unfit(vec![wrong])
+                let wrong = MessageViolation::new("/expire/expires_at", "an instant (RFC 3339)");
+                RequestRefusal::Unfit(vec![wrong])
             })?;
             life.expires_at = Some(end);
-            Effect::Limits(end)
+            RequestEffect::Limits(end)
         } else {
             let is_error = kind == Kind::Error;
-            life.standing = Standing::Declined(Refusing {
+            life.status = RequestStatus::Declined(Refusing {
                 by: self.by.clone(),
                 reason: text(if is_error { "message" } else { "reason" })?,
                 code: text("code")?.filter(|_| is_error),
             });
             if is_error {
-                Effect::Fails
+                RequestEffect::Fails
             } else {
-                Effect::Declines
+                RequestEffect::Declines
             }
         };
         Ok(lives(found.number, key, life, effect, false))
     }
 }
 
-fn lives(number: u64, request: Key, life: Life, effect: Effect, is_answer: bool) -> Step {
+fn lives(number: u64, request: Key, life: Life, effect: RequestEffect, is_answer: bool) -> Step {
     Step {
-        verdict: Verdict::Does { effect, request },
+        verdict: MessageVerdict::Does { effect, request },
         change: Some(Changed::Lives {
             number,
             life,
@@ -285,46 +292,51 @@ fn lives(number: u64, request: Key, life: Life, effect: Effect, is_answer: bool)
     }
 }
 
-fn outcome(found: Found, kind: Kind, payload: &Value, party: &Party) -> Result<Step, Refusal> {
+fn outcome(
+    found: Found,
+    kind: Kind,
+    payload: &Value,
+    party: &Party,
+) -> Result<Step, RequestRefusal> {
     let key = found.ask.key.clone();
     if *party != found.ask.by {
-        return Err(Refusal::NotTheAsker(key));
+        return Err(RequestRefusal::NotTheAsker(key));
     }
-    if found.life.standing != Standing::Answered {
-        return Err(Refusal::NotAnswered(key));
+    if found.life.status != RequestStatus::Answered {
+        return Err(RequestRefusal::NotAnswered(key));
     }
     let settlement = Settlement::of(payload).ok_or_else(|| {
         let pointer = format!("/{}/result", kind.key());
-        let wrong = Violation::new(pointer, "success, failure or pending");
-        Refusal::Unfit(vec![wrong])
+        let wrong = MessageViolation::new(pointer, "success, failure or pending");
+        RequestRefusal::Unfit(vec![wrong])
     })?;
     let life = Life {
         settlement: Some(settlement),
         ..found.life
     };
-    let effect = Effect::Settles(settlement);
+    let effect = RequestEffect::Settles(settlement);
     Ok(lives(found.number, key, life, effect, false))
 }
 
 /// Somebody asks under another's id: it passes the request on, or the id is not its own.
-fn passed_on(former: &Found, ask: &Ask, now: Timestamp) -> Result<Step, Refusal> {
+fn passed_on(former: &Found, ask: &RequestTerms, now: Timestamp) -> Result<Step, RequestRefusal> {
     let request = former.ask.key.clone();
     if !former.ask.is_passed_on_as(ask) {
-        return Err(Refusal::IdInUse(request));
+        return Err(RequestRefusal::IdInUse(request));
     }
     let state = former.life.state(now);
-    if state != State::Open {
-        return Err(Refusal::Late { request, state });
+    if state != RequestState::Open {
+        return Err(RequestRefusal::Late { request, state });
     }
-    let effect = Effect::Forwards;
+    let effect = RequestEffect::Forwards;
     Ok(Step {
-        verdict: Verdict::Does { effect, request },
+        verdict: MessageVerdict::Does { effect, request },
         change: None,
     })
 }
 
-fn late(found: &Found, state: State) -> Refusal {
-    Refusal::Late {
+fn late(found: &Found, state: RequestState) -> RequestRefusal {
+    RequestRefusal::Late {
         request: found.ask.key.clone(),
         state,
     }

@@ -2,8 +2,8 @@
 
 use super::Key;
 use super::check::Draft;
-use super::request::{Ask, Life, State};
-use super::verdict::Refusal;
+use super::request::{Life, RequestState, RequestTerms};
+use super::verdict::RequestRefusal;
 use crate::aitp::family::capability_of;
 use crate::aitp::kind::{Kind, Topic};
 use crate::aitp::meaning::no_id;
@@ -17,13 +17,13 @@ const MAX_NAMED: usize = 8;
 /// One request as a draft sees it.
 pub(super) struct Found {
     pub(super) number: u64,
-    pub(super) ask: Arc<Ask>,
+    pub(super) ask: Arc<RequestTerms>,
     pub(super) life: Life,
 }
 
 impl Draft<'_> {
     pub(super) fn get(&self, number: u64) -> Option<Found> {
-        let found = |ask: &Arc<Ask>, life: &Life| Found {
+        let found = |ask: &Arc<RequestTerms>, life: &Life| Found {
             number,
             ask: Arc::clone(ask),
             life: life.clone(),
@@ -51,17 +51,19 @@ impl Draft<'_> {
         topic: Topic,
         id: Option<&str>,
         now: Timestamp,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<Found, RequestRefusal> {
         if let Some(id) = id {
             let found = self.named(topic, id);
-            return found.ok_or_else(|| Refusal::Unknown(id.to_owned()));
+            return found.ok_or_else(|| RequestRefusal::Unknown(id.to_owned()));
         }
         let kept = self.base.index.open(topic, now);
         let kept = kept.filter(|number| !self.changed.contains_key(number));
         let changed = self.changed.keys().copied();
         let all = kept.chain(changed).filter_map(|number| self.get(number));
-        only(all.filter(|it| it.ask.key.topic == topic && it.life.state(now) == State::Open))?
-            .ok_or(Refusal::NothingOpen(topic))
+        only(
+            all.filter(|it| it.ask.key.topic == topic && it.life.state(now) == RequestState::Open),
+        )?
+        .ok_or(RequestRefusal::NothingOpen(topic))
     }
 
     /// The request that a message of our extension is about: of those of its id, those that the
@@ -71,9 +73,9 @@ impl Draft<'_> {
         kind: Kind,
         payload: &Value,
         now: Timestamp,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<Found, RequestRefusal> {
         let text = |key: &str| payload.get(key).and_then(Value::as_str);
-        let id = text("request_id").ok_or_else(|| Refusal::Unfit(vec![no_id(kind)]))?;
+        let id = text("request_id").ok_or_else(|| RequestRefusal::Unfit(vec![no_id(kind)]))?;
         let message_type = text("request_type");
         let family = text("request_schema").map(|url| capability_of(url).map(|(it, _)| it));
         let topics = Topic::ALL.into_iter();
@@ -82,12 +84,12 @@ impl Draft<'_> {
             message_type.is_none_or(|it| it == found.ask.message_type)
                 && family.is_none_or(|it| it == Some(found.ask.family))
         };
-        let mut refused = Refusal::Unknown(id.to_owned());
+        let mut refused = RequestRefusal::Unknown(id.to_owned());
         let (mut open, mut closed) = (Vec::new(), Vec::new());
         for found in found.filter(fits) {
             match self.may_control(kind, &found.ask) {
                 Err(refusal) => refused = refusal,
-                Ok(()) if found.life.state(now) == State::Open => open.push(found),
+                Ok(()) if found.life.state(now) == RequestState::Open => open.push(found),
                 Ok(()) => closed.push(found),
             }
         }
@@ -96,23 +98,23 @@ impl Draft<'_> {
     }
 
     /// Only the asker cancels and sets an end; only who may answer declines and reports an error.
-    fn may_control(&self, kind: Kind, ask: &Ask) -> Result<(), Refusal> {
+    fn may_control(&self, kind: Kind, ask: &RequestTerms) -> Result<(), RequestRefusal> {
         if !matches!(kind, Kind::Cancel | Kind::Expire) {
             self.base.may_answer(ask, &self.by)
         } else if ask.by == self.by {
             Ok(())
         } else {
-            Err(Refusal::NotTheAsker(ask.key.clone()))
+            Err(RequestRefusal::NotTheAsker(ask.key.clone()))
         }
     }
 }
 
 /// The only one, if there is one; the first few where there are several.
-fn only(found: impl IntoIterator<Item = Found>) -> Result<Option<Found>, Refusal> {
+fn only(found: impl IntoIterator<Item = Found>) -> Result<Option<Found>, RequestRefusal> {
     let mut found: Vec<Found> = found.into_iter().take(MAX_NAMED).collect();
     if found.len() > 1 {
         let keys = found.into_iter().map(|it| it.ask.key.clone());
-        return Err(Refusal::Ambiguous(keys.collect()));
+        return Err(RequestRefusal::Ambiguous(keys.collect()));
     }
     Ok(found.pop())
 }

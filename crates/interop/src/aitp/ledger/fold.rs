@@ -1,21 +1,21 @@
 //! Records of the log, folded into a ledger.
 
 use super::check::{Changed, Draft};
-use super::request::{Ask, Given, Life, Request, Standing, State};
-use super::verdict::Refusal;
+use super::request::{Life, Request, RequestState, RequestStatus, RequestTerms, SubmittedAnswer};
+use super::verdict::RequestRefusal;
 use super::{Key, Ledger, MAX_ANSWERS, MAX_CLOSED};
 use crate::aitp::actors::named_actor;
-use crate::aitp::change::Change;
+use crate::aitp::change::ParticipantChange;
 use crate::aitp::kind::Purpose;
 use crate::aitp::message::{MAX_MESSAGES, Message, find, find_in_part};
-use crate::aitp::roster::Party;
+use crate::aitp::participants::Party;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use timeline::{
     Event, Execution, ExecutionStatus, Item, ItemId, ItemType, Payload, Record, Removed, Seq,
-    StepId, StepStatus, chunk_type, said_beside,
+    StepId, StepStatus, chunk_type, messages_with_answers,
 };
 
 /// Why the requests of an actor that left are open no longer.
@@ -102,13 +102,13 @@ impl Ledger {
                 Removed::Item(id) => request.item_id == *id,
                 Removed::Step(id) => request.step_id.as_ref() == Some(id),
             };
-            is_there && request.life.standing == Standing::Open
+            is_there && request.life.status == RequestStatus::Open
         });
         let asked: Vec<(u64, Party)> = asked
             .map(|(number, request)| (*number, request.ask.by.clone()))
             .collect();
         for (number, asker) in asked {
-            self.close(number, Standing::Cancelled(Some(REMOVED.to_owned())));
+            self.close(number, RequestStatus::Cancelled(Some(REMOVED.to_owned())));
             self.forget_surplus(&asker);
         }
     }
@@ -117,7 +117,7 @@ impl Ledger {
     /// who began the thread asked is found as that once it is known who that is.
     fn people(&mut self, record: &Record) {
         let leaver = if let Event::ItemCreated { item } = &record.event
-            && let Some(Change::Leave { actor_id }) = Change::of_item(item)
+            && let Some(ParticipantChange::Leave { actor_id }) = ParticipantChange::of_item(item)
         {
             self.roster.party(Some(&actor_id), None)
         } else {
@@ -127,7 +127,7 @@ impl Ledger {
         self.roster.apply(record);
         if let Some(leaver) = leaver {
             for number in self.index.of_asker(&leaver, None) {
-                self.close(number, Standing::Cancelled(Some(LEFT.to_owned())));
+                self.close(number, RequestStatus::Cancelled(Some(LEFT.to_owned())));
             }
             self.forget_surplus(&leaver);
         }
@@ -154,7 +154,7 @@ impl Ledger {
     }
 
     fn item(&mut self, record: &Record, item: &Item) {
-        for said in said_beside(item) {
+        for said in messages_with_answers(item) {
             self.said(record, &said);
         }
         self.said(record, item);
@@ -247,7 +247,7 @@ impl Ledger {
         let decided = Draft::new(self, &source.by).decide(message, source.at);
         match decided.map(|step| step.change) {
             Ok(Some(change)) => self.take(source, message, change),
-            Err(Refusal::Late { request, .. }) => self.late(source, message, &request),
+            Err(RequestRefusal::Late { request, .. }) => self.late(source, message, &request),
             Ok(None) | Err(_) => {}
         }
     }
@@ -260,7 +260,7 @@ impl Ledger {
                 supersedes,
             } => {
                 if let Some(former) = supersedes {
-                    self.close(former, Standing::Superseded);
+                    self.close(former, RequestStatus::Superseded);
                 }
                 self.open(source, ask, life);
             }
@@ -288,10 +288,10 @@ impl Ledger {
         }
     }
 
-    fn open(&mut self, source: &Source<'_>, ask: Arc<Ask>, life: Life) {
+    fn open(&mut self, source: &Source<'_>, ask: Arc<RequestTerms>, life: Life) {
         // What nobody answered in time is listed as open until its asker asks again.
         for number in self.index.of_asker(&ask.by, Some(source.at)) {
-            self.close(number, Standing::Expired);
+            self.close(number, RequestStatus::Expired);
         }
         let asker = ask.by.clone();
         let request = Request {
@@ -311,10 +311,10 @@ impl Ledger {
         self.forget_surplus(&asker);
     }
 
-    fn close(&mut self, number: u64, standing: Standing) {
+    fn close(&mut self, number: u64, standing: RequestStatus) {
         if let Some(request) = self.requests.get_mut(&number) {
             let life = Life {
-                standing,
+                status: standing,
                 ..request.life.clone()
             };
             self.index.relive(number, request, life, self.next);
@@ -345,18 +345,22 @@ impl Ledger {
         if purpose == Some(Purpose::Answer(key.topic)) && request.late.len() < MAX_ANSWERS {
             request.late.extend(given(source, message, None));
         }
-        let ran_out =
-            request.life.standing == Standing::Open && request.state(source.at) == State::Expired;
+        let ran_out = request.life.status == RequestStatus::Open
+            && request.state(source.at) == RequestState::Expired;
         if ran_out {
             let asker = request.ask.by.clone();
-            self.close(number, Standing::Expired);
+            self.close(number, RequestStatus::Expired);
             self.forget_surplus(&asker);
         }
     }
 }
 
-fn given(source: &Source<'_>, message: &Message, payload: Option<Payload>) -> Option<Given> {
-    Some(Given {
+fn given(
+    source: &Source<'_>,
+    message: &Message,
+    payload: Option<Payload>,
+) -> Option<SubmittedAnswer> {
+    Some(SubmittedAnswer {
         item_id: source.item_id.clone(),
         seq: source.seq,
         at: source.at,

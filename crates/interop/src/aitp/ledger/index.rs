@@ -1,9 +1,9 @@
 //! Where requests are found without looking at all of them. It is made from them and not kept.
 
 use super::Key;
-use super::request::{Life, Request, Standing};
+use super::request::{Life, Request, RequestStatus};
 use crate::aitp::kind::Topic;
-use crate::aitp::roster::Party;
+use crate::aitp::participants::Party;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Index {
     /// Takes in a request that another one of its key came after.
     pub(super) fn list(&mut self, number: u64, request: &Request) {
         let share = self.askers.entry(request.ask.by.clone()).or_default();
-        if request.life.standing == Standing::Open {
+        if request.life.status == RequestStatus::Open {
             let slot = (request.life.end(), number);
             share.open.insert(slot);
             let topic = request.ask.key.topic;

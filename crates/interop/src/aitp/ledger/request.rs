@@ -2,12 +2,12 @@
 
 use super::Key;
 use crate::aitp::choice::instant;
-use crate::aitp::family::{Family, Version};
+use crate::aitp::family::{Family, FamilyVersion};
 use crate::aitp::kind::{Kind, Purpose};
-use crate::aitp::meaning::{Asked, read_request};
+use crate::aitp::meaning::{RequestedWork, read_request};
 use crate::aitp::message::Message;
-use crate::aitp::roster::Party;
-use crate::aitp::violation::Violation;
+use crate::aitp::participants::Party;
+use crate::aitp::violation::MessageViolation;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,13 +16,13 @@ use timeline::{ItemId, Payload, Seq, StepId};
 
 /// What is asked, as it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct RequestTerms {
     /// What it is answered under.
     pub key: Key,
     /// The capability.
     pub family: Family,
     /// Its version.
-    pub version: Version,
+    pub version: FamilyVersion,
     /// The URL that the message had; an answer has it too.
     pub schema: String,
     /// The member that holds the payload: `request_decision`, `quote`, …
@@ -37,7 +37,7 @@ pub struct Ask {
 
 /// The payload, read when it is first needed: what follows from another field makes no difference.
 #[derive(Clone, Debug, Default)]
-struct Read(OnceLock<Option<Asked>>);
+struct Read(OnceLock<Option<RequestedWork>>);
 
 impl PartialEq for Read {
     fn eq(&self, _: &Self) -> bool {
@@ -45,9 +45,9 @@ impl PartialEq for Read {
     }
 }
 
-impl Ask {
+impl RequestTerms {
     /// What a message asks; nothing for one that does not ask.
-    pub(super) fn of(message: &Message, by: Party) -> Result<Option<Self>, Vec<Violation>> {
+    pub(super) fn of(message: &Message, by: Party) -> Result<Option<Self>, Vec<MessageViolation>> {
         let Some((kind, (family, version))) = message.kind.zip(message.capability) else {
             return Ok(None);
         };
@@ -76,8 +76,8 @@ impl Ask {
     }
 
     /// What is asked, read once; nothing for a request that was never one.
-    pub fn asked(&self) -> Option<&Asked> {
-        let read = || Asked::read(self.kind()?, &self.payload.value()).ok();
+    pub fn question(&self) -> Option<&RequestedWork> {
+        let read = || RequestedWork::read(self.kind()?, &self.payload.value()).ok();
         self.read.0.get_or_init(read).as_ref()
     }
 
@@ -85,10 +85,14 @@ impl Ask {
     /// `valid_until`, our `expires_at`, or the end of the last price of a choice.
     pub(super) fn expires_at(&self, payload: &Value) -> Option<Timestamp> {
         let of = |value: &Value, key: &str| value.get(key).and_then(instant);
-        match self.asked()? {
-            Asked::Quote(quote) => of(quote, "expiration").or_else(|| of(quote, "valid_until")),
-            Asked::Choices(choices) => of(payload, "expires_at").or_else(|| choices.valid_until()),
-            Asked::Form(_) | Asked::Members(_) => of(payload, "expires_at"),
+        match self.question()? {
+            RequestedWork::Quote(quote) => {
+                of(quote, "expiration").or_else(|| of(quote, "valid_until"))
+            }
+            RequestedWork::Choices(choices) => {
+                of(payload, "expires_at").or_else(|| choices.valid_until())
+            }
+            RequestedWork::Form(_) | RequestedWork::Members(_) => of(payload, "expires_at"),
         }
     }
 
@@ -97,7 +101,8 @@ impl Ask {
         if self.family != other.family {
             return false;
         }
-        if let (Some(Asked::Quote(own)), Some(Asked::Quote(others))) = (self.asked(), other.asked())
+        if let (Some(RequestedWork::Quote(own)), Some(RequestedWork::Quote(others))) =
+            (self.question(), other.question())
         {
             return own == others;
         }
@@ -123,7 +128,7 @@ pub struct Refusing {
 /// How a request stands, whatever the time is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum RequestStatus {
     /// Nobody has answered.
     #[default]
     Open,
@@ -166,7 +171,8 @@ impl Settlement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     /// How it stands.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub status: RequestStatus,
     /// After this instant an answer is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -181,7 +187,7 @@ pub struct Life {
 /// How a request stands at some instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum RequestState {
     /// It waits for an answer.
     Open,
     /// It has one.
@@ -196,7 +202,7 @@ pub enum State {
     Superseded,
 }
 
-impl State {
+impl RequestState {
     /// The name, as it is serialised.
     pub const fn name(self) -> &'static str {
         match self {
@@ -212,15 +218,15 @@ impl State {
 
 impl Life {
     /// How it stands at this instant.
-    pub fn state(&self, now: Timestamp) -> State {
-        match self.standing {
-            Standing::Open if self.is_over(now) => State::Expired,
-            Standing::Open => State::Open,
-            Standing::Answered => State::Answered,
-            Standing::Declined(_) => State::Declined,
-            Standing::Cancelled(_) => State::Cancelled,
-            Standing::Superseded => State::Superseded,
-            Standing::Expired => State::Expired,
+    pub fn state(&self, now: Timestamp) -> RequestState {
+        match self.status {
+            RequestStatus::Open if self.is_over(now) => RequestState::Expired,
+            RequestStatus::Open => RequestState::Open,
+            RequestStatus::Answered => RequestState::Answered,
+            RequestStatus::Declined(_) => RequestState::Declined,
+            RequestStatus::Cancelled(_) => RequestState::Cancelled,
+            RequestStatus::Superseded => RequestState::Superseded,
+            RequestStatus::Expired => RequestState::Expired,
         }
     }
 
@@ -237,7 +243,7 @@ impl Life {
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Given {
+pub struct SubmittedAnswer {
     /// The item it stands in.
     pub item_id: ItemId,
     /// The record that brought it.
@@ -257,7 +263,7 @@ pub struct Given {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// What is asked.
-    pub ask: Arc<Ask>,
+    pub ask: Arc<RequestTerms>,
     /// The item that asks.
     pub item_id: ItemId,
     /// The step that asks, where an agent does.
@@ -272,19 +278,19 @@ pub struct Request {
     /// Which of the ledger's changes was its last: what was closed first is forgotten first.
     pub(super) turn: u64,
     /// All answers, in order; the last one counts.
-    pub answers: Vec<Given>,
+    pub answers: Vec<SubmittedAnswer>,
     /// Answers that came too late and don't count, without their payloads.
-    pub late: Vec<Given>,
+    pub late: Vec<SubmittedAnswer>,
 }
 
 impl Request {
     /// How it stands at this instant.
-    pub fn state(&self, now: Timestamp) -> State {
+    pub fn state(&self, now: Timestamp) -> RequestState {
         self.life.state(now)
     }
 
     /// The answer that counts.
-    pub fn answer(&self) -> Option<&Given> {
+    pub fn answer(&self) -> Option<&SubmittedAnswer> {
         self.answers.last()
     }
 }

@@ -6,7 +6,7 @@ mod who;
 
 use super::*;
 use crate::aitp::Actor;
-use crate::aitp::change::Change;
+use crate::aitp::change::ParticipantChange;
 use crate::aitp::family::REQUESTS;
 use crate::aitp::kind::Kind;
 use crate::aitp::samples::{near_quote, sample, sample_with};
@@ -75,7 +75,7 @@ impl Thread {
         let declared = [Kind::Decision, Kind::Data, Kind::Payment].map(|kind| sample(kind).schema);
         for (id, schemas) in [("shop", 0), ("assistant", 3), ("mute", 0)] {
             let schemas = declared.iter().take(schemas).map(String::as_str);
-            let change = Change::Join {
+            let change = ParticipantChange::Join {
                 actor: Actor::new(id, schemas),
                 principal: None,
                 initiator: false,
@@ -102,20 +102,28 @@ impl Thread {
         self.ledger.roster().party(speaker.actor, speaker.role)
     }
 
-    fn check(&self, message: &Message, speaker: Speaker<'_>) -> Result<Effect, Refusal> {
+    fn check(
+        &self,
+        message: &Message,
+        speaker: Speaker<'_>,
+    ) -> Result<RequestEffect, RequestRefusal> {
         let party = self.party(speaker).unwrap();
         match self.ledger.check(message, &party, self.at)? {
-            Verdict::Does { effect, .. } => Ok(effect),
-            Verdict::Passes => panic!("it does nothing"),
+            MessageVerdict::Does { effect, .. } => Ok(effect),
+            MessageVerdict::Passes => panic!("it does nothing"),
         }
     }
 
     /// Checks a message, and records it whatever comes of that.
-    fn say(&mut self, message: &Message, speaker: Speaker<'_>) -> Result<Effect, Refusal> {
+    fn say(
+        &mut self,
+        message: &Message,
+        speaker: Speaker<'_>,
+    ) -> Result<RequestEffect, RequestRefusal> {
         let checked = self.check(message, speaker);
         let before = self.ledger.clone();
         self.record(&[message], speaker);
-        if checked.is_err() && !matches!(checked, Err(Refusal::Late { .. })) {
+        if checked.is_err() && !matches!(checked, Err(RequestRefusal::Late { .. })) {
             let after = Ledger {
                 seq: before.seq,
                 ..self.ledger.clone()
@@ -138,7 +146,7 @@ impl Thread {
         self.run(Command::Record { item });
     }
 
-    fn state(&self, topic: Topic, id: &str) -> State {
+    fn state(&self, topic: Topic, id: &str) -> RequestState {
         let id = id.to_owned();
         self.ledger
             .request(&Key { topic, id })
@@ -156,9 +164,9 @@ fn key(topic: Topic, id: &str) -> Key {
     Key { topic, id }
 }
 
-fn late(topic: Topic, id: &str, state: State) -> Result<Effect, Refusal> {
+fn late(topic: Topic, id: &str, state: RequestState) -> Result<RequestEffect, RequestRefusal> {
     let request = key(topic, id);
-    Err(Refusal::Late { request, state })
+    Err(RequestRefusal::Late { request, state })
 }
 
 #[test]
@@ -167,12 +175,12 @@ fn a_request_is_open_until_it_is_answered() {
     let (ask, answer) = (sample(Kind::RequestDecision), sample(Kind::Decision));
     assert_eq!(
         thread.check(&answer, USER),
-        Err(Refusal::Unknown("d1".into()))
+        Err(RequestRefusal::Unknown("d1".into()))
     );
-    assert_eq!(thread.say(&ask, ASKER), Ok(Effect::Opens));
+    assert_eq!(thread.say(&ask, ASKER), Ok(RequestEffect::Opens));
     assert_eq!(thread.ledger.pending(thread.at).len(), 1);
-    assert_eq!(thread.say(&answer, AGENT), Ok(Effect::Answers));
-    assert_eq!(thread.state(Topic::Decision, "d1"), State::Answered);
+    assert_eq!(thread.say(&answer, AGENT), Ok(RequestEffect::Answers));
+    assert_eq!(thread.state(Topic::Decision, "d1"), RequestState::Answered);
     assert!(thread.ledger.pending(thread.at).is_empty());
     let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
     let given = request.answer().unwrap();
@@ -198,9 +206,9 @@ fn what_was_removed_asks_nothing_and_what_answered_stands() {
         let what = Removed::Item(item.id.clone());
         thread.run(Command::Remove { what });
     }
-    assert_eq!(thread.state(Topic::Decision, "d1"), State::Cancelled);
-    assert_eq!(thread.state(Topic::Decision, "d2"), State::Answered);
-    let late = late(Topic::Decision, "d1", State::Cancelled);
+    assert_eq!(thread.state(Topic::Decision, "d1"), RequestState::Cancelled);
+    assert_eq!(thread.state(Topic::Decision, "d2"), RequestState::Answered);
+    let late = late(Topic::Decision, "d1", RequestState::Cancelled);
     assert_eq!(thread.check(&sample(Kind::Decision), USER), late);
 }
 
@@ -208,9 +216,12 @@ fn what_was_removed_asks_nothing_and_what_answered_stands() {
 fn the_last_of_several_answers_counts_and_all_are_kept() {
     let mut thread = Thread::new();
     thread.say(&sample(Kind::RequestData), ASKER).unwrap();
-    assert_eq!(thread.say(&sample(Kind::Data), USER), Ok(Effect::Answers));
+    assert_eq!(
+        thread.say(&sample(Kind::Data), USER),
+        Ok(RequestEffect::Answers)
+    );
     let edited = sample_with(Kind::Data, |it| it["fields"][0]["value"] = "fr".into());
-    assert_eq!(thread.say(&edited, USER), Ok(Effect::Replaces));
+    assert_eq!(thread.say(&edited, USER), Ok(RequestEffect::Replaces));
     let request = thread.ledger.request(&key(Topic::Data, "f1")).unwrap();
     assert_eq!(request.answers.len(), 2);
     let kept: Vec<Option<Value>> = request
@@ -233,15 +244,18 @@ fn an_answer_without_an_id_is_for_the_only_open_request() {
     });
     assert_eq!(
         thread.check(&nameless, USER),
-        Err(Refusal::NothingOpen(Topic::Decision))
+        Err(RequestRefusal::NothingOpen(Topic::Decision))
     );
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
     thread.say(&sample(Kind::RequestData), ASKER).unwrap();
-    assert_eq!(thread.check(&nameless, USER), Ok(Effect::Answers));
+    assert_eq!(thread.check(&nameless, USER), Ok(RequestEffect::Answers));
     let second = sample_with(Kind::RequestDecision, |it| it["id"] = "d2".into());
     thread.say(&second, ASKER).unwrap();
     let both = vec![key(Topic::Decision, "d1"), key(Topic::Decision, "d2")];
-    assert_eq!(thread.check(&nameless, USER), Err(Refusal::Ambiguous(both)));
+    assert_eq!(
+        thread.check(&nameless, USER),
+        Err(RequestRefusal::Ambiguous(both))
+    );
 }
 
 #[test]
@@ -252,16 +266,16 @@ fn an_id_of_two_topics_needs_the_type_of_the_request() {
     thread.say(&form, ASKER).unwrap();
     assert!(matches!(
         thread.say(&sample(Kind::Decline), USER),
-        Err(Refusal::Ambiguous(_))
+        Err(RequestRefusal::Ambiguous(_))
     ));
     let clear = sample_with(Kind::Decline, |it| {
         it["request_type"] = "request_data".into();
     });
-    assert_eq!(thread.say(&clear, USER), Ok(Effect::Declines));
-    assert_eq!(thread.state(Topic::Data, "d1"), State::Declined);
+    assert_eq!(thread.say(&clear, USER), Ok(RequestEffect::Declines));
+    assert_eq!(thread.state(Topic::Data, "d1"), RequestState::Declined);
     assert_eq!(
         thread.say(&sample(Kind::Decline), USER),
-        Ok(Effect::Declines),
+        Ok(RequestEffect::Declines),
         "one is open"
     );
 }
@@ -274,12 +288,12 @@ fn unknown_capabilities_and_notices_pass() {
     let mute = thread.party(MUTE).unwrap();
     for message in [other, sample(Kind::ChainNotification)] {
         let verdict = thread.ledger.check(&message, &mute, thread.at);
-        assert_eq!(verdict, Ok(Verdict::Passes));
+        assert_eq!(verdict, Ok(MessageVerdict::Passes));
     }
     let empty = json!({"$schema": REQUESTS});
     let empty = Message::from_value(empty.as_object().unwrap().clone()).unwrap();
     let refused = thread.ledger.check(&empty, &mute, thread.at);
-    assert_eq!(refused, Err(Refusal::NotOneMessage));
+    assert_eq!(refused, Err(RequestRefusal::NotOneMessage));
 }
 
 #[test]
@@ -307,10 +321,10 @@ proptest! {
             let speaker = speakers[speaker];
             let party = thread.party(speaker).unwrap();
             let checked = thread.ledger.check(&message, &party, thread.at);
-            let before = thread.ledger.requests().filter(|it| it.state(thread.at) == State::Answered).count();
+            let before = thread.ledger.requests().filter(|it| it.state(thread.at) == RequestState::Answered).count();
             thread.record(&[&message], speaker);
-            let after = thread.ledger.requests().filter(|it| it.state(thread.at) == State::Answered).count();
-            let answers = matches!(checked, Ok(Verdict::Does { effect: Effect::Answers, .. }));
+            let after = thread.ledger.requests().filter(|it| it.state(thread.at) == RequestState::Answered).count();
+            let answers = matches!(checked, Ok(MessageVerdict::Does { effect: RequestEffect::Answers, .. }));
             prop_assert_eq!(after - before, usize::from(answers));
             if kept {
                 let text = serde_json::to_string(&thread.ledger).unwrap();
@@ -325,6 +339,6 @@ proptest! {
         }
         prop_assert_eq!(&again, &thread.ledger);
         let open = again.pending(thread.at).len();
-        prop_assert_eq!(open, again.requests().filter(|it| it.state(thread.at) == State::Open).count());
+        prop_assert_eq!(open, again.requests().filter(|it| it.state(thread.at) == RequestState::Open).count());
     }
 }

@@ -1,15 +1,15 @@
 //! What a message does, or why it can't be.
 
-use super::request::{Settlement, State};
+use super::request::{RequestState, Settlement};
 use super::{Key, MAX_ANSWERS, MAX_OPEN};
 use crate::aitp::kind::Topic;
-use crate::aitp::roster::Party;
-use crate::aitp::violation::Violation;
+use crate::aitp::participants::Party;
+use crate::aitp::violation::MessageViolation;
 use jiff::Timestamp;
 
 /// What a message does to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum RequestEffect {
     /// It asks.
     Opens,
     /// It asks again, in place of an open request of the same id.
@@ -34,13 +34,13 @@ pub enum Effect {
 
 /// What a message does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MessageVerdict {
     /// Nothing that is followed here: a notice, or a message of an unknown capability.
     Passes,
     /// Something to a request.
     Does {
         /// What.
-        effect: Effect,
+        effect: RequestEffect,
         /// Which.
         request: Key,
     },
@@ -48,13 +48,13 @@ pub enum Verdict {
 
 /// Why a message can't be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RequestRefusal {
     /// It has no payload that is known, or several.
     #[error("a capability message has exactly one member that says what it is")]
     NotOneMessage,
     /// It makes no sense, or does not fit its request.
     #[error("the message does not fit: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
-    Unfit(Vec<Violation>),
+    Unfit(Vec<MessageViolation>),
     /// It names a request that was never asked here.
     #[error("nothing was asked under the id {0:?}")]
     Unknown(String),
@@ -70,7 +70,7 @@ pub enum Refusal {
         /// Which.
         request: Key,
         /// How it stands.
-        state: State,
+        state: RequestState,
     },
     /// Nobody pays twice.
     #[error("the request {0} was answered, and what came of it is not known to have failed")]

@@ -3,7 +3,7 @@
 use super::{list, text};
 use crate::aitp::amount::{Amount, is_same_amount, text_of};
 use crate::aitp::kind::Kind;
-use crate::aitp::violation::Violation;
+use crate::aitp::violation::MessageViolation;
 use serde_json::Value;
 
 /// The quote of a payload, wrapped or not.
@@ -24,7 +24,7 @@ pub(in crate::aitp) fn ways(quote: &Value) -> impl Iterator<Item = Way<'_>> {
 }
 
 /// Whether a quote can be paid at all.
-pub(super) fn check_quote(payload: &Value, at: &str) -> Result<(), Violation> {
+pub(super) fn check_quote(payload: &Value, at: &str) -> Result<(), MessageViolation> {
     let quote = quote_of(payload);
     let at = if payload.get("original_quote").is_some() {
         format!("{at}/original_quote")
@@ -42,10 +42,15 @@ pub(super) fn check_quote(payload: &Value, at: &str) -> Result<(), Violation> {
         return Ok(());
     }
     let expected = "one way to pay or more";
-    Err(Violation::new(format!("{at}/{key}"), expected))
+    Err(MessageViolation::new(format!("{at}/{key}"), expected))
 }
 
-pub(super) fn payment(kind: Kind, quote: &Value, payload: &Value, at: &str) -> Vec<Violation> {
+pub(super) fn payment(
+    kind: Kind,
+    quote: &Value,
+    payload: &Value,
+    at: &str,
+) -> Vec<MessageViolation> {
     if kind == Kind::PaymentAuthorization {
         return authorization(quote, payload, at);
     }
@@ -60,13 +65,16 @@ pub(super) fn payment(kind: Kind, quote: &Value, payload: &Value, at: &str) -> V
     };
     let offered: Vec<&&Value> = in_currency.iter().filter(offers).collect();
     if in_currency.is_empty() {
-        return vec![Violation::new(
+        return vec![MessageViolation::new(
             format!("{at}/currency"),
             "a currency of the quote",
         )];
     }
     if offered.is_empty() {
-        return vec![Violation::new(at, "a way to pay that the quote offers")];
+        return vec![MessageViolation::new(
+            at,
+            "a way to pay that the quote offers",
+        )];
     }
     let Some(paid) = text(method, "amount") else {
         return Vec::new();
@@ -75,13 +83,13 @@ pub(super) fn payment(kind: Kind, quote: &Value, payload: &Value, at: &str) -> V
     if prices.any(|price| price.is_none_or(|price| is_same_amount(price, paid))) {
         return Vec::new();
     }
-    vec![Violation::new(
+    vec![MessageViolation::new(
         format!("{at}/amount"),
         "the amount of the quote",
     )]
 }
 
-fn authorization(quote: &Value, payload: &Value, at: &str) -> Vec<Violation> {
+fn authorization(quote: &Value, payload: &Value, at: &str) -> Vec<MessageViolation> {
     if text(payload, "result") != Some("success") {
         return Vec::new();
     }
@@ -97,15 +105,15 @@ fn authorization(quote: &Value, payload: &Value, at: &str) -> Vec<Violation> {
     wrong
         .map(|(place, _)| {
             let pointer = format!("{at}/details/{place}/amount");
-            Violation::new(pointer, "the amount of the quote")
+            MessageViolation::new(pointer, "the amount of the quote")
         })
         .collect()
 }
 
-pub(super) fn top_up(asked: &Value, payload: &Value, at: &str) -> Vec<Violation> {
+pub(super) fn top_up(asked: &Value, payload: &Value, at: &str) -> Vec<MessageViolation> {
     let mut found = Vec::new();
     if text(asked, "currency") != text(payload, "currency") {
-        found.push(Violation::new(
+        found.push(MessageViolation::new(
             format!("{at}/currency"),
             "the currency that was asked for",
         ));
@@ -117,6 +125,6 @@ pub(super) fn top_up(asked: &Value, payload: &Value, at: &str) -> Vec<Violation>
         let nothing = Amount::read(paid).is_none_or(Amount::is_zero);
         nothing.then_some("more than nothing")
     };
-    found.extend(wrong.map(|expected| Violation::new(format!("{at}/amount"), expected)));
+    found.extend(wrong.map(|expected| MessageViolation::new(format!("{at}/amount"), expected)));
     found
 }

@@ -7,7 +7,7 @@ fn now() -> Timestamp {
 }
 
 fn wrong(asked: &Message, answer: &Message) -> Vec<String> {
-    let asked = Asked::read(asked.kind.unwrap(), asked.payload().unwrap()).unwrap();
+    let asked = RequestedWork::read(asked.kind.unwrap(), asked.payload().unwrap()).unwrap();
     let found = check_answer(&asked, answer, now());
     found.into_iter().map(|it| it.pointer).collect()
 }

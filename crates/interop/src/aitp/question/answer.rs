@@ -1,15 +1,15 @@
 //! An answer's value as a capability message.
 
-use super::Question;
+use super::RequestQuestion;
 use super::schema::FILLED_IN;
 use crate::aitp::amount::text_of;
 use crate::aitp::choice::{ChoiceType, Choices};
-use crate::aitp::form::Form;
+use crate::aitp::form::RequestForm;
 use crate::aitp::kind::Kind;
-use crate::aitp::meaning::{Asked, check_answer, ways};
+use crate::aitp::meaning::{RequestedWork, check_answer, ways};
 use crate::aitp::message::Message;
 use crate::aitp::schemas::{Schemas, Strictness};
-use crate::aitp::violation::{Violation, member};
+use crate::aitp::violation::{MessageViolation, member};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -31,26 +31,26 @@ impl Draft {
 }
 
 pub(super) fn message(
-    question: &Question,
+    question: &RequestQuestion,
     schemas: &Schemas,
     value: &Value,
     now: Timestamp,
-) -> Result<Message, Vec<Violation>> {
-    let wrong = |it: Violation| vec![it];
+) -> Result<Message, Vec<MessageViolation>> {
+    let wrong = |it: MessageViolation| vec![it];
     let kind = question
         .answer_kind()
-        .ok_or_else(|| wrong(Violation::new("", "a request of a known type")))?;
+        .ok_or_else(|| wrong(MessageViolation::new("", "a request of a known type")))?;
     let object = value
         .as_object()
-        .ok_or_else(|| wrong(Violation::new("", "an object")))?;
+        .ok_or_else(|| wrong(MessageViolation::new("", "an object")))?;
     let mut draft = match &question.asked {
-        Asked::Choices(choices) => decision(choices, object).map_err(wrong)?,
-        Asked::Form(form) => data(form, object).map_err(wrong)?,
-        Asked::Quote(quote) if kind == Kind::PaymentAuthorization => {
+        RequestedWork::Choices(choices) => decision(choices, object).map_err(wrong)?,
+        RequestedWork::Form(form) => data(form, object).map_err(wrong)?,
+        RequestedWork::Quote(quote) if kind == Kind::PaymentAuthorization => {
             authorization(quote, object, now).map_err(wrong)?
         }
-        Asked::Quote(quote) => payment(quote, object, now).map_err(wrong)?,
-        Asked::Members(asked) => members(asked, kind, object, now),
+        RequestedWork::Quote(quote) => payment(quote, object, now).map_err(wrong)?,
+        RequestedWork::Members(asked) => members(asked, kind, object, now),
     };
     let id = question.ask.key.id.as_str();
     let mut payload = Map::new();
@@ -86,7 +86,7 @@ fn back(pointer: &str, kind: Kind, draft: &Draft) -> String {
     source.cloned().unwrap_or_default()
 }
 
-fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, Violation> {
+fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, MessageViolation> {
     let named = |id: &str, quantity: Option<&Value>| {
         let mut option = Map::new();
         option.insert("id".to_owned(), id.into());
@@ -100,17 +100,19 @@ fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, Viol
     match choices.choice_type() {
         ChoiceType::Radio | ChoiceType::Confirmation => {
             let id = value.get("option").and_then(Value::as_str);
-            let id = id.ok_or_else(|| Violation::new("/option", "the id of an option"))?;
+            let id = id.ok_or_else(|| MessageViolation::new("/option", "the id of an option"))?;
             options.push(named(id, None));
             sources.push("/option".to_owned());
         }
         ChoiceType::Checkbox => {
             let ids = value.get("options").and_then(Value::as_array);
-            let ids = ids.ok_or_else(|| Violation::new("/options", "a list of ids of options"))?;
+            let ids =
+                ids.ok_or_else(|| MessageViolation::new("/options", "a list of ids of options"))?;
             for (place, id) in ids.iter().enumerate() {
                 let at = format!("/options/{place}");
                 let id = id.as_str();
-                let id = id.ok_or_else(|| Violation::new(at.as_str(), "the id of an option"))?;
+                let id =
+                    id.ok_or_else(|| MessageViolation::new(at.as_str(), "the id of an option"))?;
                 options.push(named(id, None));
                 sources.push(at);
             }
@@ -122,7 +124,7 @@ fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, Viol
             for (id, quantity) in bought {
                 let at = member("", id);
                 if !quantity.is_number() {
-                    return Err(Violation::new(at, "a whole number"));
+                    return Err(MessageViolation::new(at, "a whole number"));
                 }
                 options.push(named(id, Some(quantity)));
                 sources.push(at);
@@ -138,7 +140,7 @@ fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, Viol
     })
 }
 
-fn data(form: &Form, value: &Map<String, Value>) -> Result<Draft, Violation> {
+fn data(form: &RequestForm, value: &Map<String, Value>) -> Result<Draft, MessageViolation> {
     let mut fields = Vec::new();
     let mut sources = Vec::new();
     for (id, value) in value.iter().filter(|(_, value)| !value.is_null()) {
@@ -151,7 +153,7 @@ fn data(form: &Form, value: &Map<String, Value>) -> Result<Draft, Violation> {
             | Value::Array(_)
             | Value::Object(_) => text_of(value),
         };
-        let text = text.ok_or_else(|| Violation::new(at.as_str(), "a text or a number"))?;
+        let text = text.ok_or_else(|| MessageViolation::new(at.as_str(), "a text or a number"))?;
         let label = form.find(id).and_then(|field| field.label.as_deref());
         let mut given = Map::new();
         given.insert("id".to_owned(), id.as_str().into());
@@ -169,9 +171,9 @@ fn data(form: &Form, value: &Map<String, Value>) -> Result<Draft, Violation> {
     })
 }
 
-fn said<'a>(value: &'a Map<String, Value>, key: &str) -> Result<&'a str, Violation> {
+fn said<'a>(value: &'a Map<String, Value>, key: &str) -> Result<&'a str, MessageViolation> {
     let text = value.get(key).and_then(Value::as_str);
-    text.ok_or_else(|| Violation::new(format!("/{key}"), "a text"))
+    text.ok_or_else(|| MessageViolation::new(format!("/{key}"), "a text"))
 }
 
 fn made_at(value: &Map<String, Value>, now: Timestamp) -> Value {
@@ -179,11 +181,15 @@ fn made_at(value: &Map<String, Value>, now: Timestamp) -> Value {
     told.unwrap_or_else(|| now.to_string().into())
 }
 
-fn payment(quote: &Value, value: &Map<String, Value>, now: Timestamp) -> Result<Draft, Violation> {
+fn payment(
+    quote: &Value,
+    value: &Map<String, Value>,
+    now: Timestamp,
+) -> Result<Draft, MessageViolation> {
     let chosen = said(value, "payment_option")?;
     let way = ways(quote).find(|(place, ..)| place == chosen);
     let (_, option, method) =
-        way.ok_or_else(|| Violation::new("/payment_option", "one of the ways to pay"))?;
+        way.ok_or_else(|| MessageViolation::new("/payment_option", "one of the ways to pay"))?;
     let mut paid = Map::new();
     for (key, from) in [("type", method), ("token", method)] {
         paid.insert(key.to_owned(), from.get(key).cloned().unwrap_or_default());
@@ -208,7 +214,7 @@ fn authorization(
     quote: &Value,
     value: &Map<String, Value>,
     now: Timestamp,
-) -> Result<Draft, Violation> {
+) -> Result<Draft, MessageViolation> {
     let mut payload = Map::new();
     payload.insert("result".to_owned(), said(value, "result")?.into());
     payload.insert("timestamp".to_owned(), made_at(value, now));
@@ -219,7 +225,7 @@ fn authorization(
             None => plans.next(),
             Some(id) => plans.find(|plan| plan.get("plan_id") == Some(id)),
         };
-        let plan = plan.ok_or_else(|| Violation::new("/plan_id", "a plan of the quote"))?;
+        let plan = plan.ok_or_else(|| MessageViolation::new("/plan_id", "a plan of the quote"))?;
         let detail = json!({
             "network": "NEAR",
             "token_type": "USDC",

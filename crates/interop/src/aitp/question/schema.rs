@@ -2,22 +2,26 @@
 
 use crate::aitp::amount::text_of;
 use crate::aitp::choice::{Choice, ChoiceType, Choices};
-use crate::aitp::form::{Field, FieldType, Form};
+use crate::aitp::form::{Field, FieldType, RequestForm};
 use crate::aitp::kind::Kind;
-use crate::aitp::meaning::{Asked, ways};
+use crate::aitp::meaning::{RequestedWork, ways};
 use crate::aitp::schemas::payload_schema;
 use serde_json::{Map, Value, json};
 
 /// Members that an answer may leave out, for the request or the clock says them.
 pub(super) const FILLED_IN: [&str; 3] = ["timestamp", "amount", "currency"];
 
-pub(super) fn of(asked: &Asked, answer: Kind, payload: &Value) -> Option<Map<String, Value>> {
+pub(super) fn of(
+    asked: &RequestedWork,
+    answer: Kind,
+    payload: &Value,
+) -> Option<Map<String, Value>> {
     Some(match asked {
-        Asked::Choices(choices) => of_choices(choices),
-        Asked::Form(form) => of_form(form),
-        Asked::Quote(quote) if answer == Kind::PaymentAuthorization => of_near_quote(quote),
-        Asked::Quote(quote) => of_quote(quote),
-        Asked::Members(_) => {
+        RequestedWork::Choices(choices) => of_choices(choices),
+        RequestedWork::Form(form) => of_form(form),
+        RequestedWork::Quote(quote) if answer == Kind::PaymentAuthorization => of_near_quote(quote),
+        RequestedWork::Quote(quote) => of_quote(quote),
+        RequestedWork::Members(_) => {
             let mut schema = payload_schema(answer.family(), answer.key(), answer.id_field())?;
             if let Some(Value::Array(required)) = schema.get_mut("required") {
                 let known = |key: &str| key == "timestamp" || payload.get(key).is_some();
@@ -96,7 +100,7 @@ fn annotate(member: &mut Value, title: Option<&str>, description: Option<&str>) 
     }
 }
 
-fn of_form(form: &Form) -> Map<String, Value> {
+fn of_form(form: &RequestForm) -> Map<String, Value> {
     let members = form.fields().iter();
     let members = members.map(|field| (field.id.clone(), of_field(field)));
     let required = form.fields().iter().filter(|field| field.required);

@@ -1,6 +1,6 @@
 use super::*;
-use crate::aitp::ledger::{Effect, Ledger, Verdict};
-use crate::aitp::roster::Party;
+use crate::aitp::ledger::{Ledger, MessageVerdict, RequestEffect};
+use crate::aitp::participants::Party;
 use crate::aitp::samples::{ADDRESS, near_quote, sample, sample_with};
 use crate::aitp::schemas::Strictness;
 use crate::aitp::{ChoiceType, Choices, find, read_form_document};
@@ -36,9 +36,9 @@ fn asked(message: &Message) -> Ledger {
     ledger
 }
 
-fn question(message: &Message) -> (Ledger, Question) {
+fn question(message: &Message) -> (Ledger, RequestQuestion) {
     let ledger = asked(message);
-    let question = Question::of(ledger.requests().next().unwrap()).unwrap();
+    let question = RequestQuestion::of(ledger.requests().next().unwrap()).unwrap();
     (ledger, question)
 }
 
@@ -57,8 +57,8 @@ fn answer(message: &Message, value: &Value) -> Result<Message, Vec<String>> {
     let verdict = ledger.check(&answer, &Party::Initiator, now()).unwrap();
     assert!(matches!(
         verdict,
-        Verdict::Does {
-            effect: Effect::Answers,
+        MessageVerdict::Does {
+            effect: RequestEffect::Answers,
             ..
         }
     ));
@@ -248,7 +248,7 @@ fn the_fields_of_a_fetched_document_come_first() {
     let document = json!({"fields": [{"id": "street", "required": true, "options": [{"label": "A", "value": "a"}]}]});
     let fetched = read_form_document(&document).unwrap();
     let request = ledger.requests().next().unwrap();
-    let question = Question::with_fields(request, Some(fetched)).unwrap();
+    let question = RequestQuestion::with_fields(request, Some(fetched)).unwrap();
     let members = question.schema["properties"].as_object().unwrap();
     assert_eq!(members.keys().next().map(String::as_str), Some("street"));
     assert_eq!(question.schema["required"], json!(["street", "country"]));
@@ -265,7 +265,7 @@ fn answers_are_held_to_the_fields_of_a_fetched_document() {
     let document = json!({"fields": [{"id": "street", "required": true}, {"id": "size", "type": "select", "options": ["s", "m"]}]});
     let fetched = read_form_document(&document).unwrap();
     let request = ledger.requests().next().unwrap();
-    let question = Question::with_fields(request, Some(fetched)).unwrap();
+    let question = RequestQuestion::with_fields(request, Some(fetched)).unwrap();
     let wrong = |value: Value| -> Vec<String> {
         let found = question.answer(&SCHEMAS, &value, now()).unwrap_err();
         found.into_iter().map(|it| it.pointer).collect()
@@ -304,14 +304,17 @@ fn what_is_no_answer_is_a_message_too() {
     let (ledger, question) = question(&sample(Kind::RequestDecision));
     let schemas = &*SCHEMAS;
     for (message, effect) in [
-        (question.decline(Some("no")), Effect::Declines),
-        (question.decline(None), Effect::Declines),
-        (question.fail("unsupported", "No screen"), Effect::Fails),
+        (question.decline(Some("no")), RequestEffect::Declines),
+        (question.decline(None), RequestEffect::Declines),
+        (
+            question.fail("unsupported", "No screen"),
+            RequestEffect::Fails,
+        ),
     ] {
         assert_eq!(schemas.violations(&message, Strictness::Strict), []);
         let request = question.ask.key.clone();
         let verdict = ledger.check(&message, &Party::Initiator, now());
-        assert_eq!(verdict, Ok(Verdict::Does { effect, request }));
+        assert_eq!(verdict, Ok(MessageVerdict::Does { effect, request }));
     }
     let taken_back = question.cancel(None);
     assert_eq!(schemas.violations(&taken_back, Strictness::Strict), []);

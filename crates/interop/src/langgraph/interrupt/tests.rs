@@ -3,7 +3,7 @@
 use super::*;
 use crate::langgraph::error::ErrorKind;
 
-fn asked(call: &str, is_external: bool, key: &str) -> Asked {
+fn asked(call: &str, is_external: bool, key: &str) -> InterruptedCall {
     let kind = if is_external {
         OpenKind::External
     } else {
@@ -18,20 +18,20 @@ fn asked(call: &str, is_external: bool, key: &str) -> Asked {
         origin: None,
         children: Vec::new(),
     };
-    Asked::of("own", key, &call).unwrap()
+    InterruptedCall::of("own", key, &call).unwrap()
 }
 
 /// Reads a command's answers; of its members, these are calls that wait no longer.
 fn answered<const N: usize>(
     resume: &Value,
-    asked: &[Asked],
+    asked: &[InterruptedCall],
     over: [&str; N],
 ) -> Result<Resume, RequestError> {
     let over = over.map(str::to_owned).into();
-    Resume::of_answers(&Answers::Command(resume.clone()), (asked, &over))
+    Resume::of_answers(&ResumeValues::Command(resume.clone()), (asked, &over))
 }
 
-fn said(resume: &Value, asked: &[Asked]) -> Result<Vec<Value>, RequestError> {
+fn said(resume: &Value, asked: &[InterruptedCall]) -> Result<Vec<Value>, RequestError> {
     let read = answered(resume, asked, [])?;
     let parts = read.answers.into_iter().map(|mut it| {
         let part = it.part.as_object_mut().unwrap();
@@ -169,7 +169,7 @@ fn a_result_is_any_value() {
 #[test]
 fn a_tools_message_answers_the_call_that_wants_a_result() {
     let both = [asked("c", true, "own"), asked("d", false, "own")];
-    let result = |call: &str| ToolResult {
+    let result = |call: &str| ClientToolResult {
         id: None,
         tool_call_id: call.to_owned(),
         text: "green".to_owned(),
@@ -189,12 +189,12 @@ fn a_tools_message_answers_the_call_that_wants_a_result() {
 #[test]
 fn what_an_answer_names_is_told_by_the_ids_of_interrupts() {
     let id = asked("c", false, "own/c@home").id;
-    let named = Answers::Command(json!({id: true}));
+    let named = ResumeValues::Command(json!({id: true}));
     assert_eq!(Resume::named(&named), Some(("c", Some("own/c@home"))));
-    let named = Answers::Command(json!({"c": true}));
+    let named = ResumeValues::Command(json!({"c": true}));
     assert_eq!(Resume::named(&named), Some(("c", None)));
     for unnamed in [json!(true), json!([true]), json!({}), json!("c@own")] {
-        assert_eq!(Resume::named(&Answers::Command(unnamed)), None);
+        assert_eq!(Resume::named(&ResumeValues::Command(unnamed)), None);
     }
 }
 
@@ -202,7 +202,7 @@ fn what_an_answer_names_is_told_by_the_ids_of_interrupts() {
 fn an_answer_by_id_is_for_that_interrupt_alone() {
     let only = [asked("c", true, "own")];
     let none = BTreeSet::new();
-    let by_id = |id: &str| Answers::ById(Map::from_iter([(id.to_owned(), json!(42))]));
+    let by_id = |id: &str| ResumeValues::ById(Map::from_iter([(id.to_owned(), json!(42))]));
     let read = Resume::of_answers(&by_id("c"), (&only, &none)).unwrap();
     assert_eq!(read.answers[0].part["output"], 42);
     let refused = Resume::of_answers(&by_id("d"), (&only, &none)).unwrap_err();
@@ -233,8 +233,8 @@ fn an_answer_to_a_call_that_is_over_is_none_to_the_one_that_waits() {
 fn only_members_that_may_be_ids_are_looked_for_among_calls_that_are_over() {
     let asked = [asked("c", true, "own")];
     let resume = json!({"c": 1, "d": 2, "type": "approve", "own": {"e": 3}});
-    let resume = Answers::Command(resume);
+    let resume = ResumeValues::Command(resume);
     assert_eq!(Resume::unknown(&resume, &asked), ["d", "own"]);
-    let by_id = Answers::ById(Map::from_iter([("d".to_owned(), json!(1))]));
+    let by_id = ResumeValues::ById(Map::from_iter([("d".to_owned(), json!(1))]));
     assert!(Resume::unknown(&by_id, &asked).is_empty());
 }

@@ -3,7 +3,7 @@
 use crate::langgraph::error::{ErrorKind, RequestError};
 use crate::langgraph::fields::{Fields, MAX_ID};
 use crate::langgraph::stream::FrameId;
-use crate::langgraph::{Answers, RunCreate, Speaks};
+use crate::langgraph::{ResumeValues, RunCreate, Speaks};
 use serde_json::{Map, Value, json};
 
 /// The commands that there are and that are not taken here, each with what does the same.
@@ -230,7 +230,7 @@ fn respond(params: &Value) -> Result<RunCreate, RequestError> {
     let mut answers = Map::new();
     if let Some(list) = fields.placed("responses", MAX_ANSWERS)? {
         for one in ["interrupt_id", "response"] {
-            if fields.given(one).is_some() {
+            if fields.present(one).is_some() {
                 return Err(fields.wrong(one, "expected either this or responses"));
             }
         }
@@ -257,14 +257,14 @@ fn respond(params: &Value) -> Result<RunCreate, RequestError> {
     // No agent is named: what waits has one.
     let mut run = read_run(&body)?;
     run.speaks = Speaks::LangGraph;
-    run.resume = Some(Answers::ById(answers));
+    run.resume = Some(ResumeValues::ById(answers));
     Ok(run)
 }
 
 fn answer(fields: &Fields<'_>) -> Result<(String, Value), RequestError> {
     let id = fields.text("interrupt_id", MAX_INTERRUPT)?;
     let id = id.ok_or_else(|| fields.wrong("interrupt_id", "expected the id of an interrupt"))?;
-    let answer = fields.given("response").cloned();
+    let answer = fields.present("response").cloned();
     let answer = answer.ok_or_else(|| fields.wrong("response", "expected an answer"))?;
     Ok((id.to_owned(), answer))
 }

@@ -6,7 +6,7 @@ mod tools;
 use super::event::ProtocolEvent;
 use super::request::{Channel, EventRequest};
 use super::writer::MessageWriter;
-use crate::langgraph::interrupt::{Asked, interrupts};
+use crate::langgraph::interrupt::{InterruptedCall, interrupts};
 use crate::langgraph::stream::FrameId;
 use crate::langgraph::updates::{RunUpdates, Update};
 use crate::parts::ToolPart;
@@ -162,7 +162,7 @@ impl ProtocolRun {
         &mut self,
         key: &str,
         values: Option<Value>,
-        beneath: &[Asked],
+        beneath: &[InterruptedCall],
     ) -> Vec<ProtocolEvent> {
         self.phase = Phase::End;
         let open = std::mem::take(&mut self.open);
@@ -172,9 +172,11 @@ impl ProtocolRun {
         let why = "the run has ended";
         self.fail_message(why);
         self.fail_tools(why);
-        let own = open.iter().filter_map(|call| Asked::of(key, key, call));
+        let own = open
+            .iter()
+            .filter_map(|call| InterruptedCall::of(key, key, call));
         let beneath = beneath.iter().filter(|asked| asked.thread_key != key);
-        let asked: Vec<Asked> = own.chain(beneath.cloned()).collect();
+        let asked: Vec<InterruptedCall> = own.chain(beneath.cloned()).collect();
         if let Some(values) = values {
             self.push(Channel::Values, "values", || values);
         }

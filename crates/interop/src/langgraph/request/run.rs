@@ -106,7 +106,7 @@ pub enum Multitask {
 
 /// What answers calls that wait.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answers {
+pub enum ResumeValues {
     /// `command.resume`, which may name them in several ways.
     Command(Value),
     /// An answer for each id of an interrupt.
@@ -125,7 +125,7 @@ pub struct RunCreate {
     /// What is said.
     pub input: Input,
     /// What answers calls that wait.
-    pub resume: Option<Answers>,
+    pub resume: Option<ResumeValues>,
     /// What is streamed.
     pub modes: Vec<StreamMode>,
     /// Whether the run stops when its reader goes away.
@@ -151,7 +151,7 @@ impl RunCreate {
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let fields = Fields::closed(body, "", Self::KNOWN)?;
-        let speaks = if fields.given("assistant_id").is_some() {
+        let speaks = if fields.present("assistant_id").is_some() {
             Speaks::LangGraph
         } else {
             Speaks::AgentProtocol
@@ -274,7 +274,7 @@ fn refuse(fields: &Fields<'_>) -> Result<(), RequestError> {
 }
 
 /// What is said, and what answers.
-fn given(fields: &Fields<'_>) -> Result<(Input, Option<Answers>), RequestError> {
+fn given(fields: &Fields<'_>) -> Result<(Input, Option<ResumeValues>), RequestError> {
     let mut input = match fields.get("input") {
         Some(given) => Input::read(given, &fields.at("input"))?,
         None => Input::default(),
@@ -294,7 +294,7 @@ fn given(fields: &Fields<'_>) -> Result<(Input, Option<Answers>), RequestError> 
         let what = "expected no input beside a command that resumes";
         return Err(RequestError::at(command.pointer(), what));
     }
-    Ok((input, resume.map(Answers::Command)))
+    Ok((input, resume.map(ResumeValues::Command)))
 }
 
 /// A run's configuration, and the steps that it is limited to.
@@ -359,7 +359,7 @@ mod tests {
             (run.speaks, run.multitask),
             (Speaks::AgentProtocol, Multitask::Reject)
         );
-        assert_eq!(run.input.said.len(), 1);
+        assert_eq!(run.input.messages.len(), 1);
         let run = RunCreate::read(&json!({"assistantId": "demo", "input": {"messages": "Hi"}}));
         let run = run.unwrap();
         assert_eq!(
@@ -424,7 +424,7 @@ mod tests {
         let body = json!({"assistant_id": "demo", "command": {"resume": {"c": true}}});
         assert_eq!(
             RunCreate::read(&body).unwrap().resume,
-            Some(Answers::Command(json!({"c": true})))
+            Some(ResumeValues::Command(json!({"c": true})))
         );
         let both = json!({"assistant_id": "demo", "command": {"resume": true}, "input": {"messages": "Hi"}});
         assert_eq!(

@@ -122,7 +122,7 @@ impl StateUpdate {
                 for (place, values) in list.iter().enumerate() {
                     let at = format!("{}/{place}", fields.at("values"));
                     let read = Input::read(values, &at)?;
-                    input.said.extend(read.said);
+                    input.messages.extend(read.messages);
                     input.results.extend(read.results);
                 }
             }
@@ -274,7 +274,7 @@ mod tests {
             StateUpdate::read(&json!({"values": {"messages": ["a", "b"]}, "checkpoint_id": "c"}));
         let update = update.unwrap();
         assert_eq!(
-            (update.input.said.len(), update.checkpoint.as_deref()),
+            (update.input.messages.len(), update.checkpoint.as_deref()),
             (2, Some("c"))
         );
         assert!(
@@ -291,7 +291,7 @@ mod tests {
         }
         let result = json!({"type": "tool", "content": "x", "tool_call_id": "c"});
         let update = StateUpdate::read(&json!({"values": {"messages": [result]}}));
-        assert!(update.unwrap().input.said_only().is_err());
+        assert!(update.unwrap().input.messages_only().is_err());
         for key in ["actors", "parent_id"] {
             let patch = ThreadPatch::read(&json!({"metadata": {key: "x"}}));
             let at = format!("/metadata/{key}");
@@ -300,6 +300,6 @@ mod tests {
         let patch = ThreadPatch::read(
             &json!({"metadata": {"a": null}, "messages": [{"role": "user", "content": "x"}]}),
         );
-        assert_eq!(patch.unwrap().input.said.len(), 1);
+        assert_eq!(patch.unwrap().input.messages.len(), 1);
     }
 }

@@ -1,11 +1,11 @@
 //! The frames of messages, piece by piece and whole, and of what steps add to the thread.
 
-use super::{RunStream, StreamMode};
+use super::{RunEventStream, StreamMode};
 use crate::langgraph::message::{base, put_response};
 use crate::langgraph::updates::{Piece, RunUpdates, Update, block};
 use serde_json::{Value, json};
 
-impl RunStream {
+impl RunEventStream {
     pub(super) fn update(&mut self, update: Update<'_>) {
         match update {
             Update::Piece(piece) => self.piece(&piece),

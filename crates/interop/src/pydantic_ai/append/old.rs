@@ -1,7 +1,7 @@
 //! What an archive has, and what a list of messages is to it.
 
 use super::super::note::Note;
-use crate::archive::{Archive, Format, Record};
+use crate::archive::{Archive, Format, SourceText};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use thread::Json;
@@ -22,7 +22,7 @@ pub(super) enum Meaning {
 
 /// The history that an archive has: each message and the place of its run.
 pub(super) struct Old {
-    pub(super) messages: Vec<(usize, Record)>,
+    pub(super) messages: Vec<(usize, SourceText)>,
 }
 
 impl Old {
@@ -106,7 +106,7 @@ impl Old {
         };
         // Every record may be held against the first message, which is read once for all of them.
         let value = OnceCell::new();
-        let is_first = |record: &Record| {
+        let is_first = |record: &SourceText| {
             let value = || value.get_or_init(|| Json::parse(first).ok()).as_ref();
             record.text() == *first
                 || (is_spaced(first) || is_spaced(record.text())) && value() == Some(&record.json())
@@ -160,7 +160,7 @@ impl Old {
     }
 
     /// Where each message of this history stands in the new one, if it still does; in order.
-    pub(super) fn places_in(&self, new: &[&str]) -> Vec<Option<usize>> {
+    pub(super) fn positions_in(&self, new: &[&str]) -> Vec<Option<usize>> {
         let mut places = vec![None; self.messages.len()];
         let pairs = self.messages.iter().zip(new);
         let head = pairs
@@ -205,7 +205,7 @@ impl Old {
 }
 
 /// Whether a record is this message, however it is spaced.
-fn same(record: &Record, text: &str) -> bool {
+fn same(record: &SourceText, text: &str) -> bool {
     record.text() == text
         || ((is_spaced(text) || is_spaced(record.text()))
             && Json::parse(text).is_ok_and(|json| json == record.json()))

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Why what an agent says can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
+pub enum ObjectError {
     /// It refuses the call.
     #[error("it refuses: {message} ({code})")]
     Refused {
@@ -22,11 +22,11 @@ pub enum Unread {
 ///
 /// # Errors
 ///
-/// See [`Unread`].
-pub fn result(answer: &Value) -> Result<&Value, Unread> {
+/// See [`ObjectError`].
+pub fn result(answer: &Value) -> Result<&Value, ObjectError> {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let message = error.get("message").and_then(Value::as_str);
-        return Err(Unread::Refused {
+        return Err(ObjectError::Refused {
             code: error
                 .get("code")
                 .and_then(Value::as_i64)
@@ -35,7 +35,7 @@ pub fn result(answer: &Value) -> Result<&Value, Unread> {
         });
     }
     let what = "the answer is no JSON-RPC response";
-    answer.get("result").ok_or(Unread::Malformed(what))
+    answer.get("result").ok_or(ObjectError::Malformed(what))
 }
 
 /// The name of an artifact.

@@ -1,20 +1,20 @@
 //! What an agent says of one task.
 
-use super::object::{Unread, name_of, named, named_in, words};
+use super::object::{ObjectError, name_of, named, named_in, words};
 use super::{AUTH_REQUIRED, INPUT_REQUIRED};
-use crate::remote::news::News;
-use crate::remote::place::{Ask, AskKind};
-use crate::remote::said::Said;
+use crate::remote::delta::News;
+use crate::remote::position::{AskKind, RemoteQuestion};
+use crate::remote::text_pieces::TextPieces;
 use serde_json::{Value, json};
 use upp::{Arguments, Media, MediaSource, ToolCall};
 
 /// How a task ended, or why it waits.
 #[derive(Clone, Debug, PartialEq)]
-pub enum End {
+pub enum TaskEnd {
     /// It is done.
     Completed,
     /// It asks something: these are calls here.
-    Asks(Vec<ToolCall>, Vec<Ask>),
+    Asks(Vec<ToolCall>, Vec<RemoteQuestion>),
     /// It failed, or was stopped there; in words.
     Failed(String),
     /// The agent won't do that; in words.
@@ -28,8 +28,8 @@ pub enum End {
 /// from there on. Who comes back to a task is told how it stands, and perhaps all again that its stream has said:
 /// nothing of that is shown until the last text that was closed has passed.
 #[derive(Debug, Default)]
-pub struct Reader {
-    said: Said,
+pub struct TaskReader {
+    said: TextPieces,
     /// What the task has said in earlier answers: the names, and the text of the last.
     earlier: (Vec<String>, Option<String>),
     /// The artifact that is told.
@@ -45,13 +45,13 @@ pub struct Reader {
     /// Its context.
     pub context: Option<String>,
     /// How it ended, once it has.
-    pub end: Option<End>,
+    pub end: Option<TaskEnd>,
 }
 
-impl Reader {
+impl TaskReader {
     /// For an answer that goes on with a task, where `news` answers one.
     pub fn of(news: &News<'_>) -> Self {
-        let text = news.said.last().map(|&text| text.to_owned());
+        let text = news.texts.last().map(|&text| text.to_owned());
         Self {
             earlier: (news.names().to_vec(), text),
             ..Self::default()
@@ -65,7 +65,7 @@ impl Reader {
     }
 
     /// What was said so far.
-    pub fn said(&mut self) -> &mut Said {
+    pub fn text(&mut self) -> &mut TextPieces {
         &mut self.said
     }
 
@@ -91,15 +91,15 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`Unread::Malformed`].
-    pub fn take(&mut self, response: &Value) -> Result<(), Unread> {
+    /// [`ObjectError::Malformed`].
+    pub fn take(&mut self, response: &Value) -> Result<(), ObjectError> {
         if let Some(task) = response.get("task") {
             return self.task(task);
         }
         if let Some(message) = response.get("message") {
             self.learn(message.get("taskId"), message.get("contextId"));
             self.spoken(message);
-            self.end = Some(End::Completed);
+            self.end = Some(TaskEnd::Completed);
             return Ok(());
         }
         if let Some(update) = response.get("statusUpdate") {
@@ -111,7 +111,7 @@ impl Reader {
             self.artifact(update);
             return Ok(());
         }
-        Err(Unread::Malformed(
+        Err(ObjectError::Malformed(
             "an event is neither task, message, statusUpdate nor artifactUpdate",
         ))
     }
@@ -120,10 +120,10 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`Unread::Malformed`].
-    pub fn task(&mut self, task: &Value) -> Result<(), Unread> {
+    /// [`ObjectError::Malformed`].
+    pub fn task(&mut self, task: &Value) -> Result<(), ObjectError> {
         if !task.get("id").is_some_and(Value::is_string) {
-            return Err(Unread::Malformed("a task has no id"));
+            return Err(ObjectError::Malformed("a task has no id"));
         }
         self.learn(task.get("id"), task.get("contextId"));
         let list = |field: &str| task.get(field).and_then(Value::as_array);
@@ -166,9 +166,9 @@ impl Reader {
         self.context = text(context).or_else(|| self.context.take());
     }
 
-    fn status(&mut self, status: Option<&Value>) -> Result<(), Unread> {
+    fn status(&mut self, status: Option<&Value>) -> Result<(), ObjectError> {
         let state = status.and_then(|status| status.get("state")?.as_str());
-        let state = state.ok_or(Unread::Malformed("a task has no state"))?;
+        let state = state.ok_or(ObjectError::Malformed("a task has no state"))?;
         let message = status.and_then(|status| status.get("message"));
         let why = || {
             let words = message.map(words).filter(|words| !words.is_empty());
@@ -192,15 +192,17 @@ impl Reader {
                 if let Some(message) = message {
                     self.spoken(message);
                 }
-                self.end = Some(End::Completed);
+                self.end = Some(TaskEnd::Completed);
             }
             "INPUT_REQUIRED" => self.asks(message, INPUT_REQUIRED),
             "AUTH_REQUIRED" => self.asks(message, AUTH_REQUIRED),
-            "FAILED" => self.end = Some(End::Failed(format!("the task failed: {}", why()))),
-            "REJECTED" => self.end = Some(End::Rejected(format!("it rejects the task: {}", why()))),
-            "CANCELED" => self.end = Some(End::Failed("the task was stopped there".into())),
+            "FAILED" => self.end = Some(TaskEnd::Failed(format!("the task failed: {}", why()))),
+            "REJECTED" => {
+                self.end = Some(TaskEnd::Rejected(format!("it rejects the task: {}", why())))
+            }
+            "CANCELED" => self.end = Some(TaskEnd::Failed("the task was stopped there".into())),
             _ => {
-                return Err(Unread::Malformed(
+                return Err(ObjectError::Malformed(
                     "a task is in a state that A2A 1.0 has not",
                 ));
             }
@@ -224,7 +226,7 @@ impl Reader {
     fn asks(&mut self, message: Option<&Value>, name: &str) {
         let requests = named_in(message, "requests");
         if self.has_said(&requests) {
-            self.end = Some(End::Completed);
+            self.end = Some(TaskEnd::Completed);
             return;
         }
         let mut calls: Vec<ToolCall> = Vec::new();
@@ -248,7 +250,7 @@ impl Reader {
             let input = named.get("input").filter(|input| input.is_object());
             let input = input.map_or_else(|| "{}".to_owned(), Value::to_string);
             calls.push(call_of(&call, tool, &input));
-            asks.push(Ask {
+            asks.push(RemoteQuestion {
                 call,
                 id: Some(id.to_owned()),
                 thread_key: text("threadKey").map(str::to_owned),
@@ -263,14 +265,14 @@ impl Reader {
             let id = format!("{name}-{}", self.task.as_deref().unwrap_or_default());
             let input = json!({ "message": question }).to_string();
             calls.push(call_of(&id, name, &input));
-            asks.push(Ask {
+            asks.push(RemoteQuestion {
                 call: id,
                 id: None,
                 thread_key: None,
                 kind: AskKind::Words,
             });
         }
-        self.end = Some(End::Asks(calls, asks));
+        self.end = Some(TaskEnd::Asks(calls, asks));
     }
 
     /// A message as something said by itself, or as the end of what the artifact says.

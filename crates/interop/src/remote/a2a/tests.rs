@@ -1,11 +1,11 @@
-use super::super::{Address, Place};
+use super::super::{Address, RemotePosition};
 use super::*;
 use upp::{
     AssistantContent, AssistantMessage, MessageOptions, Messages, StreamEvent, ToolResultMessage,
 };
 
-fn texts(reader: &mut Reader) -> Vec<String> {
-    let content = reader.said().content().into_iter();
+fn texts(reader: &mut TaskReader) -> Vec<String> {
+    let content = reader.text().content().into_iter();
     content
         .filter_map(|block| match block {
             AssistantContent::Text { text } => Some(text),
@@ -29,27 +29,27 @@ fn artifact(text: &str, append: bool) -> Value {
 }
 
 /// What is read where the task goes on after an answer that said this.
-fn going_on(said: &str) -> Reader {
-    let ask = Ask {
+fn going_on(said: &str) -> TaskReader {
+    let ask = RemoteQuestion {
         call: "c".into(),
         id: None,
         thread_key: None,
         kind: AskKind::Words,
     };
-    let place = Place {
+    let place = RemotePosition {
         run: Some("t".into()),
         asks: vec![ask],
-        said: vec!["artifact answer".into()],
-        ..Place::default()
+        texts: vec!["artifact answer".into()],
+        ..RemotePosition::default()
     };
     let result = ToolResult {
         tool_call_id: "c".into(),
         result: "42".into(),
         is_error: false,
     };
-    Reader::of(&News {
-        place: Some(place),
-        said: vec![said],
+    TaskReader::of(&News {
+        position: Some(place),
+        texts: vec![said],
         results: vec![&result],
         ..News::default()
     })
@@ -86,7 +86,7 @@ fn a_stream_is_read_and_read_again_without_saying_anything_twice() {
         reader.take(&event).unwrap();
     }
     assert_eq!(texts(&mut reader), ["First thing.", "Then this."]);
-    assert_eq!(reader.end, Some(End::Completed));
+    assert_eq!(reader.end, Some(TaskEnd::Completed));
     assert_eq!(
         (reader.task.as_deref(), reader.context.as_deref()),
         (Some("t"), Some("c"))
@@ -109,14 +109,14 @@ fn a_task_that_is_over_says_what_was_missed_of_it_and_the_same_words_are_said_ag
         reader.take(&event).unwrap();
     }
     assert_eq!(texts(&mut reader), ["yes", "no", "yes"]);
-    let mut reader = Reader::default();
+    let mut reader = TaskReader::default();
     reader.take(&task(&[], "yes")).unwrap();
     assert_eq!(texts(&mut reader), ["yes"]);
 }
 
 #[test]
 fn who_tells_nothing_again_goes_on_from_how_the_task_stands() {
-    let mut reader = Reader::default();
+    let mut reader = TaskReader::default();
     let events = [
         task(&[("1", "Let me see.")], "One "),
         artifact("two", true),
@@ -130,8 +130,8 @@ fn who_tells_nothing_again_goes_on_from_how_the_task_stands() {
     assert_eq!(texts(&mut reader), ["Let me see.", "One two three"]);
 }
 
-fn shown(reader: &mut Reader) -> String {
-    let events = reader.said().take_events().into_iter();
+fn shown(reader: &mut TaskReader) -> String {
+    let events = reader.text().take_events().into_iter();
     let mut shown = String::new();
     for event in events {
         if let StreamEvent::TextDelta { text, .. } = event {
@@ -210,7 +210,7 @@ proptest::proptest! {
             }
         }
         let all = told(&steps);
-        let mut reader = Reader::default();
+        let mut reader = TaskReader::default();
         let mut all_shown = String::new();
         let mut from = 0;
         for (length, missed, is_new) in cuts {
@@ -221,7 +221,7 @@ proptest::proptest! {
             }
             if is_new {
                 // Another process goes on, which has nothing but the task's id.
-                (reader, all_shown) = (Reader::default(), String::new());
+                (reader, all_shown) = (TaskReader::default(), String::new());
             }
             // What happens while nobody listens.
             let (task, begun) = &all[(until + missed).saturating_sub(1).min(all.len() - 1)].1;
@@ -251,11 +251,11 @@ proptest::proptest! {
 
 #[test]
 fn a_question_in_words_is_one_call_and_named_calls_are_theirs() {
-    let mut reader = Reader::default();
+    let mut reader = TaskReader::default();
     reader
         .take(&status("INPUT_REQUIRED", &json!([{"text": "Which one?"}])))
         .unwrap();
-    let Some(End::Asks(calls, asks)) = &reader.end else {
+    let Some(TaskEnd::Asks(calls, asks)) = &reader.end else {
         panic!("{:?}", reader.end)
     };
     assert_eq!(&*calls[0].tool_name, INPUT_REQUIRED);
@@ -266,9 +266,9 @@ fn a_question_in_words_is_one_call_and_named_calls_are_theirs() {
         {"toolCallId": "1", "toolName": "pay", "asks": "approval", "input": {"n": 1}},
         {"toolCallId": "1", "toolName": "look", "asks": "result", "threadKey": "k"},
     ]}}]);
-    let mut reader = Reader::default();
+    let mut reader = TaskReader::default();
     reader.take(&status("INPUT_REQUIRED", &named)).unwrap();
-    let Some(End::Asks(calls, asks)) = &reader.end else {
+    let Some(TaskEnd::Asks(calls, asks)) = &reader.end else {
         panic!("{:?}", reader.end)
     };
     let ids: Vec<&str> = calls
@@ -288,23 +288,23 @@ fn requests_that_the_agent_has_said_are_no_call() {
     let request = json!({"$schema": "s", "request_decision": {"id": "seat"}});
     let asked = json!([{"text": "Seat?"}, {"data": {"requests": [
         {"requestId": "decision:seat", "request": request}]}}]);
-    let mut reader = Reader::default();
+    let mut reader = TaskReader::default();
     let said = artifact(&request.to_string(), false);
     reader.take(&said).unwrap();
     reader.take(&status("INPUT_REQUIRED", &asked)).unwrap();
-    assert_eq!(reader.end, Some(End::Completed));
+    assert_eq!(reader.end, Some(TaskEnd::Completed));
     assert_eq!(texts(&mut reader), [request.to_string()]);
     // Who has not said it asks it so.
-    let mut reader = Reader::default();
+    let mut reader = TaskReader::default();
     reader.take(&status("INPUT_REQUIRED", &asked)).unwrap();
-    assert!(matches!(reader.end, Some(End::Asks(..))));
+    assert!(matches!(reader.end, Some(TaskEnd::Asks(..))));
     let data = asked[1]["data"].to_string();
     assert_eq!(texts(&mut reader), [format!("Seat?\n{data}")]);
 }
 
 #[test]
 fn a_question_without_its_data_is_looked_up() {
-    let reader = Reader::default();
+    let reader = TaskReader::default();
     let text = json!([{"text": "Get the task to see what it asks."}]);
     assert!(reader.wants_task(&status("INPUT_REQUIRED", &text)));
     let data = json!([{"data": {"calls": []}}]);
@@ -314,13 +314,13 @@ fn a_question_without_its_data_is_looked_up() {
 
 #[test]
 fn answers_go_to_what_asked_and_words_are_no_leave() {
-    let ask = |call: &str, kind| Ask {
+    let ask = |call: &str, kind| RemoteQuestion {
         call: call.into(),
         id: Some(format!("far-{call}")),
         thread_key: None,
         kind,
     };
-    let place = Place {
+    let place = RemotePosition {
         agent: "a".into(),
         at: "u".into(),
         conversation: "t".into(),
@@ -333,7 +333,7 @@ fn answers_go_to_what_asked_and_words_are_no_leave() {
             ask("4", AskKind::Result),
             ask("5", AskKind::Approval),
         ],
-        said: Vec::new(),
+        texts: Vec::new(),
     };
     let result = |id: &str, value: Value, is_error| ToolResult {
         tool_call_id: id.into(),
@@ -376,14 +376,14 @@ fn answers_go_to_what_asked_and_words_are_no_leave() {
 #[test]
 fn what_is_no_answer_is_refused_with_its_words() {
     let refused = json!({"jsonrpc": "2.0", "error": {"code": -32001, "message": "gone"}});
-    let error = Unread::Refused {
+    let error = ObjectError::Refused {
         code: -32_001,
         message: "gone".into(),
     };
     assert_eq!(result(&refused), Err(error));
     for wrong in [json!([]), json!({"jsonrpc": "2.0"})] {
         assert!(
-            matches!(result(&wrong), Err(Unread::Malformed(_))),
+            matches!(result(&wrong), Err(ObjectError::Malformed(_))),
             "{wrong}"
         );
     }
@@ -392,7 +392,7 @@ fn what_is_no_answer_is_refused_with_its_words() {
         json!({"task": {}}),
         json!({"statusUpdate": {"status": {"state": "TASK_STATE_NEW"}}}),
     ] {
-        let read = Reader::default().take(&wrong);
-        assert!(matches!(read, Err(Unread::Malformed(_))), "{wrong}");
+        let read = TaskReader::default().take(&wrong);
+        assert!(matches!(read, Err(ObjectError::Malformed(_))), "{wrong}");
     }
 }

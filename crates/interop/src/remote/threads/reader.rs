@@ -1,20 +1,20 @@
 //! What an agent behind the Threads API says of one run.
 
-use crate::remote::news::News;
-use crate::remote::place::{Ask, AskKind};
-use crate::remote::said::Said;
+use crate::remote::delta::News;
+use crate::remote::position::{AskKind, RemoteQuestion};
+use crate::remote::text_pieces::TextPieces;
 use serde_json::Value;
 use upp::{Arguments, ToolCall};
 
 /// How a run ended, or why it waits.
 #[derive(Clone, Debug, PartialEq)]
-pub enum End {
+pub enum RunEnd {
     /// It is done.
     Completed,
     /// It was cut off: by a limit, or by a policy.
     Incomplete(String),
     /// It asks for the results of these calls.
-    Asks(Vec<ToolCall>, Vec<Ask>),
+    Asks(Vec<ToolCall>, Vec<RemoteQuestion>),
     /// It failed, or was stopped there; in words.
     Failed(String),
     /// It refuses what it was told; in words.
@@ -27,8 +27,8 @@ pub enum End {
 
 /// Reads what a run says. A text is known by the id of its message.
 #[derive(Debug, Default)]
-pub struct Reader {
-    said: Said,
+pub struct RunReader {
+    said: TextPieces,
     /// What the run has said in earlier answers.
     earlier: Vec<String>,
     /// The message that was cut off: it counts if none follows.
@@ -36,14 +36,14 @@ pub struct Reader {
     /// The run.
     pub run: Option<String>,
     /// How it ended, once it has.
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// What it used, once that is known.
     pub usage: Option<(u64, u64)>,
 }
 
 /// Why what an agent says can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
+pub enum RunEventError {
     /// It says that something went wrong.
     #[error("it failed: {0}")]
     Failed(String),
@@ -52,7 +52,7 @@ pub enum Unread {
     Malformed(&'static str),
 }
 
-impl Reader {
+impl RunReader {
     /// For an answer that goes on with a run, where `news` answers one.
     pub fn of(news: &News<'_>) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Reader {
     }
 
     /// What was said so far.
-    pub fn said(&mut self) -> &mut Said {
+    pub fn text(&mut self) -> &mut TextPieces {
         &mut self.said
     }
 
@@ -76,13 +76,13 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// See [`Unread`].
-    pub fn take(&mut self, object: &Value) -> Result<(), Unread> {
+    /// See [`RunEventError`].
+    pub fn take(&mut self, object: &Value) -> Result<(), RunEventError> {
         let text = |value: &Value, field: &str| Some(value.get(field)?.as_str()?.to_owned());
         if let Some(error) = object.get("error").filter(|it| !it.is_null()) {
             let said = error.get("message").unwrap_or(error);
             let said = said.as_str().unwrap_or_default();
-            return Err(Unread::Failed(said.chars().take(500).collect()));
+            return Err(RunEventError::Failed(said.chars().take(500).collect()));
         }
         match text(object, "object").as_deref() {
             Some("thread.run") => self.run(object),
@@ -110,8 +110,8 @@ impl Reader {
             // Steps tell of the assistant's own tools; a message may also just tell an error.
             Some(_) => Ok(()),
             None => match text(object, "message") {
-                Some(said) => Err(Unread::Failed(said.chars().take(500).collect())),
-                None => Err(Unread::Malformed(
+                Some(said) => Err(RunEventError::Failed(said.chars().take(500).collect())),
+                None => Err(RunEventError::Malformed(
                     "an event is no object of the Threads API",
                 )),
             },
@@ -165,36 +165,42 @@ impl Reader {
         }
     }
 
-    fn run(&mut self, run: &Value) -> Result<(), Unread> {
+    fn run(&mut self, run: &Value) -> Result<(), RunEventError> {
         let text = |field: &str| Some(run.get(field)?.as_str()?.to_owned());
-        let id = text("id").ok_or(Unread::Malformed("a run has no id"))?;
+        let id = text("id").ok_or(RunEventError::Malformed("a run has no id"))?;
         self.run = Some(id);
         if let Some(usage) = run.get("usage") {
             let count = |field: &str| usage.get(field).and_then(Value::as_u64);
             self.usage = count("prompt_tokens").zip(count("completion_tokens"));
         }
-        let status = text("status").ok_or(Unread::Malformed("a run has no status"))?;
+        let status = text("status").ok_or(RunEventError::Malformed("a run has no status"))?;
         let said = |field: &str| run.get("last_error")?.get(field)?.as_str();
         let why = said("message").unwrap_or("it does not say why");
         self.end = match status.as_str() {
             "queued" | "in_progress" | "cancelling" => None,
-            "completed" => Some(End::Completed),
+            "completed" => Some(RunEnd::Completed),
             "requires_action" => Some(asked(run)?),
             "incomplete" => {
                 let details = run.get("incomplete_details");
                 let reason = details.and_then(|details| details.get("reason")?.as_str());
-                Some(End::Incomplete(reason.unwrap_or("incomplete").to_owned()))
+                Some(RunEnd::Incomplete(
+                    reason.unwrap_or("incomplete").to_owned(),
+                ))
             }
             "failed" if said("code") == Some("rate_limit_exceeded") => {
-                Some(End::Limited(format!("the run failed: {why}")))
+                Some(RunEnd::Limited(format!("the run failed: {why}")))
             }
             "failed" if said("code") == Some("invalid_prompt") => {
-                Some(End::Rejected(format!("the run failed: {why}")))
+                Some(RunEnd::Rejected(format!("the run failed: {why}")))
             }
-            "failed" => Some(End::Failed(format!("the run failed: {why}"))),
-            "cancelled" => Some(End::Failed("the run was stopped there".to_owned())),
-            "expired" => Some(End::Expired("the run has expired there".to_owned())),
-            _ => return Err(Unread::Malformed("a run is in a state that there is not")),
+            "failed" => Some(RunEnd::Failed(format!("the run failed: {why}"))),
+            "cancelled" => Some(RunEnd::Failed("the run was stopped there".to_owned())),
+            "expired" => Some(RunEnd::Expired("the run has expired there".to_owned())),
+            _ => {
+                return Err(RunEventError::Malformed(
+                    "a run is in a state that there is not",
+                ));
+            }
         };
         Ok(())
     }
@@ -205,18 +211,18 @@ fn name(id: &str, part: impl std::fmt::Display) -> String {
     format!("{id} {part}")
 }
 
-fn asked(run: &Value) -> Result<End, Unread> {
+fn asked(run: &Value) -> Result<RunEnd, RunEventError> {
     let calls = run.get("required_action");
     let calls = calls.and_then(|action| action.get("submit_tool_outputs")?.get("tool_calls"));
     let calls = calls.and_then(Value::as_array).into_iter().flatten();
-    let (mut made, mut asks): (Vec<ToolCall>, Vec<Ask>) = (Vec::new(), Vec::new());
+    let (mut made, mut asks): (Vec<ToolCall>, Vec<RemoteQuestion>) = (Vec::new(), Vec::new());
     for call in calls {
         let function = call.get("function");
         let id = call.get("id").and_then(Value::as_str);
         let name = function.and_then(|function| function.get("name")?.as_str());
         let arguments = function.and_then(|function| function.get("arguments")?.as_str());
         let (Some(id), Some(name)) = (id, name) else {
-            return Err(Unread::Malformed("a call has no id or no name"));
+            return Err(RunEventError::Malformed("a call has no id or no name"));
         };
         made.push(ToolCall {
             tool_call_id: id.into(),
@@ -224,7 +230,7 @@ fn asked(run: &Value) -> Result<End, Unread> {
             arguments: Arguments::from_text(arguments.unwrap_or("{}")),
             after: Vec::new(),
         });
-        asks.push(Ask {
+        asks.push(RemoteQuestion {
             call: id.to_owned(),
             id: Some(id.to_owned()),
             thread_key: None,
@@ -232,11 +238,11 @@ fn asked(run: &Value) -> Result<End, Unread> {
         });
     }
     if made.is_empty() {
-        return Err(Unread::Malformed(
+        return Err(RunEventError::Malformed(
             "a run requires an action and names no call",
         ));
     }
-    Ok(End::Asks(made, asks))
+    Ok(RunEnd::Asks(made, asks))
 }
 
 #[cfg(test)]
@@ -247,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_stream_and_the_messages_after_it_say_the_same_once() {
-        let mut reader = Reader::default();
+        let mut reader = RunReader::default();
         let delta = |value: &str| {
             let content = json!([{"index": 0, "type": "text", "text": { "value": value }}]);
             json!({"object": "thread.message.delta", "id": "m", "delta": { "content": content }})
@@ -266,8 +272,8 @@ mod tests {
             reader.take(&object).unwrap();
         }
         let text = "Hello".to_owned();
-        assert_eq!(reader.said().content(), [AssistantContent::Text { text }]);
-        assert_eq!(reader.end, Some(End::Completed));
+        assert_eq!(reader.text().content(), [AssistantContent::Text { text }]);
+        assert_eq!(reader.end, Some(RunEnd::Completed));
         assert_eq!(reader.usage, Some((3, 2)));
     }
 
@@ -276,9 +282,9 @@ mod tests {
             "content": [{"type": "text", "text": { "value": text }}]})
     }
 
-    fn texts(reader: &mut Reader) -> Vec<String> {
+    fn texts(reader: &mut RunReader) -> Vec<String> {
         let mut texts = Vec::new();
-        for block in reader.said().content() {
+        for block in reader.text().content() {
             if let AssistantContent::Text { text } = block {
                 texts.push(text);
             }
@@ -288,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_message_that_was_cut_off_counts_only_where_none_follows() {
-        let mut reader = Reader::default();
+        let mut reader = RunReader::default();
         reader.take(&said("1", "incomplete", "word1 wo")).unwrap();
         assert_eq!(texts(&mut reader), ["word1 wo"]);
         reader.take(&said("2", "completed", "word1 word2")).unwrap();
@@ -298,9 +304,9 @@ mod tests {
     #[test]
     fn what_is_not_among_the_messages_of_a_run_was_taken_back_and_what_is_known_is_known_by_its_id()
     {
-        let mut reader = Reader {
+        let mut reader = RunReader {
             earlier: vec!["0 0".into()],
-            ..Reader::default()
+            ..RunReader::default()
         };
         reader.take(&said("1", "in_progress", "wo")).unwrap();
         let list = [("0", "yes"), ("2", "yes"), ("3", "yes")]
@@ -314,12 +320,12 @@ mod tests {
 
     #[test]
     fn a_run_that_requires_an_action_asks_for_its_calls() {
-        let mut reader = Reader::default();
+        let mut reader = RunReader::default();
         let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}});
         let action = json!({"submit_tool_outputs": { "tool_calls": [call] }});
         let run = json!({"object": "thread.run", "id": "r", "status": "requires_action", "required_action": action});
         reader.take(&run).unwrap();
-        let Some(End::Asks(calls, asks)) = reader.end else {
+        let Some(RunEnd::Asks(calls, asks)) = reader.end else {
             panic!("{:?}", reader.end)
         };
         assert_eq!(
@@ -331,14 +337,20 @@ mod tests {
 
     #[test]
     fn a_run_that_failed_says_whether_it_was_asked_too_often() {
-        let mut reader = Reader::default();
+        let mut reader = RunReader::default();
         let mut failed = json!({"object": "thread.run", "id": "r", "status": "failed",
             "last_error": {"code": "server_error", "message": "no"}});
         reader.take(&failed).unwrap();
-        assert_eq!(reader.end, Some(End::Failed("the run failed: no".into())));
+        assert_eq!(
+            reader.end,
+            Some(RunEnd::Failed("the run failed: no".into()))
+        );
         failed["last_error"]["code"] = "rate_limit_exceeded".into();
         reader.take(&failed).unwrap();
-        assert_eq!(reader.end, Some(End::Limited("the run failed: no".into())));
+        assert_eq!(
+            reader.end,
+            Some(RunEnd::Limited("the run failed: no".into()))
+        );
     }
 
     #[test]
@@ -350,13 +362,13 @@ mod tests {
             json!({"object": "thread.run", "id": "r", "status": "odd"}),
             json!({"object": "thread.run", "id": "r", "status": "requires_action"}),
         ] {
-            let read = Reader::default().take(&wrong);
-            assert!(matches!(read, Err(Unread::Malformed(_))), "{wrong}");
+            let read = RunReader::default().take(&wrong);
+            assert!(matches!(read, Err(RunEventError::Malformed(_))), "{wrong}");
         }
         let error = json!({"error": {"message": "busy"}});
         assert_eq!(
-            Reader::default().take(&error),
-            Err(Unread::Failed("busy".into()))
+            RunReader::default().take(&error),
+            Err(RunEventError::Failed("busy".into()))
         );
     }
 }

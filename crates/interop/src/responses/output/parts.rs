@@ -15,7 +15,7 @@ use crate::parts::{
 };
 use crate::run::RunPart;
 use serde_json::Value;
-use timeline::{PartKind, Payload, Step, StepOutcome, StepStatus, part_kind};
+use timeline::{MessagePartKind, Payload, Step, StepOutcome, StepStatus, part_kind};
 
 /// The phases of an assistant's message in its turn.
 const PHASES: [&str; 2] = ["commentary", "final_answer"];
@@ -137,19 +137,21 @@ impl Output {
             .and_then(Value::as_str)
             .and_then(part_kind);
         let (block, text) = match kind {
-            Some(PartKind::OutputText | PartKind::InputText) => (Block::Text, text_of("text")),
-            Some(PartKind::Refusal) => (Block::Refusal, text_of("refusal")),
-            Some(PartKind::Reasoning) => {
+            Some(MessagePartKind::OutputText | MessagePartKind::InputText) => {
+                (Block::Text, text_of("text"))
+            }
+            Some(MessagePartKind::Refusal) => (Block::Refusal, text_of("refusal")),
+            Some(MessagePartKind::Reasoning) => {
                 return self.reasoning_part(idx, part, status, out);
             }
-            Some(PartKind::Extension(OUTPUT_FILE)) => {
+            Some(MessagePartKind::Extension(OUTPUT_FILE)) => {
                 return self.lost(idx, "a file that a model made");
             }
             Some(
-                PartKind::InputImage
-                | PartKind::InputFile
-                | PartKind::Tool(_)
-                | PartKind::Extension(_),
+                MessagePartKind::InputImage
+                | MessagePartKind::InputFile
+                | MessagePartKind::Tool(_)
+                | MessagePartKind::Extension(_),
             )
             | None => return self.lost(idx, "a part that is no output of a response"),
         };

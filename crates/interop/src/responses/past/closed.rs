@@ -1,6 +1,6 @@
 //! Calls of a past that have no result, and results that have no call.
 
-use super::item::{InputItem, InputSays};
+use super::item::{InputContent, InputItem};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::Role;
 
@@ -21,12 +21,12 @@ pub(super) fn closed(past: Vec<InputItem>, said: &[InputItem]) -> Vec<InputItem>
         if fates.stray.contains(&place) {
             continue;
         }
-        let repeats = matches!(&given.says, InputSays::Call { call_id, .. }
+        let repeats = matches!(&given.content, InputContent::Call { call_id, .. }
             if left.iter().any(|(left, _)| left == call_id));
-        if repeats || !is_agents(&given.says) {
+        if repeats || !is_agents(&given.content) {
             interrupt(&mut left, &mut items);
         }
-        if let InputSays::Call { call_id, .. } = &given.says
+        if let InputContent::Call { call_id, .. } = &given.content
             && fates.left.contains(&place)
         {
             left.push((call_id.clone(), given.pointer.clone()));
@@ -42,7 +42,7 @@ pub(super) fn closed(past: Vec<InputItem>, said: &[InputItem]) -> Vec<InputItem>
 fn interrupt(left: &mut Vec<(String, String)>, items: &mut Vec<InputItem>) {
     items.extend(left.drain(..).map(|(call_id, pointer)| InputItem {
         pointer,
-        says: InputSays::CallOutput {
+        content: InputContent::CallOutput {
             call_id,
             output: INTERRUPTED.into(),
         },
@@ -50,14 +50,14 @@ fn interrupt(left: &mut Vec<(String, String)>, items: &mut Vec<InputItem>) {
 }
 
 /// Whether an item is a part of an agent's turn.
-fn is_agents(says: &InputSays) -> bool {
+fn is_agents(says: &InputContent) -> bool {
     match says {
-        InputSays::Message { role, .. } => *role == Role::Assistant,
-        InputSays::Reasoning(_)
-        | InputSays::Call { .. }
-        | InputSays::CallOutput { .. }
-        | InputSays::Approval { .. } => true,
-        InputSays::Compaction { .. } | InputSays::Reference { .. } => false,
+        InputContent::Message { role, .. } => *role == Role::Assistant,
+        InputContent::Reasoning(_)
+        | InputContent::Call { .. }
+        | InputContent::CallOutput { .. }
+        | InputContent::Approval { .. } => true,
+        InputContent::Compaction { .. } | InputContent::Reference { .. } => false,
     }
 }
 
@@ -75,23 +75,25 @@ impl Fates {
         let mut fates = Self::default();
         let mut open: BTreeMap<&str, usize> = BTreeMap::new();
         for (place, given) in past.iter().enumerate() {
-            match &given.says {
+            match &given.content {
                 // Of calls with the same id the last one is answered.
-                InputSays::Call { call_id, .. } => fates.left.extend(open.insert(call_id, place)),
-                InputSays::CallOutput { call_id, .. } => {
+                InputContent::Call { call_id, .. } => {
+                    fates.left.extend(open.insert(call_id, place))
+                }
+                InputContent::CallOutput { call_id, .. } => {
                     if open.remove(call_id.as_str()).is_none() {
                         fates.stray.insert(place);
                     }
                 }
-                InputSays::Message { .. }
-                | InputSays::Reasoning(_)
-                | InputSays::Compaction { .. }
-                | InputSays::Reference { .. }
-                | InputSays::Approval { .. } => {}
+                InputContent::Message { .. }
+                | InputContent::Reasoning(_)
+                | InputContent::Compaction { .. }
+                | InputContent::Reference { .. }
+                | InputContent::Approval { .. } => {}
             }
         }
         for given in said {
-            if let InputSays::CallOutput { call_id, .. } = &given.says {
+            if let InputContent::CallOutput { call_id, .. } = &given.content {
                 open.remove(call_id.as_str());
             }
         }

@@ -15,7 +15,7 @@ const MAX_OUTPUT: usize = 1 << 20;
 
 /// What came of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolOutput {
+pub struct SubmittedOutput {
     /// The call.
     pub tool_call_id: String,
     /// The result's text.
@@ -26,7 +26,7 @@ pub struct ToolOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmitToolOutputs {
     /// One for each call.
-    pub outputs: Vec<ToolOutput>,
+    pub outputs: Vec<SubmittedOutput>,
     /// Whether the answer is a stream.
     pub stream: bool,
 }
@@ -39,7 +39,7 @@ impl SubmitToolOutputs {
         let list = list.ok_or_else(|| fields.missing("tool_outputs"))?;
         let outputs = list.into_iter().map(|(pointer, output)| {
             let output = Fields::of(output, pointer)?;
-            Ok(ToolOutput {
+            Ok(SubmittedOutput {
                 tool_call_id: output.required("tool_call_id", MAX_ID)?.to_owned(),
                 output: output
                     .text("output", MAX_OUTPUT)?

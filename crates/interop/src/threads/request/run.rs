@@ -2,13 +2,13 @@
 
 use super::message::CreateMessage;
 use super::thread::CreateThread;
-use crate::options::{AnswerFormat, RunOptions, ToolChoice};
+use crate::options::{AnswerFormat, RunOptions, RunToolChoice};
 use crate::threads::assistant::{Assistant, MAX_INSTRUCTIONS};
 use crate::threads::error::RequestError;
 use crate::threads::fields::{Fields, MAX_ID, wrong};
 use crate::threads::metadata::{Carrier, Metadata, NAMESPACE};
 use crate::threads::run::{EXPIRES_AFTER, RunEcho};
-use crate::threads::tools::{self, Tool};
+use crate::threads::tools::{self, AssistantTool};
 use crate::{Converted, Losses};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct RunOverrides {
     /// After the instructions.
     pub additional_instructions: Option<String>,
     /// In the place of the assistant's.
-    pub tools: Option<Vec<Tool>>,
+    pub tools: Option<Vec<AssistantTool>>,
     /// 0 to 2.
     pub temperature: Option<f64>,
     /// 0 to 1.
@@ -39,7 +39,7 @@ pub struct RunOverrides {
     /// As it came.
     pub truncation_strategy: Option<Value>,
     /// As it came, and in our words.
-    pub tool_choice: Option<(Value, ToolChoice)>,
+    pub tool_choice: Option<(Value, RunToolChoice)>,
     /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,
     /// As it came, and in our words.

@@ -38,7 +38,7 @@ impl CreateThread {
     }
 
     /// What is kept as the thread's metadata.
-    pub fn kept(&self) -> Option<Payload> {
+    pub fn stored(&self) -> Option<Payload> {
         let mut kept = self.metadata.0.clone();
         if let Some(resources) = &self.tool_resources {
             let own = json!({"tool_resources": resources});
@@ -64,7 +64,7 @@ impl ModifyThread {
         let body = body.filter(|body| !body.is_null()).unwrap_or(&empty);
         let fields = Fields::of(body, "")?;
         let resources = tools::tool_resources(&fields)?;
-        let cleared = || fields.given("tool_resources").map(|_| Value::Null);
+        let cleared = || fields.present("tool_resources").map(|_| Value::Null);
         Ok(Self {
             metadata: Metadata::change(&fields, Carrier::Thread)?,
             tool_resources: resources.or_else(cleared),
@@ -87,7 +87,7 @@ impl ModifyThread {
 
     /// A thread's metadata with the change made. AITP's members stay unless the change has them, and
     /// what is the server's own stays.
-    pub fn kept(self, before: Option<&Payload>) -> Payload {
+    pub fn stored(self, before: Option<&Payload>) -> Payload {
         let mut kept = match self.metadata {
             Some(metadata) => noted(before, metadata.0),
             None => match before.map(Payload::value) {

@@ -2,14 +2,14 @@
 
 use super::step::{self, MessageEnd, Step};
 use super::streamed::Streamed;
-use super::{CallPosition, Change, Delta, PendingCall, Run};
+use super::{CallPosition, Change, Delta, RequiredCall, Run};
 use crate::cut::Cut;
 use crate::parts::{StepResponse, ToolPart, is_prompt, text_of};
 use crate::run::{RunEvent, RunPart};
 use crate::threads::object::{StepCall, Usage};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use timeline::{Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepStatus};
+use timeline::{Answer, AnswerContent, Item, OpenCall, OpenKind, Payload, StepOutcome, StepStatus};
 
 impl Run {
     /// Adds an event of the running execution; gives the text that it adds.
@@ -195,7 +195,7 @@ impl Run {
         self.pending_elsewhere.clear();
         for call in OpenCall::list(outcome.open_calls.as_ref()) {
             match (call.kind, ToolPart::read(&call.part)) {
-                (OpenKind::External, Some(tool)) => self.pending.push(PendingCall {
+                (OpenKind::External, Some(tool)) => self.pending.push(RequiredCall {
                     name: tool.tool_name().to_owned(),
                     arguments: tool.arguments().to_owned(),
                     id: call.tool_call_id,
@@ -222,12 +222,16 @@ impl Run {
                 continue;
             };
             self.answering.insert(id.clone(), position);
-            match answer.says {
-                Says::Output(output) => {
+            match answer.content {
+                AnswerContent::Output(output) => {
                     self.resolve(&id, position, text_of(&output), item.created_at);
                 }
-                Says::Failure(error) => self.resolve(&id, position, error, item.created_at),
-                Says::Approved { .. } | Says::Denied { .. } | Says::Resumed => {}
+                AnswerContent::Failure(error) => {
+                    self.resolve(&id, position, error, item.created_at)
+                }
+                AnswerContent::Approved { .. }
+                | AnswerContent::Denied { .. }
+                | AnswerContent::Resumed => {}
             }
         }
     }

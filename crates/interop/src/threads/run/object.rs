@@ -10,7 +10,7 @@ use crate::threads::object::{
     CallObject, Called, Calls as Listed, LastError, MessageObject, MessageStatus, RequiredAction,
     RunObject, RunStatus, Short, StepCall, StepDetails, StepObject, StepStatus, Why, Written,
 };
-use crate::threads::tools::Tool;
+use crate::threads::tools::AssistantTool;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ impl Run {
         };
         let at = |wanted: RunStatus| over.filter(|_| status == wanted).map(|(_, at)| at);
         let own_tools = self.options.tools.iter().cloned();
-        let own_tools = own_tools.map(|function| Tool::Function { function });
+        let own_tools = own_tools.map(|function| AssistantTool::Function { function });
         let has_echo = echo.assistant_id.is_some();
         let model = echo.model.clone().or_else(|| self.options.model.clone());
         let instructions = echo.instructions.clone();

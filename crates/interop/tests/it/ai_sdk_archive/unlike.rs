@@ -3,7 +3,7 @@
 use super::{again, document, messages, only, options, plain, shape, stream};
 use loomline_interop::Converted;
 use loomline_interop::ai_sdk;
-use loomline_interop::archive::{Archive, Record};
+use loomline_interop::archive::{Archive, SourceText};
 use proptest::prelude::*;
 use thread::{Json, Object};
 
@@ -326,7 +326,7 @@ proptest! {
         }
         let data: Vec<&str> = data.iter().map(String::as_str).collect();
         let (archive, _) = read(&events(&data));
-        let records = archive.runs[0].records.iter().map(Record::json);
+        let records = archive.runs[0].records.iter().map(SourceText::json);
         let deltas: Vec<String> = records
             .filter_map(|chunk| Some(chunk.get("inputTextDelta")?.as_str()?.to_owned()))
             .collect();

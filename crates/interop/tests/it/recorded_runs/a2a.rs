@@ -2,20 +2,20 @@
 
 use super::golden::{Golden, Marked, lines};
 use super::log::RunLog;
-use loomline_interop::a2a::{Asked, Shown, TaskRun, TaskView, Waiting};
+use loomline_interop::a2a::{PendingCallView, TaskOptions, TaskRun, TaskView, TaskWait};
 use timeline::OpenCall;
 
-const SHOWN: Shown<'_> = Shown {
+const SHOWN: TaskOptions<'_> = TaskOptions {
     id: "task",
     context_id: "k",
     history_length: None,
     artifacts: true,
 };
 
-fn asked(log: &RunLog, own: &[OpenCall]) -> Vec<Asked> {
-    let own = own.iter().filter_map(|call| Asked::of("k", call));
+fn asked(log: &RunLog, own: &[OpenCall]) -> Vec<PendingCallView> {
+    let own = own.iter().filter_map(|call| PendingCallView::of("k", call));
     let beneath = log.beneath.iter();
-    own.chain(beneath.filter_map(|(key, call)| Asked::of(key, call)))
+    own.chain(beneath.filter_map(|(key, call)| PendingCallView::of(key, call)))
         .collect()
 }
 
@@ -64,16 +64,16 @@ pub(super) fn views(log: &RunLog) -> String {
             let name = |kind: &str| format!("task {n} {kind} {moment}");
             golden.section(
                 &name("alone"),
-                run.to_json(SHOWN, &Waiting::default()).to_string(),
+                run.to_json(SHOWN, &TaskWait::default()).to_string(),
             );
             let open = run.leaves_open().map(|id| log.left_by(id));
             let calls = open.map(|open| asked(log, &open));
-            let waiting = Waiting {
+            let waiting = TaskWait {
                 calls,
-                ..Waiting::default()
+                ..TaskWait::default()
             };
             golden.section(&name("waiting"), run.to_json(SHOWN, &waiting).to_string());
-            let last = Shown {
+            let last = TaskOptions {
                 history_length: Some(1),
                 artifacts: false,
                 ..SHOWN

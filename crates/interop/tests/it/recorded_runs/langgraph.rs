@@ -3,8 +3,8 @@
 use super::golden::{Golden, Marked, lines};
 use super::log::{Began, RunLog};
 use loomline_interop::langgraph::{
-    Asked, Frame, FrameId, Moment, RunRecord, RunStream, Snapshots, Speaks, StreamMode,
-    agent_protocol_messages, messages_of, values_at, values_of,
+    Frame, FrameId, InterruptedCall, Moment, RunEventStream, RunRecord, Snapshots, Speaks,
+    StreamMode, agent_protocol_messages, messages_of, values_at, values_of,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub(super) struct Followed<'a> {
     pub(super) began: &'a Began<'a>,
     /// The run's records, and those before it.
     pub(super) records: &'a [Record],
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<InterruptedCall>,
     first: Value,
     last: Value,
 }
@@ -59,7 +59,7 @@ impl<'a> Followed<'a> {
 /// The frames of a run, each with the record that it is of.
 fn frames(run: &Followed<'_>, modes: &[StreamMode], last: Option<FrameId>) -> Vec<(u64, Frame)> {
     let (log, began) = (run.log, run.began);
-    let view = RunStream::new("thread", "run", began.trigger_id(), modes).after(last);
+    let view = RunEventStream::new("thread", "run", began.trigger_id(), modes).after(last);
     let mut view = if began.answers() {
         view.resumed()
     } else {
@@ -82,11 +82,13 @@ fn frames(run: &Followed<'_>, modes: &[StreamMode], last: Option<FrameId>) -> Ve
 }
 
 /// What an execution has left for somebody.
-fn asked(log: &RunLog, last: &Began<'_>) -> Vec<Asked> {
+fn asked(log: &RunLog, last: &Began<'_>) -> Vec<InterruptedCall> {
     let own = log.left_by(&last.execution.id);
-    let own = own.iter().filter_map(|call| Asked::of("k", "k", call));
+    let own = own
+        .iter()
+        .filter_map(|call| InterruptedCall::of("k", "k", call));
     let beneath = log.beneath.iter();
-    let beneath = beneath.filter_map(|(key, call)| Asked::of("k", key, call));
+    let beneath = beneath.filter_map(|(key, call)| InterruptedCall::of("k", key, call));
     let waits = !log.waits_beneath().is_empty();
     own.chain(beneath.filter(|_| waits)).collect()
 }

@@ -2,10 +2,10 @@
 
 use super::golden::{Golden, Marked, lines};
 use super::log::RunLog;
-use loomline_interop::mcp::{Progress, said, to_text};
+use loomline_interop::mcp::{ProgressView, message_text, to_text};
 use timeline::Record;
 
-fn progress(mut progress: Progress, records: &[Record]) -> String {
+fn progress(mut progress: ProgressView, records: &[Record]) -> String {
     let mut marked = Marked::default();
     for record in records {
         let messages = progress.messages(record);
@@ -20,15 +20,18 @@ fn progress(mut progress: Progress, records: &[Record]) -> String {
 pub(super) fn views(log: &RunLog) -> String {
     let mut golden = Golden::default();
     for (n, began) in log.executions().iter().enumerate() {
-        let of = Progress::new(Some(began.trigger_id()));
+        let of = ProgressView::new(Some(began.trigger_id()));
         golden.section(&format!("{n} progress"), progress(of, &log.records));
-        let running = progress(Progress::new(None), &log.records[began.place..]);
+        let running = progress(ProgressView::new(None), &log.records[began.place..]);
         golden.section(&format!("{n} running"), running);
     }
     for (moment, n_records) in log.moments() {
         let transcript = log.transcript(n_records);
         golden.section(&format!("text {moment}"), to_text(&transcript));
-        golden.section(&format!("answer {moment}"), said(&transcript.entries));
+        golden.section(
+            &format!("answer {moment}"),
+            message_text(&transcript.entries),
+        );
     }
     golden.finish()
 }

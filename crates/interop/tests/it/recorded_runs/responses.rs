@@ -3,7 +3,7 @@
 use super::golden::{Golden, Marked};
 use super::log::RunLog;
 use loomline_interop::responses::{
-    Framing, ListOptions, ResponseOf, ResponseStream, conversation, conversation_items,
+    EventFraming, ListOptions, ResponseOf, ResponseStream, conversation, conversation_items,
     input_items, response,
 };
 use serde_json::json;
@@ -54,13 +54,13 @@ pub(super) fn views(log: &RunLog) -> String {
     for (n, began) in log.executions().iter().enumerate() {
         let name = |kind: &str| format!("{n} {kind}");
         let of = ResponseOf::Trigger(began.trigger_id());
-        let stream = || ResponseStream::new(of.clone(), Framing::Sse);
+        let stream = || ResponseStream::new(of.clone(), EventFraming::Sse);
         let all = streamed(stream(), &log.records);
         golden.section(&name("sse"), all.as_str());
         let by_id = ResponseOf::Execution(began.execution.id.clone());
-        let by_id = ResponseStream::new(by_id, Framing::Sse);
+        let by_id = ResponseStream::new(by_id, EventFraming::Sse);
         golden.section(&name("by id"), streamed(by_id, &log.records));
-        let framed = ResponseStream::new(of.clone(), Framing::Lines);
+        let framed = ResponseStream::new(of.clone(), EventFraming::Lines);
         let framed = streamed(framed, &log.records);
         let framed = framed.lines().filter(|line| !line.starts_with('@'));
         let framed: String = framed.flat_map(|line| [line, "\n"]).collect();

@@ -14,8 +14,8 @@ use loomline_interop::responses::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Answer, Command, Ending, ItemType, OpenCall, OpenKind, Payload, Rejected, Says, StepOutcome,
-    Trigger,
+    Answer, AnswerContent, Command, Ending, ItemType, OpenCall, OpenKind, Payload, Rejected,
+    StepOutcome, Trigger,
 };
 use upp::Message;
 
@@ -135,10 +135,13 @@ fn results_and_leave_are_answers_that_the_thread_takes() {
     };
     let answers = Answer::read(item.content.as_ref()).unwrap();
     assert_eq!(
-        answers[0].says,
-        Says::Output(json!([{"type": "input_text", "text": "seen"}]).into())
+        answers[0].content,
+        AnswerContent::Output(json!([{"type": "input_text", "text": "seen"}]).into())
     );
-    assert_eq!(answers[1].says, Says::Approved { arguments: None });
+    assert_eq!(
+        answers[1].content,
+        AnswerContent::Approved { arguments: None }
+    );
     begin(&mut log, &said, "e2");
 }
 
@@ -256,8 +259,8 @@ fn what_came_of_a_call_that_a_sub_agent_held_up_is_shown_in_the_stream_too() {
     log.run(Command::End { ending });
     let resumed = json!([{"type": "loomline-answer", "toolCallId": "k", "resumed": true}]);
     assert_eq!(
-        Answer::read(Some(&resumed.clone().into())).unwrap()[0].says,
-        Says::Resumed
+        Answer::read(Some(&resumed.clone().into())).unwrap()[0].content,
+        AnswerContent::Resumed
     );
     let mut item = super::rig::user("wake");
     item.item_type = timeline::ItemType::ActionResult;

@@ -9,7 +9,7 @@ use loomline_interop::responses::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use timeline::{Answer, Command, Ending, NewItem, Says, StepOutcome};
+use timeline::{Answer, AnswerContent, Command, Ending, NewItem, StepOutcome};
 use upp::Message;
 
 fn message(role: &str, text: &str) -> Value {
@@ -127,11 +127,11 @@ fn results_at_the_end_answer_the_calls_before_them() {
             .as_ref()
             .unwrap()
             .text()
-            .contains(timeline::SAID)
+            .contains(timeline::ATTACHED_MESSAGE)
     );
     let answers = Answer::read(item.content.as_ref()).unwrap();
     assert_eq!(answers.len(), 2);
-    assert_eq!(answers[1].says, Says::Output(json!("2").into()));
+    assert_eq!(answers[1].content, AnswerContent::Output(json!("2").into()));
     // The thread takes the answers, for the calls wait for them.
     let mut log = Log::new(thread(), at);
     for (_, command) in &said.past {

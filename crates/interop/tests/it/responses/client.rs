@@ -1,6 +1,6 @@
 //! A client as the official ones are: items are found by their place in the order of their coming.
 
-use loomline_interop::responses::{Framing, ResponseOf, ResponseStream};
+use loomline_interop::responses::{EventFraming, ResponseOf, ResponseStream};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use timeline::Record;
@@ -26,7 +26,7 @@ pub(super) fn events_of(text: &str) -> (Vec<Value>, bool) {
 
 /// The stream of a response, frame by frame.
 pub(super) fn stream(records: &[Record], of: ResponseOf) -> String {
-    let mut stream = ResponseStream::new(of, Framing::Sse);
+    let mut stream = ResponseStream::new(of, EventFraming::Sse);
     let mut out = String::new();
     for record in records {
         stream.apply(record, &mut out);

@@ -6,8 +6,8 @@ use super::rig::{begun, user};
 use crate::log::{Log, ids};
 use crate::native::thread;
 use loomline_interop::responses::{
-    Continues, CreateConversation, CreateRequest, Framing, InputSays, ListOptions, ResponseOf,
-    ResponseStream, conversation_items, is_alone, n_tokens, removal, transcript_until,
+    Continues, CreateConversation, CreateRequest, EventFraming, InputContent, ListOptions,
+    ResponseOf, ResponseStream, conversation_items, is_alone, n_tokens, removal, transcript_until,
 };
 use serde_json::{Value, json};
 use timeline::{Command, ItemType, NewItem, Removed};
@@ -50,8 +50,8 @@ fn an_item_that_is_named_is_there_once_if_the_past_has_it() {
     assert_eq!(copy(&known).len(), 4);
     // One that is not there stays, to be refused where it stands.
     assert!(matches!(
-        copy("msg_none")[3].says,
-        InputSays::Reference { .. }
+        copy("msg_none")[3].content,
+        InputContent::Reference { .. }
     ));
 }
 
@@ -64,7 +64,7 @@ fn unanswered() -> Value {
 fn outputs(request: &CreateRequest) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (place, item) in request.input.iter().enumerate() {
-        if let InputSays::CallOutput { call_id, .. } = &item.says {
+        if let InputContent::CallOutput { call_id, .. } = &item.content {
             found.push((place, call_id.as_str()));
         }
     }
@@ -176,7 +176,7 @@ fn what_is_to_be_removed_is_found_by_its_item() {
 
 #[test]
 fn a_stream_that_can_not_go_on_says_so_and_ends() {
-    let mut stream = ResponseStream::new(ResponseOf::Execution("now".into()), Framing::Sse);
+    let mut stream = ResponseStream::new(ResponseOf::Execution("now".into()), EventFraming::Sse);
     let mut out = String::new();
     stream.fail(
         &json!({"type": "server_error", "code": "store_failed", "message": "m", "param": null}),
@@ -195,7 +195,7 @@ fn a_stream_that_can_not_go_on_says_so_and_ends() {
 fn a_response_whose_stream_can_not_go_on_has_failed_as_far_as_it_was_told() {
     let mut log = begun(None);
     super::rig::text(&mut log, "Hel");
-    let mut stream = ResponseStream::new(ResponseOf::Execution("e".into()), Framing::Sse);
+    let mut stream = ResponseStream::new(ResponseOf::Execution("e".into()), EventFraming::Sse);
     let mut out = String::new();
     for record in &log.records {
         stream.apply(record, &mut out);

@@ -6,7 +6,9 @@ use super::rig::{
 };
 use crate::log::Log;
 use loomline_interop::parts::{ToolPart, ToolState};
-use loomline_interop::responses::{Echo, Framing, ResponseOf, ResponseStream, Status, response};
+use loomline_interop::responses::{
+    Echo, EventFraming, ResponseOf, ResponseStream, Status, response,
+};
 use serde_json::{Value, json};
 use timeline::{Command, Ending, Event, Interruption, Payload, StepOutcome, Trigger};
 
@@ -262,7 +264,7 @@ fn a_stream_that_waits_for_its_turn_shows_nothing_of_others() {
     });
     text(&mut log, "one");
     over(&mut log);
-    let mut stream = ResponseStream::new(ResponseOf::Trigger("u2".into()), Framing::Sse);
+    let mut stream = ResponseStream::new(ResponseOf::Trigger("u2".into()), EventFraming::Sse);
     let mut out = String::new();
     for record in &log.records {
         stream.apply(record, &mut out);

@@ -3,7 +3,7 @@
 use super::client::{Client, events_of};
 use super::rig::{answer, begun, call, emit, events, object, over, run, step_over, text, types};
 use loomline_interop::parts::{StepResponse, ToolPart, ToolState};
-use loomline_interop::responses::{Echo, Framing, ListOptions, ResponseOf, ResponseStream};
+use loomline_interop::responses::{Echo, EventFraming, ListOptions, ResponseOf, ResponseStream};
 use serde_json::{Value, json};
 use timeline::{Command, Payload};
 
@@ -45,7 +45,7 @@ fn a_text_comes_in_the_order_of_the_specification() {
 #[test]
 fn a_background_response_is_queued_first() {
     let mut echo = Echo::default();
-    echo.said.insert("background".into(), true.into());
+    echo.members.insert("background".into(), true.into());
     let mut log = begun(Some(run(&echo)));
     over(&mut log);
     let events = events(&log);
@@ -259,7 +259,7 @@ fn what_a_reader_wants_to_see_changes_no_event() {
     };
     let of = ResponseOf::Execution("e".into());
     let read = |after: Option<u64>| {
-        let mut stream = ResponseStream::new(of.clone(), Framing::Sse).including(wanted);
+        let mut stream = ResponseStream::new(of.clone(), EventFraming::Sse).including(wanted);
         if let Some(after) = after {
             stream = stream.starting_after(after);
         }

@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use crate::log::{Log, ids};
 use crate::native::thread;
 use loomline_interop::responses::{
-    CreateRequest, Last, ListOptions, Page, RequestError, ThreadInput, conversation_items,
+    CreateRequest, Last, ListOptions, ListPage, RequestError, ThreadInput, conversation_items,
     input_items,
 };
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ pub(super) fn bare(items: &Value) -> Vec<Value> {
 }
 
 pub(super) fn listed(items: Vec<loomline_interop::responses::ListedItem>) -> Value {
-    let page = Page::read(Some("100"), Some("asc"), None).unwrap();
+    let page = ListPage::read(Some("100"), Some("asc"), None).unwrap();
     serde_json::from_str(&page.list(items).unwrap()).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use super::rig::{begun, events};
 use super::schemas::Published;
 use loomline_interop::ids::{CONVERSATION, response_id};
-use loomline_interop::options::{AnswerFormat, RunOptions, ToolChoice};
+use loomline_interop::options::{AnswerFormat, RunOptions, RunToolChoice};
 use loomline_interop::responses::{Continues, CreateRequest, Echo, RequestError};
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn all_that_can_be_asked_is_read() {
     let names = vec!["look".to_owned()];
     assert_eq!(
         options.tool_choice,
-        Some(ToolChoice::Allowed {
+        Some(RunToolChoice::Allowed {
             names,
             required: true
         })

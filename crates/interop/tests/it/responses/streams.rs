@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::native::conversation;
 use crate::threads::logs;
 use loomline_interop::responses::{
-    Echo, Framing, ResponseObject, ResponseOf, ResponseStream, Status, response,
+    Echo, EventFraming, ResponseObject, ResponseOf, ResponseStream, Status, response,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ proptest! {
         for execution in executions(&records) {
             let of = ResponseOf::Execution(execution);
             let (all, _) = events_of(&stream(&records, of.clone()));
-            let mut resumed = ResponseStream::new(of, Framing::Sse).starting_after(after);
+            let mut resumed = ResponseStream::new(of, EventFraming::Sse).starting_after(after);
             let mut out = String::new();
             for record in &records {
                 resumed.apply(record, &mut out);
@@ -134,7 +134,7 @@ proptest! {
         let records = conversation(&bytes).records;
         for execution in executions(&records) {
             let of = ResponseOf::Execution(execution);
-            let mut socket = ResponseStream::new(of.clone(), Framing::Lines);
+            let mut socket = ResponseStream::new(of.clone(), EventFraming::Lines);
             let mut out = String::new();
             for record in &records {
                 socket.apply(record, &mut out);

@@ -18,7 +18,7 @@ pub(super) fn view(writer: &Writer) -> ThreadView {
 fn a_thread_is_shown_with_what_its_client_noted_and_with_aitps_members() {
     let body = json!({"metadata": {"k": "v"}, "tool_resources": {"code_interpreter": {"file_ids": ["f"]}}});
     let mut new = NewThread::new(THREAD, Some("k"));
-    new.metadata = CreateThread::read(Some(&body)).unwrap().kept();
+    new.metadata = CreateThread::read(Some(&body)).unwrap().stored();
     let log = crate::log::Log::new(new, start());
     let shown = thread_object(log.state.thread().unwrap());
     assert!(shown.losses.is_empty());

@@ -120,7 +120,7 @@ impl Parts {
     }
 
     /// The part of the call at this place is written.
-    pub(super) fn place(&mut self, position: usize, idx: u32, part: Payload) {
+    pub(super) fn put_call(&mut self, position: usize, idx: u32, part: Payload) {
         self.list.insert(idx, part);
         self.slots.insert(position, idx);
         self.open.insert(idx);

@@ -1,7 +1,7 @@
 //! The model's own events, shown as chunks while they come.
 
 use super::{AgentJournal, stopped};
-use crate::writer::Delta;
+use crate::writer::BlockDelta;
 use agents::Stopped;
 use std::collections::BTreeSet;
 use timeline::{BlockId, BlockKind, Chunk, NewChunk};
@@ -25,8 +25,8 @@ impl AgentJournal<'_> {
         }
         let block = self.block_id(kind, index);
         let delta = match kind {
-            BlockKind::Reasoning => Delta::Reasoning,
-            BlockKind::Text => Delta::Text,
+            BlockKind::Reasoning => BlockDelta::Reasoning,
+            BlockKind::Text => BlockDelta::Text,
         };
         let is_new = self.shown().open_blocks.insert((kind, index));
         if is_new {
@@ -75,7 +75,7 @@ impl AgentJournal<'_> {
                     return Ok(());
                 }
                 self.writer
-                    .delta(Delta::ToolInput, id, &arguments_json)
+                    .delta(BlockDelta::ToolInput, id, &arguments_json)
                     .await
                     .map_err(stopped)
             }

@@ -102,7 +102,10 @@ async fn shows_nothing_of(runtime: &Runtime, foreign: &ThreadId) {
     let is_own = |it: &runtime::Watched| matches!(it, runtime::Watched::Record(_));
     assert!(watched.iter().all(|it| is_own(it.as_ref().unwrap())));
     let places = pending(runtime, "copy").await;
-    assert!(places.iter().all(|it| it.place.key == "copy"), "{places:?}");
+    assert!(
+        places.iter().all(|it| it.address.key == "copy"),
+        "{places:?}"
+    );
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
     say(&runtime, "go").await;
     let question = loop {
         if let Some(question) = asked(&runtime, KEY).await.pop() {
-            break question.place;
+            break question.address;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     };
@@ -136,7 +136,7 @@ async fn a_child_that_is_stopped_after_a_crash_wakes_its_parent() {
     let first = process(&store, asking(&ran));
     say(&first, "go").await;
     at_rest(&first, KEY).await;
-    let question = asked(&first, KEY).await.remove(0).place;
+    let question = asked(&first, KEY).await.remove(0).address;
     first.shutdown().await.unwrap();
     // The process died when the child had its answer, and the parent had not heard of it.
     let head = store.head(&question.thread_id).await.unwrap();

@@ -5,12 +5,14 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use interop::document::{from_document, to_document};
 use loomline_runtime as runtime;
-use runtime::{Accepted, AgentReactors, React, Runtime, RuntimeError, RuntimeOptions, Until};
+use runtime::{
+    Accepted, AgentReactors, ReactRequest, Runtime, RuntimeError, RuntimeOptions, Until,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Filter, MemoryStore, Page, Store, TenantId};
+use store::{Filter, MemoryStore, Store, TenantId, ThreadRows};
 use thread::{Profile, Severity, Violation, validate};
 use timeline::{Event, ExecutionStatus, NewItem, Record, Seq, Transcript, verify};
 use upp::{Script, ScriptTurn, Scripted, Tool, ToolContext, ToolFailure};
@@ -97,9 +99,9 @@ pub(crate) fn fresh(agents: Vec<Agent>) -> Runtime {
     over(Arc::new(MemoryStore::new()), agents)
 }
 
-pub(crate) fn message(runtime: &Runtime, said: &str) -> React {
+pub(crate) fn message(runtime: &Runtime, said: &str) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": said}]).into();
-    React::new(tenant(), KEY, NewItem::user(runtime.mint(), content))
+    ReactRequest::new(tenant(), KEY, NewItem::user(runtime.mint(), content))
 }
 
 pub(crate) async fn say(runtime: &Runtime, said: &str) -> Accepted {
@@ -135,10 +137,10 @@ pub(crate) fn endings(records: &[Record]) -> Vec<(ExecutionStatus, Option<String
 
 /// The keys of the children of any depth, in the order in which they were made.
 pub(crate) async fn children(runtime: &Runtime) -> Vec<String> {
-    let page = Page {
+    let page = ThreadRows {
         prefix: Some(format!("{KEY}/")),
         limit: 100,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     let mut rows = runtime.list(&tenant(), page).await.unwrap();
     rows.sort_by_key(|row| (row.thread.created_at, row.thread.id.to_string()));

@@ -110,11 +110,11 @@ async fn a_parent_whose_child_waits_is_at_rest_and_goes_on_when_the_child_is_ans
     let keys = children(&runtime).await;
     let above: Vec<&str> = asked[0].path.iter().map(|it| it.key.as_str()).collect();
     assert_eq!(above, ["k", keys[0].as_str()]);
-    assert_eq!(asked[0].place.key, keys[1]);
+    assert_eq!(asked[0].address.key, keys[1]);
     let n_all = pending(&runtime, "k").await.len();
     assert_eq!(n_all, 3, "the calls above are open as well");
 
-    let question = asked[0].place.clone();
+    let question = asked[0].address.clone();
     answer(&runtime, &question.key, &approve(&question.tool_call_id))
         .await
         .unwrap();
@@ -139,7 +139,7 @@ async fn an_answer_may_be_given_to_any_thread_above_and_is_found_by_its_call() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     let keys = children(&runtime).await;
     let to = Addressed::To(question.key.clone());
     for key in ["k", &keys[0], &keys[1]] {
@@ -152,7 +152,7 @@ async fn an_answer_may_be_given_to_any_thread_above_and_is_found_by_its_call() {
     let other = runtime
         .addressed(&tenant(), &keys[1], "x", Some("k"), None)
         .await;
-    assert_eq!(other.unwrap(), Addressed::Elsewhere);
+    assert_eq!(other.unwrap(), Addressed::Remote);
 }
 
 /// An agent whose children ask, and that asks itself, all at once.
@@ -192,7 +192,7 @@ async fn answers_to_several_children_come_in_any_order_and_to_other_processes() 
                 break;
             }
             let pick = open.swap_remove(seed * 7 % open.len());
-            let id = &pick.place.tool_call_id;
+            let id = &pick.address.tool_call_id;
             let parts = match pick.call.kind {
                 OpenKind::External => bring(id, &json!("fetched")),
                 OpenKind::Approval if n_left % 2 == seed % 2 => deny(id),
@@ -203,7 +203,7 @@ async fn answers_to_several_children_come_in_any_order_and_to_other_processes() 
                 runtime = process(&store, crowd(&ran));
                 runtime.recover().await.unwrap();
             }
-            answer(&runtime, &pick.place.key, &parts).await.unwrap();
+            answer(&runtime, &pick.address.key, &parts).await.unwrap();
             at_rest(&runtime, "k").await;
             n_left -= 1;
         }
@@ -247,7 +247,7 @@ async fn a_sibling_that_runs_is_not_stopped_for_a_child_that_waits() {
     // The question is listed while the parent still runs.
     let question = loop {
         if let Some(question) = asked(&runtime, "k").await.pop() {
-            break question.place;
+            break question.address;
         }
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     };
@@ -279,7 +279,7 @@ async fn edited_arguments_of_the_call_and_of_the_childs_are_kept() {
         at_rest(&runtime, "k").await;
         let mut open = asked(&runtime, "k").await;
         assert_eq!(open.len(), 1);
-        let place = open.remove(0).place;
+        let place = open.remove(0).address;
         assert_eq!(place.key == "k", n == 0);
         let edited = json!([{"type": "loomline-answer", "toolCallId": place.tool_call_id,
             "approved": true, "arguments": {"task": task}}]);
@@ -327,7 +327,7 @@ async fn a_tool_of_ones_own_goes_on_where_its_sub_agent_waited() {
     for n in 1..=2 {
         at_rest(&runtime, "k").await;
         assert_eq!(children(&runtime).await.len(), n);
-        let question = asked(&runtime, "k").await.remove(0).place;
+        let question = asked(&runtime, "k").await.remove(0).address;
         answer(&runtime, &question.key, &approve(&question.tool_call_id))
             .await
             .unwrap();
@@ -375,7 +375,7 @@ async fn a_call_that_must_not_run_twice_does_not_wait_and_says_where_the_questio
         told.contains(key) && told.contains("waits for answers"),
         "{told}"
     );
-    let question = asked(&runtime, key).await.remove(0).place;
+    let question = asked(&runtime, key).await.remove(0).address;
     answer(&runtime, key, &approve(&question.tool_call_id))
         .await
         .unwrap();
@@ -389,7 +389,7 @@ async fn nobody_but_the_runtime_says_that_a_child_goes_on() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let own = pending(&runtime, "k").await.remove(0).place;
+    let own = pending(&runtime, "k").await.remove(0).address;
     let said =
         json!([{"type": "loomline-answer", "toolCallId": own.tool_call_id, "resumed": true}]);
     for parts in [
@@ -421,7 +421,7 @@ async fn a_parent_that_waits_waits_in_another_process_as_well() {
     first.shutdown().await.unwrap();
     let second = over(store, three(&ran));
     assert_eq!(second.recover().await.unwrap(), 0);
-    let question = asked(&second, "k").await.remove(0).place;
+    let question = asked(&second, "k").await.remove(0).address;
     answer(&second, &question.key, &approve(&question.tool_call_id))
         .await
         .unwrap();

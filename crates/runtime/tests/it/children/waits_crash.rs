@@ -50,9 +50,9 @@ async fn rested(process: &Runtime, mortal: &Mortal) -> Result<(), RuntimeError> 
         if mortal.is_dead() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let page = store::Page {
+        let page = store::ThreadRows {
             limit: 100,
-            ..store::Page::default()
+            ..store::ThreadRows::default()
         };
         let mut rests = true;
         for row in process.list(&tenant(), page).await? {
@@ -68,7 +68,7 @@ async fn rested(process: &Runtime, mortal: &Mortal) -> Result<(), RuntimeError> 
 
 /// What the client says to a question: one of the leaf's is refused.
 fn says(question: &Pending) -> serde_json::Value {
-    let id = &question.place.tool_call_id;
+    let id = &question.address.tool_call_id;
     if id == REFUSED { deny(id) } else { approve(id) }
 }
 
@@ -90,7 +90,7 @@ async fn lived(process: &Runtime, mortal: &Mortal, is_last: bool) -> Result<(), 
         let Some(question) = questions.first() else {
             return Ok(());
         };
-        answer(process, &question.place.key, &says(question)).await?;
+        answer(process, &question.address.key, &says(question)).await?;
     }
 }
 

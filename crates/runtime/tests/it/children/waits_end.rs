@@ -39,7 +39,7 @@ async fn closing_a_parent_that_waits_stops_the_children_that_wait() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     runtime.close(&tenant(), "k").await.unwrap();
     for key in ["k".to_owned()].into_iter().chain(children(&runtime).await) {
         until_nothing_waits(&runtime, &key).await;
@@ -77,7 +77,7 @@ async fn a_child_comes_to_its_end_though_its_parent_can_not_go_on() {
     let first = process(&store, three(&ran));
     say(&first, "go").await;
     at_rest(&first, "k").await;
-    let question = asked(&first, "k").await.remove(0).place;
+    let question = asked(&first, "k").await.remove(0).address;
     first.shutdown().await.unwrap();
     // A thread that was closed while its calls were open.
     let middle = children(&over(store.clone(), three(&ran))).await.remove(0);
@@ -119,14 +119,14 @@ async fn a_message_to_a_child_that_waits_goes_on_with_its_run() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     let mut said = message(&runtime, "in another way");
     said.key = question.key.clone();
     said.run.agent = Some("leaf".into());
     runtime.react(said).await.unwrap();
     at_rest(&runtime, &question.key).await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     answer(&runtime, &question.key, &approve(&question.tool_call_id))
         .await
         .unwrap();
@@ -190,7 +190,7 @@ async fn a_message_that_waits_behind_a_childs_question_goes_on_with_its_run() {
     slow.gate.add_permits(2);
     at_rest(runtime, &slow.leaf).await;
     at_rest(runtime, "k").await;
-    let question = asked(runtime, "k").await.remove(0).place;
+    let question = asked(runtime, "k").await.remove(0).address;
     answer(runtime, &slow.leaf, &approve(&question.tool_call_id))
         .await
         .unwrap();
@@ -282,7 +282,7 @@ async fn an_answer_that_is_repeated_is_for_the_sub_agent_that_took_it() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     let (call, said) = (&question.tool_call_id, approve(&question.tool_call_id));
     let token = format!("{} {said}", question.key);
     let expected = Addressed::To(question.key.clone());

@@ -8,7 +8,7 @@ use crate::durable::rig::approve;
 use agents::Agent;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Accepted, CallPlace, GoesOn, Runtime};
+use runtime::{Accepted, CallAddress, GoesOn, Runtime};
 use serde_json::json;
 use std::sync::Arc;
 use timeline::{Event, ExecutionId, ItemId, Record};
@@ -47,12 +47,12 @@ fn two(ran: &Ran, gate: &Arc<Semaphore>) -> Vec<Agent> {
     vec![top, one, other]
 }
 
-async fn approved(runtime: &Runtime, question: &CallPlace) -> Accepted {
+async fn approved(runtime: &Runtime, question: &CallAddress) -> Accepted {
     let said = approve(&question.tool_call_id);
     answer(runtime, &question.key, &said).await.unwrap()
 }
 
-async fn goes_on(runtime: &Runtime, question: &CallPlace, answer: &Accepted) -> GoesOn {
+async fn goes_on(runtime: &Runtime, question: &CallAddress, answer: &Accepted) -> GoesOn {
     let tenant = tenant();
     let goes_on = runtime.goes_on(&tenant, "k", &question.key, answer);
     goes_on.await.unwrap()
@@ -80,10 +80,10 @@ async fn an_answer_is_heard_in_the_run_that_it_waits_for_and_not_in_the_one_that
     let runtime = fresh(two(&ran, &gate));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let questions: Vec<CallPlace> = asked(&runtime, "k")
+    let questions: Vec<CallAddress> = asked(&runtime, "k")
         .await
         .into_iter()
-        .map(|it| it.place)
+        .map(|it| it.address)
         .collect();
     let [one, other, more] = questions.as_slice() else {
         panic!("{questions:?}")
@@ -134,7 +134,7 @@ async fn an_answer_is_heard_in_the_run_that_runs_where_that_runs_the_child() {
     say(&runtime, "go").await;
     let question = loop {
         if let Some(question) = asked(&runtime, "k").await.pop() {
-            break question.place;
+            break question.address;
         }
         tokio::task::yield_now().await;
     };
@@ -157,12 +157,12 @@ async fn an_answer_far_beneath_is_heard_by_each_thread_above_in_a_run_of_its_own
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
     let question = asked(&runtime, "k").await.remove(0);
-    let answer = approved(&runtime, &question.place).await;
+    let answer = approved(&runtime, &question.address).await;
     at_rest(&runtime, "k").await;
     for above in &question.path {
         let key = &above.key;
         let tenant = tenant();
-        let heard = runtime.goes_on(&tenant, key, &question.place.key, &answer);
+        let heard = runtime.goes_on(&tenant, key, &question.address.key, &answer);
         let heard = heard.await.unwrap();
         let executions = executions(&at_rest(&runtime, key).await);
         let last = executions.last().cloned().unwrap();

@@ -59,7 +59,7 @@ async fn a_parent_that_falls_asleep_while_its_child_is_cancelled_is_woken() {
     say(&runtime, "go").await;
     let question = loop {
         if let Some(question) = asked(&runtime, "k").await.pop() {
-            break question.place;
+            break question.address;
         }
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     };
@@ -135,7 +135,7 @@ async fn a_child_that_ends_with_calls_nobody_can_answer_wakes_its_parent() {
     let first = process(&store, stubborn(&ran));
     say(&first, "go").await;
     at_rest(&first, "k").await;
-    let question = asked(&first, "k").await.remove(0).place;
+    let question = asked(&first, "k").await.remove(0).address;
     first.shutdown().await.unwrap();
     // An answer that was kept before the process died, and the parent knows nothing of it.
     let head = store.head(&question.thread_id).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_child_that_goes_on_is_read_by_its_facts() {
     let first = over(store.clone(), three(&ran));
     say(&first, "go").await;
     at_rest(&first, "k").await;
-    let question = asked(&first, "k").await.remove(0).place;
+    let question = asked(&first, "k").await.remove(0).address;
     let middle = children(&first).await.remove(0);
     let middle = first.find(&tenant(), &middle).await.unwrap();
     first.shutdown().await.unwrap();

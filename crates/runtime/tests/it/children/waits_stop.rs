@@ -20,7 +20,7 @@ async fn cancelling_a_parent_that_waits_cancels_the_children_that_wait() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     let cancelled = runtime.cancel(&tenant(), "k", None, "user_cancelled").await;
     assert!(cancelled.unwrap().execution_id.is_some());
     let stopped = (ExecutionStatus::Failed, Some("user_cancelled".to_owned()));
@@ -114,7 +114,7 @@ async fn a_child_that_fails_after_its_answer_gives_its_parents_call_an_error() {
     let runtime = fresh(vec![top, leaf]);
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     answer(&runtime, &question.key, &approve(&question.tool_call_id))
         .await
         .unwrap();

@@ -148,7 +148,7 @@ async fn what_was_seen_of_a_child_comes_again_as_facts_alone() {
     let runtime = fresh(three(&ran));
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let question = asked(&runtime, "k").await.remove(0).place;
+    let question = asked(&runtime, "k").await.remove(0).address;
     let child = question.key.rsplit_once('/').unwrap().0.to_owned();
     let child = runtime.find(&tenant(), &child).await.unwrap();
     let seen = Cursor {

@@ -125,7 +125,7 @@ async fn answers_come_in_any_order_and_to_another_process() {
 
 fn with_more(answer: &Value, text: &str) -> Value {
     let content = json!([{"type": "input_text", "text": text}]);
-    let more = json!({"type": timeline::SAID, "role": "user", "content": content});
+    let more = json!({"type": timeline::ATTACHED_MESSAGE, "role": "user", "content": content});
     json!([answer[0], more])
 }
 

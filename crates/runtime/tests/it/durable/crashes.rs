@@ -58,7 +58,8 @@ async fn converse(client: &mut Client, seed: u64) {
             // Only with the last answer can more be said.
             if can.len() == 1 && dice.roll(2) == 0 {
                 let more = json!([{"type": "input_text", "text": format!("more {n_answers}")}]);
-                let more = json!({"type": timeline::SAID, "role": "user", "content": more});
+                let more =
+                    json!({"type": timeline::ATTACHED_MESSAGE, "role": "user", "content": more});
                 answer.as_array_mut().unwrap().push(more);
             }
             client.answer(answer).await;

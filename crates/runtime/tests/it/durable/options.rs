@@ -4,10 +4,11 @@ use super::model::{Canned, calling, said};
 use super::rig::{Client, bring, tenant};
 use agents::{Agent, AgentOptions};
 use futures_util::StreamExt;
-use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
+use interop::options::{AnswerFormat, ClientTool, RunOptions, RunToolChoice};
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, Models, OptionsRefused, React, Runtime, RuntimeError, RuntimeOptions, Until,
+    AgentReactor, Models, OptionsRefused, ReactRequest, Runtime, RuntimeError, RuntimeOptions,
+    Until,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,7 +118,7 @@ async fn what_a_run_asks_holds_for_all_its_steps_and_for_no_other_run() {
         instructions: Some("Be thorough.".into()),
         additional_instructions: Some("In German.".into()),
         tools: vec![weather()],
-        tool_choice: Some(ToolChoice::Required),
+        tool_choice: Some(RunToolChoice::Required),
         temperature: Some(0.5),
         format: Some(AnswerFormat::JsonObject),
         ..RunOptions::default()
@@ -180,7 +181,7 @@ async fn a_tool_that_is_not_allowed_is_not_offered_and_not_run() {
     let mut client = Client::calm(agent(Arc::clone(&model)));
     let options = RunOptions {
         tools: vec![weather()],
-        tool_choice: Some(ToolChoice::Allowed {
+        tool_choice: Some(RunToolChoice::Allowed {
             names: vec!["weather".into()],
             required: false,
         }),
@@ -218,7 +219,7 @@ fn what_an_agent_can_not_do_is_said_before_it_runs() {
         Err(OptionsRefused::UnknownModel("huge".into()))
     );
     let chosen = RunOptions {
-        tool_choice: Some(ToolChoice::Function {
+        tool_choice: Some(RunToolChoice::Function {
             name: "none".into(),
         }),
         ..RunOptions::default()
@@ -286,9 +287,9 @@ async fn an_agent_is_made_as_a_run_wants_it_once_a_run() {
         ..RunOptions::default()
     };
     let content = json!([{"type": "input_text", "text": "go"}]).into();
-    let request = React {
+    let request = ReactRequest {
         run: run(&options),
-        ..React::new(tenant(), "k", NewItem::user("item".to_owned(), content))
+        ..ReactRequest::new(tenant(), "k", NewItem::user("item".to_owned(), content))
     };
     runtime.react(request).await.unwrap();
     let tenant = tenant();

@@ -165,9 +165,13 @@ async fn a_thread_is_not_taken_back_to_what_is_not_there_or_went_before() {
         ),
     ] {
         let content = json!([{"type": "input_text", "text": "more"}]).into();
-        let request = runtime::React {
+        let request = runtime::ReactRequest {
             rewind: Some(Rewind::From(id.into())),
-            ..runtime::React::new(tenant(), KEY, timeline::NewItem::user("item-more", content))
+            ..runtime::ReactRequest::new(
+                tenant(),
+                KEY,
+                timeline::NewItem::user("item-more", content),
+            )
         };
         match client.runtime.react(request).await {
             Err(RuntimeError::Rejected(refused)) => assert_eq!(refused, expected),

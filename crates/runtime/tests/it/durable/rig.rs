@@ -5,7 +5,9 @@ use agents::{Agent, AgentOptions};
 use interop::document::to_document;
 use interop::model::history;
 use loomline_runtime as runtime;
-use runtime::{AgentReactor, AnswerRequest, React, Rewind, Runtime, RuntimeError, RuntimeOptions};
+use runtime::{
+    AgentReactor, AnswerRequest, ReactRequest, Rewind, Runtime, RuntimeError, RuntimeOptions,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,11 +109,11 @@ impl Client {
     async fn react(&mut self, text: &str, run: Run, rewind: Option<Rewind>) {
         let content = json!([{"type": "input_text", "text": text}]);
         loop {
-            let request = React {
+            let request = ReactRequest {
                 rewind: rewind.clone(),
                 run: run.clone(),
                 token: Some(text.into()),
-                ..React::new(
+                ..ReactRequest::new(
                     tenant(),
                     KEY,
                     NewItem::user(format!("item-{text}"), content.clone().into()),

@@ -6,7 +6,7 @@ use super::scenes;
 use crate::children::rig::{KEY, agent, call, parameters, tenant, text};
 use agents::Agent;
 use serde_json::{Value, json};
-use timeline::SAID;
+use timeline::ATTACHED_MESSAGE;
 use upp::{ScriptTurn, Tool};
 
 scenes![
@@ -177,7 +177,8 @@ async fn message_beside_an_answer() -> Rig {
     let rig = client_tool_waits().await;
     let open = rig.open(KEY).await;
     let more = json!([{"type": "input_text", "text": "By the way"}]);
-    let more = json!({"type": SAID, "role": "user", "content": more, "metadata": {"a": "b"}});
+    let more =
+        json!({"type": ATTACHED_MESSAGE, "role": "user", "content": more, "metadata": {"a": "b"}});
     let output = said_of(&open[0], json!({"output": "there"}));
     rig.answer(KEY, vec![output, more]).await;
     rig

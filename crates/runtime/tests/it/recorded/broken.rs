@@ -5,7 +5,7 @@ use super::rig::{Rig, pass};
 use super::scenes;
 use crate::children::rig::{KEY, agent, call, stalls, tenant, text};
 use loomline_runtime as runtime;
-use runtime::{React, Run};
+use runtime::{ReactRequest, Run};
 use serde_json::{Value, json};
 use timeline::Event;
 use upp::{Effect, ScriptTurn, Tool};
@@ -140,7 +140,7 @@ async fn cancelled_while_one_waits() -> Rig {
 
 async fn limited(rig: &Rig, run: Run) {
     let message = rig.message("Go");
-    rig.react(React { run, ..message }).await;
+    rig.react(ReactRequest { run, ..message }).await;
     rig.rest().await;
 }
 

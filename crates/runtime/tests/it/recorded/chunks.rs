@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use interop::parts::ToolPart;
 use loomline_runtime as runtime;
-use runtime::{Delta, Reacted, Reactor, ReactorError, StepRun};
+use runtime::{BlockDelta, Reacted, Reactor, ReactorError, StepRun};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use timeline::{NewChunk, Payload, StepOutcome};
@@ -70,9 +70,9 @@ impl Reactor for Spoken {
 async fn run(step: &StepRun<'_>, does: Does) -> Result<(), ReactorError> {
     let writer = step.writer;
     match does {
-        Does::Text(id, text) => writer.delta(Delta::Text, id, text).await?,
-        Does::Thought(id, text) => writer.delta(Delta::Reasoning, id, text).await?,
-        Does::Input(id, text) => writer.delta(Delta::ToolInput, id, text).await?,
+        Does::Text(id, text) => writer.delta(BlockDelta::Text, id, text).await?,
+        Does::Thought(id, text) => writer.delta(BlockDelta::Reasoning, id, text).await?,
+        Does::Input(id, text) => writer.delta(BlockDelta::ToolInput, id, text).await?,
         Does::Emits(kind, data) => writer.emit(kind, data.into()).await?,
         Does::Answers(last, parts, response) => {
             let chunk = |(kind, data): (&str, Value)| NewChunk {

@@ -6,7 +6,7 @@ use crate::children::rig::{agent, call, parameters, text, tool};
 use agents::Agent;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Filter, Policy, React, Rewind};
+use runtime::{Filter, Policy, ReactRequest, Rewind};
 use serde_json::{Value, json};
 use timeline::{Entry, ItemType, NewItem, Removed, Role};
 use upp::{Effect, ScriptTurn, Tool, ToolContext, ToolFailure};
@@ -184,7 +184,7 @@ async fn message_that_interrupts() -> Rig {
     rig.until_chunk(2, "text-delta").await;
     let policy = Policy::Interrupt;
     let message = rig.message("Second");
-    rig.react(React { policy, ..message }).await;
+    rig.react(ReactRequest { policy, ..message }).await;
     rig.rest().await;
     rig
 }
@@ -207,7 +207,7 @@ async fn earlier_messages() -> Rig {
         said(Role::Developer, "Be kind."),
     ];
     let message = rig.message("And now?");
-    rig.react(React { before, ..message }).await;
+    rig.react(ReactRequest { before, ..message }).await;
     rig.rest().await;
     let noted = said(Role::User, "Nobody answers this");
     let key = crate::children::rig::KEY;
@@ -238,7 +238,7 @@ async fn rewound() -> Rig {
     let second = rig.say("Second").await;
     let rewind = Some(Rewind::From(second.item_id));
     let message = rig.message("Instead of the second");
-    rig.react(React { rewind, ..message }).await;
+    rig.react(ReactRequest { rewind, ..message }).await;
     rig.until_chunk(7, "text-delta").await;
     let transcript = crate::children::rig::transcript(&rig.runtime, "k").await;
     let first = transcript.entries.iter().find_map(|entry| match entry {
@@ -247,7 +247,7 @@ async fn rewound() -> Rig {
     });
     let rewind = Some(Rewind::After(first.unwrap()));
     let message = rig.message("Right after the first");
-    rig.react(React { rewind, ..message }).await;
+    rig.react(ReactRequest { rewind, ..message }).await;
     rig.rest().await;
     rig
 }

@@ -9,8 +9,8 @@ use futures_util::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
 use loomline_runtime as runtime;
 use runtime::{
-    Accepted, AgentReactors, AnswerRequest, Clock, Ids, MemoryStore, React, Reactors, Run, Runtime,
-    RuntimeOptions, Sources, Store, SubagentEvent, Until, Watched,
+    Accepted, AgentReactors, AnswerRequest, Clock, Ids, MemoryStore, ReactRequest, Reactors, Run,
+    Runtime, RuntimeOptions, Sources, Store, SubagentEvent, Until, Watched,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -117,19 +117,19 @@ impl Rig {
         self.runtime.recover().await.unwrap();
     }
 
-    pub(super) fn message(&self, text: &str) -> React {
+    pub(super) fn message(&self, text: &str) -> ReactRequest {
         self.content(json!([{"type": "input_text", "text": text}]))
     }
 
-    pub(super) fn content(&self, content: Value) -> React {
-        React::new(
+    pub(super) fn content(&self, content: Value) -> ReactRequest {
+        ReactRequest::new(
             tenant(),
             KEY,
             NewItem::user(self.runtime.mint(), content.into()),
         )
     }
 
-    pub(super) async fn react(&self, request: React) -> Accepted {
+    pub(super) async fn react(&self, request: ReactRequest) -> Accepted {
         let accepted = self.runtime.react(request).await.unwrap();
         let is_watched = self.live.lock().unwrap().is_some();
         if !is_watched {
@@ -191,7 +191,7 @@ impl Rig {
             ..Run::default()
         };
         let message = self.message(text);
-        self.react(React { run, ..message }).await;
+        self.react(ReactRequest { run, ..message }).await;
         self.rest().await;
     }
 

@@ -2,15 +2,15 @@
 
 use super::*;
 use futures_util::StreamExt;
-use runtime::{React, Until};
+use runtime::{ReactRequest, Until};
 use serde_json::json;
 use store::Store;
 use store::suite::{Author, script};
 use timeline::{NewItem, NewThread};
 
-fn trigger(runtime: &Runtime, key: &str, text: &str) -> React {
+fn trigger(runtime: &Runtime, key: &str, text: &str) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": text}]);
-    React::new(tenant(), key, NewItem::user(runtime.mint(), content.into()))
+    ReactRequest::new(tenant(), key, NewItem::user(runtime.mint(), content.into()))
 }
 
 /// Says something on a thread and waits for the answer.
@@ -228,7 +228,7 @@ async fn a_tree_has_of_any_log_the_messages_that_a_model_is_shown() {
     let mut author = Author::new(&threads, "acme", NewThread::new("t", Some("k"))).await;
     let runtime = started(&store);
     for command in script() {
-        author.tell(command).await;
+        author.commit(command).await;
         let tree = runtime.load_tree(&tenant(), "k").await.unwrap();
         if author.state.active().is_none() {
             let transcript = runtime.transcript(&tenant(), "k", Filter::Facts).await;

@@ -1,7 +1,7 @@
 //! The public keys of an issuer (JWKS, RFC 7517): given, in a file, or at an address.
 
 use super::TokenRefused;
-use crate::error::causes::told;
+use crate::error::causes::render_error;
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
 use http::StatusCode;
 use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
@@ -42,7 +42,7 @@ pub enum KeySource {
 
 /// Why keys can't be had.
 #[derive(Debug, thiserror::Error)]
-pub enum KeysError {
+pub enum TokenKeysError {
     /// The text is no set of keys.
     #[error("this is no JWKS, expected {{\"keys\": […]}}")]
     Malformed,
@@ -161,15 +161,15 @@ impl Key {
 }
 
 /// Reads a set; keys that are of no use here are left out.
-pub(crate) fn parse(text: &str) -> Result<Vec<Key>, KeysError> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Key>, TokenKeysError> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
     }
     if text.len() > MAX_BYTES {
-        return Err(KeysError::TooLong { limit: MAX_BYTES });
+        return Err(TokenKeysError::TooLong { limit: MAX_BYTES });
     }
-    let set: Set = serde_json::from_str(text).map_err(|_| KeysError::Malformed)?;
+    let set: Set = serde_json::from_str(text).map_err(|_| TokenKeysError::Malformed)?;
     let keys: Vec<Key> = set
         .keys
         .iter()
@@ -177,7 +177,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Key>, KeysError> {
         .filter_map(Key::read)
         .collect();
     if keys.is_empty() {
-        return Err(KeysError::None);
+        return Err(TokenKeysError::None);
     }
     Ok(keys)
 }
@@ -192,7 +192,7 @@ pub(super) struct KeySet {
 }
 
 impl KeySet {
-    pub(super) fn new(source: KeySource, outbound: Outbound) -> Result<Self, KeysError> {
+    pub(super) fn new(source: KeySource, outbound: Outbound) -> Result<Self, TokenKeysError> {
         let keys = match &source {
             KeySource::Inline(text) => parse(text)?,
             KeySource::File(path) => parse(&of_file(path)?)?,
@@ -265,20 +265,20 @@ impl KeySet {
             }),
             Err(error) => {
                 tracing::warn!(
-                    error = told(&error),
+                    error = render_error(&error),
                     "the keys of the issuer of tokens can't be had"
                 );
             }
         }
     }
 
-    async fn fetch(&self) -> Result<Vec<Key>, KeysError> {
+    async fn fetch(&self) -> Result<Vec<Key>, TokenKeysError> {
         match &self.source {
             KeySource::Inline(text) => parse(text),
             KeySource::File(path) => {
                 let path = path.clone();
                 let read = tokio::task::spawn_blocking(move || of_file(&path)).await;
-                parse(&read.unwrap_or(Err(KeysError::Malformed))?)
+                parse(&read.unwrap_or(Err(TokenKeysError::Malformed))?)
             }
             KeySource::Url(url) => {
                 let request = OutboundRequest {
@@ -290,17 +290,18 @@ impl KeySet {
                 let answer = self.outbound.send(request).await?;
                 if answer.status != StatusCode::OK {
                     let status = answer.status;
-                    return Err(KeysError::Status { status });
+                    return Err(TokenKeysError::Status { status });
                 }
-                let text = std::str::from_utf8(&answer.body).map_err(|_| KeysError::Malformed)?;
+                let text =
+                    std::str::from_utf8(&answer.body).map_err(|_| TokenKeysError::Malformed)?;
                 parse(text)
             }
         }
     }
 }
 
-fn of_file(path: &PathBuf) -> Result<String, KeysError> {
-    std::fs::read_to_string(path).map_err(|source| KeysError::File {
+fn of_file(path: &PathBuf) -> Result<String, TokenKeysError> {
+    std::fs::read_to_string(path).map_err(|source| TokenKeysError::File {
         path: path.clone(),
         source,
     })

@@ -5,7 +5,7 @@ use super::links::Link;
 use super::names::Names;
 use crate::config::file::{Agent, External};
 use crate::config::{
-    AgentConfig, Config, ConfigError, ExternalTool, MiddlewareConfig, StrategyConfig,
+    AgentSettings, Config, ConfigError, ExternalTool, MiddlewareConfig, StrategyConfig,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ impl Checker<'_> {
         agent: Agent,
         config: &Config,
         agents: &BTreeSet<String>,
-    ) -> Result<AgentConfig, ConfigError> {
+    ) -> Result<AgentSettings, ConfigError> {
         let Some(model) = agent.model else {
             let message = format!("the agent {name:?} needs a model, or is remote");
             return Err(ConfigError::at(self.text, span, message));
@@ -81,7 +81,7 @@ impl Checker<'_> {
         }
         let middleware = agent.middleware.iter();
         let middleware = middleware.map(|layer| self.middleware(layer, config));
-        Ok(AgentConfig {
+        Ok(AgentSettings {
             tool_choice: tool_choice.transpose()?.unwrap_or_default(),
             middleware: middleware.collect::<Result<_, _>>()?,
             handoffs: self.handoffs(name, &agent.handoffs, agents)?,

@@ -3,7 +3,7 @@
 use super::super::file::{Claims, Jwt};
 use super::{Checker, ConfigError};
 use crate::auth::{KeySource, TokenClaims, TokenConfig, parse_keys};
-use crate::error::told;
+use crate::error::render_error;
 use std::time::Duration;
 use toml::Spanned;
 
@@ -24,7 +24,8 @@ impl Checker<'_> {
         }
         let keys = match (&jwt.jwks, jwt.jwks_file, jwt.jwks_url) {
             (Some(text), None, None) => {
-                parse_keys(text.get_ref()).map_err(|error| self.wrong(text, told(&error)))?;
+                parse_keys(text.get_ref())
+                    .map_err(|error| self.wrong(text, render_error(&error)))?;
                 KeySource::Inline(text.get_ref().clone())
             }
             (None, Some(path), None) => KeySource::File(path),

@@ -1,6 +1,6 @@
 //! Models.
 
-use super::{Checker, Severity};
+use super::{Checker, FindingSeverity};
 use crate::config::file::{Model, Retry};
 use crate::config::{ConfigError, ModelConfig, ProviderKind, RemoteModel};
 use secrecy::SecretString;
@@ -181,7 +181,7 @@ impl Checker<'_> {
             let message = format!(
                 "the environment has no {names}, so every call of this model will fail with AUTHENTICATION_FAILED"
             );
-            self.found(Severity::Warning, span, message);
+            self.found(FindingSeverity::Warning, span, message);
         }
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         (names, key.into_iter().collect())

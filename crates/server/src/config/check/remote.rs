@@ -1,8 +1,8 @@
 //! Agents elsewhere.
 
-use super::{Checker, Severity};
+use super::{Checker, FindingSeverity};
 use crate::config::file::{Agent, Remote};
-use crate::config::{AgentConfig, ConfigError, OutboundConfig, RemoteConfig, RemoteProtocol};
+use crate::config::{AgentSettings, ConfigError, OutboundConfig, RemoteConfig, RemoteProtocol};
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
@@ -19,17 +19,17 @@ impl Checker<'_> {
         agent: Agent,
         remote: Spanned<Remote>,
         outbound: &OutboundConfig,
-    ) -> Result<AgentConfig, ConfigError> {
+    ) -> Result<AgentSettings, ConfigError> {
         if let Some(place) = own(&agent) {
             let message = "an agent elsewhere has its own model, tools and instructions; expected only remote, description and params";
             return Err(ConfigError::at(self.text, place, message));
         }
         let remote = self.remote_config(remote.into_inner(), outbound)?;
-        Ok(AgentConfig {
+        Ok(AgentSettings {
             remote: Some(remote),
             description: agent.description,
             params: agent.params,
-            ..AgentConfig::default()
+            ..AgentSettings::default()
         })
     }
 
@@ -49,7 +49,7 @@ impl Checker<'_> {
         }
         if url.starts_with("http:") && !outbound.http {
             let message = "http: is not encrypted and would be refused; expected https:, or http = true in [outbound]";
-            self.found(Severity::Error, remote.url.span(), message);
+            self.found(FindingSeverity::Error, remote.url.span(), message);
         }
         match (remote.protocol, &remote.agent) {
             (RemoteProtocol::A2a, Some(agent)) => {

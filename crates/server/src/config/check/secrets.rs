@@ -1,6 +1,6 @@
 //! Secrets and headers: what is in the environment, and what can be sent.
 
-use super::{Checker, Severity};
+use super::{Checker, FindingSeverity};
 use crate::config::ConfigError;
 use http::{HeaderName, HeaderValue, Uri};
 use secrecy::SecretString;
@@ -21,7 +21,7 @@ impl Checker<'_> {
         if value.is_none() {
             let name = variable.get_ref();
             let message = format!("the environment has no {name}, expected {what} in it");
-            self.found(Severity::Error, variable.span(), message);
+            self.found(FindingSeverity::Error, variable.span(), message);
         }
         value
     }

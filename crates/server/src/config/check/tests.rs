@@ -238,12 +238,12 @@ fn a_missing_variable_is_a_finding_and_the_rest_is_checked() {
         found,
         [
             (
-                Severity::Error,
+                FindingSeverity::Error,
                 4,
                 "the environment has no NONE, expected a key in it"
             ),
             (
-                Severity::Warning,
+                FindingSeverity::Warning,
                 5,
                 "the environment has no GROQ_API_KEY, so every call of this model will fail with AUTHENTICATION_FAILED"
             ),

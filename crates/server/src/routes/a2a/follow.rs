@@ -3,7 +3,7 @@
 use super::tasks::{Task, Wanted};
 use crate::auth::Caller;
 use crate::error::{ApiError, a2a};
-use crate::sse::{self, FrameBuffer, Told, View};
+use crate::sse::{self, FrameBuffer, SentEvents, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
 use futures_util::StreamExt as _;
@@ -78,15 +78,15 @@ impl Stream {
     }
 
     /// What happens, as the client is told it.
-    fn told(mut self) -> BoxStream<'static, Result<Told<Value>, ApiError>> {
+    fn told(mut self) -> BoxStream<'static, Result<SentEvents<Value>, ApiError>> {
         let told = async_stream::try_stream! {
             if let Some(first) = self.first.take() {
-                let said = vec![json!({ "task": first })];
-                yield Told { said, is_last: false };
+                let events = vec![json!({ "task": first })];
+                yield SentEvents { events, is_last: false };
             }
             let mut end = None;
             loop {
-                let said = if self.view.wants_requests() {
+                let events = if self.view.wants_requests() {
                     self.requests(&mut end).await?
                 } else if self.view.wants_calls() {
                     self.calls().await?
@@ -105,8 +105,8 @@ impl Stream {
                     }
                 };
                 let is_last = self.view.is_over();
-                if is_last || !said.is_empty() {
-                    yield Told { said, is_last };
+                if is_last || !events.is_empty() {
+                    yield SentEvents { events, is_last };
                 }
                 if is_last {
                     return;
@@ -146,9 +146,9 @@ async fn until(end: Option<Timestamp>) {
     }
 }
 
-impl View<Told<Value>> for Frames {
-    fn write(&mut self, told: &Told<Value>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        for said in &told.said {
+impl View<SentEvents<Value>> for Frames {
+    fn write(&mut self, told: &SentEvents<Value>, out: &mut FrameBuffer) -> ControlFlow<()> {
+        for said in &told.events {
             let said = match &self.0 {
                 Binding::Rpc(id) => protocol::result(id, said).to_string(),
                 Binding::Rest => said.to_string(),
@@ -190,7 +190,10 @@ pub(super) async fn subscribe(
     let running = read.execution.filter(|_| read.is_executing);
     let (view, after) = if let Some(execution) = running {
         let landmark = Landmark::Execution(&execution);
-        let begun = api.runtime().store().place_of(task.thread.id(), landmark);
+        let begun = api
+            .runtime()
+            .store()
+            .position_of(task.thread.id(), landmark);
         let before = begun.await?.map(|begun| Seq(begun.0.saturating_sub(1)));
         (view.running(), before.unwrap_or(tail))
     } else if read.state == TaskState::Submitted && read.n_went_on == 0 {

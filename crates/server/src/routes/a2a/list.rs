@@ -4,17 +4,17 @@
 //! is on it, however long threads are. A page may be short, and have more behind it, where few of the tasks that
 //! were looked at are wanted.
 
-use super::asked::waiting;
+use super::pending::waiting;
 use super::tasks::Task;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadRef;
 use crate::threads::listing::visible;
-use interop::a2a::{ListTasks, RequestError, Shown, TaskRun};
+use interop::a2a::{ListTasks, RequestError, TaskOptions, TaskRun};
 use interop::ids::{self, THREAD};
 use jiff::Timestamp;
-use runtime::{Filter, Landmark, Page, Place, Stretch, StretchOf, ThreadRow};
+use runtime::{Filter, Landmark, PageRequest, Position, ThreadPage, ThreadRow, ThreadRows};
 use serde_json::{Value, json};
 use timeline::{ItemId, ThreadId};
 
@@ -34,7 +34,7 @@ struct Token {
     change: u64,
     thread: ThreadId,
     /// Where in the thread.
-    before: Place,
+    before: Position,
     /// The last task that was listed there, if that is where the page ends.
     item: Option<ItemId>,
 }
@@ -57,7 +57,7 @@ impl Token {
         let mut fields = text.splitn(5, '.');
         let n_tasks = fields.next()?.parse().ok()?;
         let change = fields.next()?.parse().ok()?;
-        let before = Place(fields.next()?.parse().ok()?);
+        let before = Position(fields.next()?.parse().ok()?);
         let thread = ThreadId::from(fields.next()?);
         let item = match fields.next()? {
             "" => None,
@@ -143,7 +143,7 @@ impl Lister<'_> {
             after = Some(token.change);
         }
         while self.next.is_none() {
-            let page = Page {
+            let page = ThreadRows {
                 after: after.take(),
                 prefix: None,
                 limit: THREADS,
@@ -166,7 +166,7 @@ impl Lister<'_> {
                 }
                 self.n_passed += 1;
                 if self.n_passed >= MAX_PASSED {
-                    self.next = Some(self.token(&row, None, Place(0), None));
+                    self.next = Some(self.token(&row, None, Position(0), None));
                 }
             }
             if next.is_none() {
@@ -180,7 +180,7 @@ impl Lister<'_> {
     async fn thread(&mut self, thread: &ThreadRef, token: Option<&Token>) -> Result<(), ApiError> {
         let token = token.filter(|token| token.thread == *thread.id());
         let mut last = token.and_then(|token| token.item.clone());
-        let mut before = token.map_or(Place::END, |token| token.before);
+        let mut before = token.map_or(Position::END, |token| token.before);
         loop {
             if self.n_looks >= MAX_LOOKS {
                 self.next = Some(self.token(thread.row(), token, before, last));
@@ -188,14 +188,14 @@ impl Lister<'_> {
             }
             self.n_looks += 1;
             let n = self.request.page_size;
-            let stretch = Stretch::Before { before, n };
-            let stretch = thread.stretch(stretch, Filter::Facts);
-            let StretchOf {
+            let page = PageRequest::Before { before, n };
+            let page = thread.page(page, Filter::Facts);
+            let ThreadPage {
                 transcript,
                 first,
                 more,
                 ..
-            } = stretch.await?;
+            } = page.await?;
             let mut runs = TaskRun::all(&transcript);
             // An execution is never cut, so a piece may have tasks again that stood on the page before.
             if let Some(place) = runs
@@ -209,7 +209,7 @@ impl Lister<'_> {
                     let place = match &last {
                         Some(item) => {
                             let landmark = Landmark::Item(item);
-                            thread.place_of(landmark).await?
+                            thread.position_of(landmark).await?
                         }
                         None => None,
                     };
@@ -231,7 +231,7 @@ impl Lister<'_> {
         &self,
         row: &ThreadRow,
         token: Option<&Token>,
-        before: Place,
+        before: Position,
         item: Option<ItemId>,
     ) -> Token {
         Token {
@@ -250,7 +250,10 @@ impl Lister<'_> {
         let task = Task::of(thread, run.item())?;
         let more = task.more(run, Filter::Facts).await?;
         let pointed = task.pointed(run).await?;
-        let run = run.clone().joined(&more).answering(pointed.as_ref());
+        let run = run
+            .clone()
+            .with_continuations(&more)
+            .answering(pointed.as_ref());
         if request.after.is_some_and(|after| run.since() < after) {
             return Ok(());
         }
@@ -259,7 +262,7 @@ impl Lister<'_> {
         if request.status.is_some_and(|wanted| wanted != state) {
             return Ok(());
         }
-        let shown = Shown {
+        let shown = TaskOptions {
             id: &task.id,
             context_id: task.thread.key(),
             history_length: request.history_length,
@@ -290,7 +293,7 @@ mod tests {
                 n_tasks: 7,
                 change: 12,
                 thread: thread.into(),
-                before: Place(12),
+                before: Position(12),
                 item: item.map(Into::into),
             };
             assert_eq!(Token::read(&token.write()), Some(token));

@@ -1,7 +1,7 @@
 //! Answers to what a task has asked by AITP: they go on with the task.
 
 use super::tasks::{MAX_PIECES, Read, Task};
-use crate::aitp::{Place, Speech, asking, filled, over};
+use crate::aitp::{BodyPointers, MessagePost, asking, filled, over};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
@@ -9,9 +9,9 @@ use crate::threads::answered;
 use interop::a2a::{
     ErrorKind, Incoming, RequestError, RequestReply, TaskState, goes_on_id, going_on,
 };
-use interop::aitp::{Key, Question, State};
+use interop::aitp::{Key, RequestQuestion, RequestState};
 use jiff::Timestamp;
-use runtime::{React, Run, RuntimeError, StoreError, ThreadRow};
+use runtime::{ReactRequest, Run, RuntimeError, StoreError, ThreadRow};
 use serde_json::Value;
 use timeline::{NewItem, Seq};
 
@@ -51,21 +51,24 @@ pub(super) async fn reply(
     let mut item = NewItem::user(id.as_str(), Value::Array(parts).into());
     item.channel = Some("a2a".into());
     item.metadata = Some(going_on(message.metadata.clone(), &task.item).into());
-    let react = React {
+    let react = ReactRequest {
         run: Run {
             agent,
             ..Run::default()
         },
         must_exist: true,
         token: Some(token.to_owned().into()),
-        ..React::new(
+        ..ReactRequest::new(
             task.thread.tenant().clone(),
             task.thread.key().to_owned(),
             item,
         )
     };
-    let place = |_| Place::parts(message.at("parts"));
-    match Speech::new(api, caller).react(react, None, place).await {
+    let place = |_| BodyPointers::parts(message.at("parts"));
+    match MessagePost::new(api, caller)
+        .react(react, None, place)
+        .await
+    {
         Ok(accepted) => Ok(Some((read.n_went_on, accepted.after))),
         Err(RuntimeError::Store(StoreError::Duplicate(known))) if known == id.as_str() => {
             refuse("the task is at work: another answer came first")
@@ -80,10 +83,10 @@ async fn said(
     row: &ThreadRow,
     (read, replies): (&Read, Vec<RequestReply>),
 ) -> Result<(Vec<Value>, Option<String>), ApiError> {
-    let held = api.desks().of(row).await?;
+    let held = api.aitp_states().of(row).await?;
     let now = Timestamp::now();
-    let find = |id: &str| -> Option<(Question, State)> {
-        let (desk, key) = (held.desk()?, Key::read(id)?);
+    let find = |id: &str| -> Option<(RequestQuestion, RequestState)> {
+        let (desk, key) = (held.get()?, Key::read(id)?);
         Some((
             desk.question(&key)?,
             desk.ledger().request(&key)?.state(now),
@@ -110,7 +113,7 @@ async fn said(
                 let (question, _) = known(&request_id)?;
                 question.decline(reason.as_deref()).input_part()
             }
-            RequestReply::Said(part) => part,
+            RequestReply::Text(part) => part,
         });
     }
     Ok((parts, agent))

@@ -3,22 +3,22 @@
 use super::follow::Stream;
 use super::tasks::{Read, Task, Wanted};
 use super::{Agent, replied};
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::answers::{above::went_on, item as answers_item};
+use crate::routes::answers::{ancestors::went_on, item as answers_item};
 use crate::state::Api;
 use crate::threads::{ThreadKey, ThreadRef, answered, check_key, check_new_key};
 use interop::a2a::{
-    ErrorKind, Incoming, MESSAGE_METADATA, Reply, ReplyAnswer, RequestError, SendMessage,
+    ErrorKind, Incoming, MESSAGE_METADATA, ReplyAnswer, RequestError, SendMessage, TaskAnswer,
     TaskState, TaskView,
 };
 use interop::ids::THREAD;
 use interop::model::unreadable_part;
 use jiff::Timestamp;
-use runtime::{Addressed, AnswerRequest, React, Run, RuntimeError};
+use runtime::{Addressed, AnswerRequest, ReactRequest, Run, RuntimeError};
 use serde_json::{Value, json};
-use timeline::{Entity, NewItem, Payload, Rejected, Seq, beside, check_parts};
+use timeline::{Entity, NewItem, Payload, Rejected, Seq, attached_message, check_parts};
 
 /// A task that a message has set off or goes on with.
 pub(super) struct Sent {
@@ -94,16 +94,16 @@ async fn begin(
     let mut item = NewItem::user(api.runtime().mint(), content);
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());
-    let react = React {
+    let react = ReactRequest {
         run: Run {
             agent,
             ..Run::default()
         },
         must_exist,
         token: Some(token(message).into()),
-        ..React::new(caller.tenant.clone(), thread.key(), item)
+        ..ReactRequest::new(caller.tenant.clone(), thread.key(), item)
     };
-    let speech = Speech::new(api, caller);
+    let speech = MessagePost::new(api, caller);
     let accepted = speech.react(react, None, |_| place(message)).await;
     let accepted = accepted.map_err(not_taken)?;
     let task = Task::of(&thread.find().await?, &accepted.item_id)?;
@@ -149,8 +149,8 @@ async fn context(
 }
 
 /// Where a message stands.
-fn place(message: &Incoming) -> Place {
-    Place::parts(message.at("parts"))
+fn place(message: &Incoming) -> BodyPointers {
+    BodyPointers::parts(message.at("parts"))
 }
 
 /// A message that is sent again to the same context is the same message.
@@ -190,7 +190,7 @@ async fn answer(
         }
     }
     let asked = read.waiting.calls.as_deref().unwrap_or_default();
-    let reply = Reply::read(message, asked);
+    let reply = TaskAnswer::read(message, asked);
     let target = match &reply {
         Ok(reply) => target(&task, (&reply.answers, &token)).await,
         Err(wrong) => Err(wrong.clone().into()),
@@ -233,7 +233,7 @@ async fn answer(
         run: None,
         token: Some(token.into()),
     };
-    let speech = Speech::new(api, caller);
+    let speech = MessagePost::new(api, caller);
     let accepted = speech
         .answer(request, (None, None), |_| place(message))
         .await;
@@ -305,11 +305,11 @@ fn goes_on(read: Read) -> Value {
 }
 
 /// The content of the answers' item.
-fn content(reply: Reply) -> Payload {
+fn content(reply: TaskAnswer) -> Payload {
     let mut parts: Vec<Value> = reply.answers.into_iter().map(|it| it.part).collect();
-    if !reply.beside.is_empty() {
-        let said = NewItem::user("", Value::Array(reply.beside).into());
-        parts.push(beside(&said).value());
+    if !reply.messages.is_empty() {
+        let said = NewItem::user("", Value::Array(reply.messages).into());
+        parts.push(attached_message(&said).value());
     }
     Value::Array(parts).into()
 }
@@ -327,7 +327,7 @@ async fn target(task: &Task, (answers, token): (&[ReplyAnswer], &str)) -> Result
             Addressed::Ambiguous => {
                 return wrong("several sub-agents have a call of this id: name the threadKey");
             }
-            Addressed::Elsewhere => return wrong("this thread is none of the task's"),
+            Addressed::Remote => return wrong("this thread is none of the task's"),
         };
         if target.as_ref().is_some_and(|known| *known != found) {
             return wrong("the answers of one message are for calls of one thread");

@@ -1,13 +1,15 @@
 //! Tasks: found by their ids, and read as pieces of their threads.
 
-use super::asked::waiting;
+use super::pending::waiting;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadRef;
-use interop::a2a::{ErrorKind, RequestError, Shown, TaskRun, TaskState, Waiting, goes_on_id};
+use interop::a2a::{
+    ErrorKind, RequestError, TaskOptions, TaskRun, TaskState, TaskWait, goes_on_id,
+};
 use interop::ids;
-use runtime::{Filter, Landmark, Place, Stretch};
+use runtime::{Filter, Landmark, PageRequest, Position};
 use serde_json::Value;
 use timeline::{Entry, ExecutionId, Item, ItemId, ThreadId, Transcript};
 
@@ -31,7 +33,7 @@ pub(super) struct Read {
     pub(super) execution: Option<ExecutionId>,
     pub(super) is_executing: bool,
     /// What it asks.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: TaskWait,
     /// How many messages have gone on with it, once what it had asked by AITP was answered.
     pub(super) n_went_on: usize,
 }
@@ -78,7 +80,7 @@ impl Task {
             };
             let more = self.more(&run, filter).await?;
             let pointed = self.pointed(&run).await?;
-            let run = run.joined(&more).answering(pointed.as_ref());
+            let run = run.with_continuations(&more).answering(pointed.as_ref());
             if run.wants_chunks() && filter == Filter::Facts {
                 filter = Filter::All;
                 continue;
@@ -89,7 +91,7 @@ impl Task {
                 is_settled = true;
                 continue;
             }
-            let shown = Shown {
+            let shown = TaskOptions {
                 id: &self.id,
                 context_id: self.thread.key(),
                 history_length: wanted.history_length,
@@ -145,12 +147,12 @@ impl Task {
     /// The message that stands right before the task's trigger, and that no agent has answered by then.
     async fn said_before(&self) -> Result<Option<Item>, ApiError> {
         let landmark = Landmark::Item(&self.item);
-        let place = self.thread.place_of(landmark).await?;
+        let place = self.thread.position_of(landmark).await?;
         let Some(before) = place else {
             return Ok(None);
         };
-        let stretch = Stretch::Before { before, n: 1 };
-        let piece = self.thread.stretch(stretch, Filter::Facts);
+        let page = PageRequest::Before { before, n: 1 };
+        let piece = self.thread.page(page, Filter::Facts);
         match piece.await?.transcript.entries.pop() {
             Some(Entry::Item(item)) => Ok(Some(item)),
             Some(Entry::Reaction(_)) | None => Ok(None),
@@ -166,13 +168,13 @@ impl Task {
     /// The piece of the thread that begins with a message, if that is there.
     async fn piece(&self, item: &ItemId, filter: Filter) -> Result<Option<Transcript>, ApiError> {
         let landmark = Landmark::Item(item);
-        let place = self.thread.place_of(landmark).await?;
+        let place = self.thread.position_of(landmark).await?;
         let Some(place) = place else {
             return Ok(None);
         };
-        let after = Place(place.0.saturating_sub(1));
-        let stretch = Stretch::After { after, n: 1 };
-        let stretch = self.thread.stretch(stretch, filter);
-        Ok(Some(stretch.await?.transcript))
+        let after = Position(place.0.saturating_sub(1));
+        let page = PageRequest::After { after, n: 1 };
+        let page = self.thread.page(page, filter);
+        Ok(Some(page.await?.transcript))
     }
 }

@@ -1,10 +1,10 @@
 //! What a client adds, held against what was said.
 
-use super::asked::Reader;
+use super::pending::Reader;
 use crate::error::ApiError;
 use interop::ag_ui::{NewMessage, RunInput, ToolAnswer, is_known_message, is_sent_with_answers};
 use interop::parts::has_call;
-use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch};
+use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError, StoreError};
 use timeline::{ItemId, OpenCall, Transcript};
 
 fn differs(pointer: String, what: String) -> ApiError {
@@ -29,7 +29,7 @@ impl Reader {
                 new.push(said);
             } else if let Some(first) = new.first() {
                 let what = format!("the conversation has no message {:?} here", first.id);
-                return Err(differs(format!("/messages/{}", first.place), what));
+                return Err(differs(format!("/messages/{}", first.index), what));
             }
         }
         Ok(new)
@@ -51,11 +51,11 @@ impl Reader {
             Some(true) => Ok(true),
             None if own.is_none() => Ok(false),
             Some(false) => Err(differs(
-                format!("/messages/{}/content", said.place),
+                format!("/messages/{}/content", said.index),
                 format!("the message {id:?} says something else"),
             )),
             None => Err(differs(
-                format!("/messages/{}", said.place),
+                format!("/messages/{}", said.index),
                 format!("the conversation has no message {id:?} any more"),
             )),
         }
@@ -67,7 +67,7 @@ impl Reader {
         if input.results.is_empty() {
             return Ok(false);
         }
-        match self.up_to(Place::END).await {
+        match self.up_to(Position::END).await {
             Err(RuntimeError::Store(StoreError::NotFound)) => Ok(false),
             end => {
                 let calls = input.results.iter().map(|it| it.tool_call_id.as_str());
@@ -78,15 +78,15 @@ impl Reader {
     }
 
     /// The piece of the thread that ends here.
-    async fn up_to(&self, place: Place) -> Result<Transcript, RuntimeError> {
-        let piece = Stretch::UpTo { place, n: 1 };
-        let piece = self.thread.stretch(piece, Filter::Facts);
+    async fn up_to(&self, place: Position) -> Result<Transcript, RuntimeError> {
+        let piece = PageRequest::UpTo { place, n: 1 };
+        let piece = self.thread.page(piece, Filter::Facts);
         Ok(piece.await?.transcript)
     }
 
-    async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
+    async fn place_of(&self, id: &str) -> Result<Option<Position>, ApiError> {
         let id = ItemId::from(id);
-        let place = self.thread.place_of(Landmark::Item(&id));
+        let place = self.thread.position_of(Landmark::Item(&id));
         match place.await {
             Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
             found => Ok(found?),
@@ -107,7 +107,7 @@ impl Reader {
         if unknown.is_empty() {
             return Ok(());
         }
-        match self.up_to(Place::END).await {
+        match self.up_to(Position::END).await {
             Err(RuntimeError::Store(StoreError::NotFound)) => {}
             end => {
                 let end = end?;
@@ -124,7 +124,7 @@ impl Reader {
         };
         let what = format!("the agent has made no call {:?}", first.tool_call_id);
         Err(differs(
-            format!("/messages/{}/toolCallId", first.place),
+            format!("/messages/{}/toolCallId", first.index),
             what,
         ))
     }

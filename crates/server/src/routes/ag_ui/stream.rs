@@ -1,8 +1,8 @@
 //! A run as AG-UI's events.
 
-use super::asked::Reader;
+use super::pending::Reader;
 use crate::error::ApiError;
-use crate::sse::{self, FrameBuffer, Told, View};
+use crate::sse::{self, FrameBuffer, SentEvents, View};
 use crate::state::OpenStream;
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -41,21 +41,21 @@ fn told(
     mut follow: Follow,
     mut shown: Shown,
     reader: Reader,
-) -> BoxStream<'static, Result<Told<Value>, ApiError>> {
+) -> BoxStream<'static, Result<SentEvents<Value>, ApiError>> {
     let told = async_stream::try_stream! {
         let mut first = None;
         while let Some(logged) = follow.next().await {
             let logged = logged?;
-            let (selected, mut said) = shown.view.select(&logged.record);
+            let (selected, mut events) = shown.view.select(&logged.record);
             let seq = logged.record.seq;
             if shown.view.is_running() {
                 first.get_or_insert(seq);
             }
             if selected == Selected::Last {
-                said.extend(shown.end(&reader, (first.unwrap_or(seq), seq)).await?);
+                events.extend(shown.end(&reader, (first.unwrap_or(seq), seq)).await?);
             }
             let is_last = selected.flow().is_break();
-            yield Told { said, is_last };
+            yield SentEvents { events, is_last };
             if is_last {
                 return;
             }
@@ -69,13 +69,13 @@ impl Shown {
     /// where the client needs them.
     async fn end(&mut self, reader: &Reader, own: (Seq, Seq)) -> Result<Vec<Value>, RuntimeError> {
         if self.view.is_finished() {
-            self.view.add_requests(&reader.asked(own).await?);
+            self.view.add_requests(&reader.pending_calls(own).await?);
         }
         if self.view.has_waiting_children() {
             let (pending, _) = reader.thread.pending().await?;
             let calls = pending.iter().filter_map(|pending| {
                 let own = pending.path.first()?.tool_call_id.as_str();
-                Some((pending.place.key.as_str(), own, &pending.call))
+                Some((pending.address.key.as_str(), own, &pending.call))
             });
             self.view.add_child_calls(calls);
         }
@@ -93,9 +93,9 @@ impl Shown {
     }
 }
 
-impl View<Told<Value>> for Frames {
-    fn write(&mut self, told: &Told<Value>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        for event in &told.said {
+impl View<SentEvents<Value>> for Frames {
+    fn write(&mut self, told: &SentEvents<Value>, out: &mut FrameBuffer) -> ControlFlow<()> {
+        for event in &told.events {
             write_event(&event.to_string(), out);
         }
         sse::flow(told.is_last)

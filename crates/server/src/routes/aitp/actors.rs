@@ -2,7 +2,7 @@
 
 use super::looked;
 use super::view::ActorView;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
@@ -11,7 +11,7 @@ use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use interop::aitp::{Actor, Change, Violation, read_capabilities};
+use interop::aitp::{Actor, MessageViolation, ParticipantChange, read_capabilities};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -90,7 +90,7 @@ pub(crate) async fn join(
 ) -> Result<(StatusCode, Json<ActorChanged>), ApiError> {
     let actor = Actor::read(&body.actor, "/actor").map_err(|wrong| unreadable(&wrong))?;
     let id = actor.id.clone();
-    let change = Change::Join {
+    let change = ParticipantChange::Join {
         actor,
         principal: None,
         initiator: body.initiator,
@@ -112,7 +112,7 @@ pub(crate) async fn declare(
     let read = read_capabilities(&body.capabilities, "/capabilities");
     let capabilities = read.map_err(|wrong| unreadable(&wrong))?;
     let id = actor_id.clone();
-    let change = Change::Declare {
+    let change = ParticipantChange::Declare {
         actor_id,
         capabilities,
     };
@@ -130,7 +130,7 @@ pub(crate) async fn leave(
     PathOf((_thread, actor_id)): PathOf<(String, String)>,
 ) -> Result<Json<ActorChanged>, ApiError> {
     let id = actor_id.clone();
-    let change = Change::Leave { actor_id };
+    let change = ParticipantChange::Leave { actor_id };
     let changed = changed(&api, &thread, change, &id, "").await?;
     Ok(Json(changed))
 }
@@ -138,15 +138,15 @@ pub(crate) async fn leave(
 async fn changed(
     api: &Api,
     thread: &ThreadKey,
-    change: Change,
+    change: ParticipantChange,
     id: &str,
     pointer: &str,
 ) -> Result<ActorChanged, ApiError> {
     let found = thread.find().await?;
     let changes = vec![(change, thread.runtime().mint())];
-    let place = |_| Place::text(pointer).by(pointer);
+    let place = |_| BodyPointers::text(pointer).by(pointer);
     let caller = thread.caller();
-    let speech = Speech::new(api, caller);
+    let speech = MessagePost::new(api, caller);
     let seq = speech.change(&found, changes, place).await?;
     let found = found.at_tail(seq);
     let actor = looked(api, &found, |desk| {
@@ -159,7 +159,7 @@ async fn changed(
     })
 }
 
-fn unreadable(wrong: &Violation) -> ApiError {
+fn unreadable(wrong: &MessageViolation) -> ApiError {
     let what = format!("expected {}", wrong.expected);
     ApiError::field(wrong.pointer.as_str(), what)
 }

@@ -2,7 +2,7 @@
 
 use super::looked;
 use super::view::RequestView;
-use crate::aitp::{Place, Speech, asking, filled, over};
+use crate::aitp::{BodyPointers, MessagePost, asking, filled, over};
 use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedBody, KeyedOptionalBody};
@@ -12,9 +12,9 @@ use crate::threads::{ThreadKey, ThreadRef, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use interop::aitp::{self, Key, Message, Party, Question};
+use interop::aitp::{self, Key, Message, Party, RequestQuestion};
 use jiff::Timestamp;
-use runtime::{React, RequestToken, Run, RuntimeError, StoreError};
+use runtime::{ReactRequest, RequestToken, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use timeline::{ExecutionId, ItemId, ItemType, NewItem, Role};
@@ -62,7 +62,7 @@ pub(crate) struct Cancelling {
 /// What has been said of a request.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SaidView {
+pub(crate) struct AnsweredView {
     /// The request as it stands now; absent where the key may not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<RequestView>,
@@ -87,8 +87,8 @@ struct Saying {
 
 /// A request with its state.
 struct Asked {
-    question: Question,
-    state: aitp::State,
+    question: RequestQuestion,
+    state: aitp::RequestState,
     own: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ struct Asked {
 /// answered again.
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/answer", operation_id = "answerRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewAnswer,
-    responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
+    responses((status = 200, body = AnsweredView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn answer(
     State(api): State<Api>,
     thread: ThreadKey,
@@ -120,7 +120,7 @@ pub(crate) async fn answer(
 /// Says that nobody will answer a request, or with a `code` that nobody can.
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/decline", operation_id = "declineRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Declining>,
-    responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
+    responses((status = 200, body = AnsweredView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn decline(
     State(api): State<Api>,
     thread: ThreadKey,
@@ -145,7 +145,7 @@ pub(crate) async fn decline(
 /// Takes a request back; only who asked may.
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/cancel", operation_id = "cancelRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Cancelling>,
-    responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
+    responses((status = 200, body = AnsweredView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn cancel(
     State(api): State<Api>,
     thread: ThreadKey,
@@ -237,18 +237,18 @@ impl Saying {
         agent: Option<String>,
         pointer: &str,
     ) -> Result<Response, ApiError> {
-        let speech = Speech::new(&self.api, self.thread.caller());
-        let place = |_| Place::text(pointer).by("/actor");
+        let speech = MessagePost::new(&self.api, self.thread.caller());
+        let place = |_| BodyPointers::text(pointer).by("/actor");
         let item_id = item.id.clone();
         let (execution_id, queued, repeated) = if agent.is_some() {
-            let react = React {
+            let react = ReactRequest {
                 run: Run {
                     agent,
                     ..Run::default()
                 },
                 token: self.token.clone(),
                 must_exist: true,
-                ..React::new(self.thread.tenant().clone(), self.thread.key(), item)
+                ..ReactRequest::new(self.thread.tenant().clone(), self.thread.key(), item)
             };
             let accepted = speech.react(react, None, place).await?;
             (accepted.execution_id, accepted.queued, accepted.repeated)
@@ -269,7 +269,7 @@ impl Saying {
         let request = looked(&self.api, &found, |desk| {
             RequestView::find(desk, &self.request, now)
         });
-        let said = SaidView {
+        let said = AnsweredView {
             request: Some(request.await?.ok_or(ApiError::RequestNotFound)?)
                 .filter(|_| self.thread.caller().may_read()),
             item_id,

@@ -8,7 +8,7 @@ use crate::state::Api;
 use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
-use interop::aitp::{self, Desk, Key, Party};
+use interop::aitp::{self, AitpState, Key, Party};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -49,15 +49,15 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn has(self, state: aitp::State) -> bool {
+    fn has(self, state: aitp::RequestState) -> bool {
         let wanted = match self {
             Self::All => return true,
-            Self::Open => aitp::State::Open,
-            Self::Answered => aitp::State::Answered,
-            Self::Declined => aitp::State::Declined,
-            Self::Cancelled => aitp::State::Cancelled,
-            Self::Expired => aitp::State::Expired,
-            Self::Superseded => aitp::State::Superseded,
+            Self::Open => aitp::RequestState::Open,
+            Self::Answered => aitp::RequestState::Answered,
+            Self::Declined => aitp::RequestState::Declined,
+            Self::Cancelled => aitp::RequestState::Cancelled,
+            Self::Expired => aitp::RequestState::Expired,
+            Self::Superseded => aitp::RequestState::Superseded,
         };
         wanted == state
     }
@@ -92,7 +92,9 @@ pub(crate) async fn list(
 ) -> Result<Json<RequestList>, ApiError> {
     let found = thread.find().await?;
     let now = Timestamp::now();
-    api.forms().fetch(api.desks(), found.row(), now).await?;
+    api.forms()
+        .fetch(api.aitp_states(), found.row(), now)
+        .await?;
     let (requests, next, next_end) = looked(&api, &found, |desk| {
         let (requests, next) = page(desk, &query, now);
         (requests, next, desk.next_end(now))
@@ -106,7 +108,7 @@ pub(crate) async fn list(
     }))
 }
 
-fn page(desk: &Desk, query: &RequestQuery, now: Timestamp) -> (Vec<RequestView>, Option<u64>) {
+fn page(desk: &AitpState, query: &RequestQuery, now: Timestamp) -> (Vec<RequestView>, Option<u64>) {
     let roster = desk.roster();
     // An actor that does not take part may answer nothing.
     let party: Option<Option<Party>> = query.actor.as_ref().map(|id| roster.party(Some(id), None));
@@ -144,7 +146,9 @@ pub(crate) async fn read(
     let found = thread.find().await?;
     let key = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
     let now = Timestamp::now();
-    api.forms().fetch(api.desks(), found.row(), now).await?;
+    api.forms()
+        .fetch(api.aitp_states(), found.row(), now)
+        .await?;
     let request = looked(&api, &found, |desk| RequestView::find(desk, &key, now));
     request.await?.map(Json).ok_or(ApiError::RequestNotFound)
 }

@@ -2,7 +2,8 @@
 
 use crate::auth::Caller;
 use interop::aitp::{
-    Actor, Desk, Given, Key, Member, Party, Question, Request, Settlement, Standing, State, Topic,
+    Actor, AitpState, Key, Participant, Party, Request, RequestQuestion, RequestState,
+    RequestStatus, Settlement, SubmittedAnswer, Topic,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -26,7 +27,7 @@ pub(crate) struct ActorView {
 }
 
 impl ActorView {
-    pub(super) fn of(member: &Member, desk: &Desk, caller: &Caller) -> Self {
+    pub(super) fn of(member: &Participant, desk: &AitpState, caller: &Caller) -> Self {
         let principal = member.principal.as_deref();
         Self {
             is_initiator: desk.roster().initiator() == Some(member.actor.id.as_str()),
@@ -65,7 +66,7 @@ impl From<&Party> for PartyView {
 /// An answer.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct GivenView {
+pub(crate) struct SubmittedAnswerView {
     /// The message it stands in.
     #[schema(value_type = String)]
     item_id: ItemId,
@@ -82,8 +83,8 @@ pub(crate) struct GivenView {
     payload: Option<Payload>,
 }
 
-impl From<&Given> for GivenView {
-    fn from(given: &Given) -> Self {
+impl From<&SubmittedAnswer> for SubmittedAnswerView {
+    fn from(given: &SubmittedAnswer) -> Self {
         Self {
             item_id: given.item_id.clone(),
             at: given.at,
@@ -105,7 +106,7 @@ pub(crate) struct RequestView {
     topic: Topic,
     /// `open`, `answered`, `declined`, `cancelled`, `expired` or `superseded`.
     #[schema(value_type = String)]
-    state: State,
+    state: RequestState,
     /// The `$schema` of the message.
     capability: String,
     /// The member of the message that holds the payload: `request_decision`, …
@@ -147,7 +148,7 @@ pub(crate) struct RequestView {
     n_answers: usize,
     /// The answer that counts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<GivenView>,
+    answer: Option<SubmittedAnswerView>,
     /// How many answers came too late.
     n_late: usize,
     /// Who declined.
@@ -166,11 +167,11 @@ pub(crate) struct RequestView {
 }
 
 impl RequestView {
-    pub(super) fn of(desk: &Desk, request: &Request, now: Timestamp) -> Self {
+    pub(super) fn of(desk: &AitpState, request: &Request, now: Timestamp) -> Self {
         let ask = &request.ask;
         let question = desk.question_about(request);
         let (title, description, signed, answer_schema) = match question {
-            Some(Question {
+            Some(RequestQuestion {
                 title,
                 description,
                 signed,
@@ -179,16 +180,17 @@ impl RequestView {
             }) => (title, description, signed, Some(schema)),
             None => (None, None, None, None),
         };
-        let (declined_by, reason, code) = match &request.life.standing {
-            Standing::Declined(refusing) => (
+        let (declined_by, reason, code) = match &request.life.status {
+            RequestStatus::Declined(refusing) => (
                 Some((&refusing.by).into()),
                 refusing.reason.clone(),
                 refusing.code.clone(),
             ),
-            Standing::Cancelled(reason) => (None, reason.clone(), None),
-            Standing::Open | Standing::Answered | Standing::Superseded | Standing::Expired => {
-                (None, None, None)
-            }
+            RequestStatus::Cancelled(reason) => (None, reason.clone(), None),
+            RequestStatus::Open
+            | RequestStatus::Answered
+            | RequestStatus::Superseded
+            | RequestStatus::Expired => (None, None, None),
         };
         let answerers = desk.ledger().answerers(ask);
         Self {
@@ -219,7 +221,7 @@ impl RequestView {
     }
 
     /// The last request that was asked under this key.
-    pub(super) fn find(desk: &Desk, key: &Key, now: Timestamp) -> Option<Self> {
+    pub(super) fn find(desk: &AitpState, key: &Key, now: Timestamp) -> Option<Self> {
         let request = desk.ledger().request(key)?;
         Some(Self::of(desk, request, now))
     }

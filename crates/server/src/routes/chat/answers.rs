@@ -2,10 +2,10 @@
 
 use super::history::Chat;
 use super::stream::{UiStream, Wanted};
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::hash_text;
 use crate::error::ApiError;
-use crate::routes::answers::above::Heard;
+use crate::routes::answers::ancestors::AnswerTarget;
 use crate::routes::answers::item;
 use crate::threads::answered;
 use axum::response::Response;
@@ -14,8 +14,8 @@ use interop::ai_sdk::{
 };
 use interop::run::RunSelector;
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RequestToken,
-    RuntimeError, StoreError, Stretch,
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, PageRequest, Pending,
+    RequestToken, RuntimeError, StoreError,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,14 +24,14 @@ use timeline::{ExecutionId, OpenCall, OpenKind};
 /// What a client answers: what the thread itself has asked, and what its sub-agents have, by the keys of
 /// their threads.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct ClientAnswers {
     own: Vec<ChatAnswer>,
     beneath: BTreeMap<String, Vec<ChatAnswer>>,
     /// What threads of sub-agents have taken from the same request before.
     taken: Vec<(String, Accepted)>,
 }
 
-impl Given {
+impl ClientAnswers {
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.beneath.is_empty() && self.taken.is_empty()
     }
@@ -55,19 +55,19 @@ fn token_for(
 
 /// The answers to what was asked: questions, and calls of tools that clients run and whose results
 /// are waited for. What else stands in the client's message was never asked.
-pub(super) async fn given(
+pub(super) async fn client_answers(
     chat: Chat<'_>,
     message: &SentMessage,
     token: Option<&RequestToken>,
-) -> Result<Given, ApiError> {
+) -> Result<ClientAnswers, ApiError> {
     let answers = answers(chat, message);
     if answers.is_empty() {
-        return Ok(Given::default());
+        return Ok(ClientAnswers::default());
     }
     let pending = pending(chat).await?;
     let is_there = pending.is_some();
     let pending = pending.unwrap_or_default();
-    let mut given = Given::default();
+    let mut given = ClientAnswers::default();
     let mut others = BTreeMap::<String, Vec<ChatAnswer>>::new();
     for (key, answer) in answers {
         let is_asked = pending.iter().any(|asked| is_to(&answer, asked, &key));
@@ -146,7 +146,7 @@ async fn pending(chat: Chat<'_>) -> Result<Option<Vec<Pending>>, ApiError> {
 
 /// Whether an answer, for the thread with this key, is to what is asked.
 fn is_to(answer: &ChatAnswer, asked: &Pending, key: &str) -> bool {
-    asked.place.key == key && fits(answer, &asked.call)
+    asked.address.key == key && fits(answer, &asked.call)
 }
 
 /// Whether an answer is to this call.
@@ -181,7 +181,7 @@ pub(super) async fn first(
         return Ok(());
     }
     let token = token_for(message, token, chat.thread.key(), &answers);
-    let place = Place::text(format!("{}/parts", message.pointer()));
+    let place = BodyPointers::text(format!("{}/parts", message.pointer()));
     answer(chat, chat.thread.key(), (answers, token), &place).await?;
     Ok(())
 }
@@ -212,7 +212,7 @@ async fn taken(
 /// Answers calls, and streams what follows into the message that has them.
 pub(super) async fn reply(
     chat: Chat<'_>,
-    (message, given): (&SentMessage, Given),
+    (message, given): (&SentMessage, ClientAnswers),
     token: Option<RequestToken>,
     wanted: Wanted,
 ) -> Result<Response, ApiError> {
@@ -226,7 +226,7 @@ pub(super) async fn reply(
     let (state, _) = chat.thread.state().await?;
     let token =
         |key: &str, answers: &[ChatAnswer]| token_for(message, token.as_ref(), key, answers);
-    let place = Place::text(format!("{}/parts", message.pointer()));
+    let place = BodyPointers::text(format!("{}/parts", message.pointer()));
     // None is taken before all may be: what was taken is to be shown.
     for (key, answers) in &given.beneath {
         if !is_beneath(chat, key, answers).await? {
@@ -258,11 +258,11 @@ pub(super) async fn reply(
         let goes_on = chat.thread.goes_on(key, accepted);
         heard.push(goes_on.await?);
     }
-    let Heard {
+    let AnswerTarget {
         first,
         then,
         before,
-    } = Heard::of(chat.thread, heard).await?;
+    } = AnswerTarget::of(chat.thread, heard).await?;
     let last = state.active().map(|active| &active.execution.id);
     let last = last.or(state.open().map(|open| &open.execution.id));
     let mut message = None;
@@ -290,7 +290,7 @@ async fn is_beneath(chat: Chat<'_>, key: &str, answers: &[ChatAnswer]) -> Result
         let to = chat.thread.addressed(call, Some(key), None);
         match to.await? {
             Addressed::To(found) if found == key => {}
-            Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => return Ok(false),
+            Addressed::To(_) | Addressed::Ambiguous | Addressed::Remote => return Ok(false),
         }
     }
     Ok(true)
@@ -300,7 +300,7 @@ async fn answer(
     chat: Chat<'_>,
     key: &str,
     (answers, token): (Vec<ChatAnswer>, RequestToken),
-    place: &Place,
+    place: &BodyPointers,
 ) -> Result<Accepted, ApiError> {
     let parts = answers.into_iter().map(|answer| answer.part);
     let content = Value::Array(parts.collect()).into();
@@ -313,7 +313,7 @@ async fn answer(
         item: item(runtime.mint(), content, metadata),
         token: Some(token),
     };
-    let speech = Speech::new(chat.api, chat.thread.caller());
+    let speech = MessagePost::new(chat.api, chat.thread.caller());
     Ok(speech
         .answer(request, (None, None), |_| place.clone())
         .await?)
@@ -327,9 +327,9 @@ async fn so_far(
     with_it: bool,
 ) -> Result<Option<MessageSoFar>, ApiError> {
     let landmark = Landmark::Execution(execution);
-    let place = chat.thread.place_of(landmark).await?;
+    let place = chat.thread.position_of(landmark).await?;
     let Some(place) = place else { return Ok(None) };
-    let piece = Stretch::UpTo { place, n: 1 };
-    let piece = chat.thread.stretch(piece, Filter::Facts).await?;
+    let piece = PageRequest::UpTo { place, n: 1 };
+    let piece = chat.thread.page(piece, Filter::Facts).await?;
     Ok(message_so_far(&piece.transcript, execution, with_it))
 }

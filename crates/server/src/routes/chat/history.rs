@@ -9,7 +9,7 @@ use crate::threads::ThreadKey;
 use interop::ai_sdk::{
     Difference, Revision, SentMessage, SentRole, StoredMessage, Streamed, stored_messages,
 };
-use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch};
+use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError, StoreError};
 use std::collections::BTreeMap;
 use timeline::ItemId;
 
@@ -48,7 +48,7 @@ impl Chat<'_> {
     pub(super) async fn check(&self, sent: &[SentMessage]) -> Result<usize, ApiError> {
         let mut n_known = sent.len();
         for message in sent.iter().rev() {
-            if message.role != SentRole::User || self.place_of(&message.id).await?.is_some() {
+            if message.role != SentRole::User || self.position_of(&message.id).await?.is_some() {
                 break;
             }
             n_known -= 1;
@@ -60,7 +60,7 @@ impl Chat<'_> {
 
     async fn check_known(&self, known: &[SentMessage]) -> Result<(), ApiError> {
         let mut left = known;
-        let mut before = Place::END;
+        let mut before = Position::END;
         let mut n = 1;
         while let Some((next, _)) = left.split_last() {
             // What has nothing to show was never sent to be shown.
@@ -70,8 +70,8 @@ impl Chat<'_> {
             }
             let place = self.place(next).await?.filter(|place| *place < before);
             let place = place.ok_or_else(|| unknown(next))?;
-            let piece = Stretch::UpTo { place, n };
-            let piece = self.thread.stretch(piece, Filter::Facts);
+            let piece = PageRequest::UpTo { place, n };
+            let piece = self.thread.page(piece, Filter::Facts);
             let piece = piece.await?;
             let stored = stored_messages(&piece.transcript);
             let rest = self.check_piece(left, &stored).await?;
@@ -122,8 +122,8 @@ impl Chat<'_> {
             return Ok(None);
         };
         let landmark = Landmark::Execution(execution);
-        let place = self.thread.place_of(landmark).await?;
-        let Some(mut after) = place.map(Place::before) else {
+        let place = self.thread.position_of(landmark).await?;
+        let Some(mut after) = place.map(Position::before) else {
             return Ok(None);
         };
         let mut streamed = Streamed::of(stored.clone());
@@ -147,23 +147,23 @@ impl Chat<'_> {
         let Some(place) = self.place(sent).await? else {
             return Ok(None);
         };
-        let piece = Stretch::UpTo { place, n: 1 };
-        let piece = self.thread.stretch(piece, Filter::Facts);
+        let piece = PageRequest::UpTo { place, n: 1 };
+        let piece = self.thread.page(piece, Filter::Facts);
         let stored = stored_messages(&piece.await?.transcript);
         Ok(stored.into_iter().rfind(|stored| stored.id() == sent.id))
     }
 
     /// Where a message stands.
-    async fn place(&self, sent: &SentMessage) -> Result<Option<Place>, ApiError> {
+    async fn place(&self, sent: &SentMessage) -> Result<Option<Position>, ApiError> {
         if sent.role != SentRole::User {
-            return self.place_of(&sent.id).await;
+            return self.position_of(&sent.id).await;
         }
         if let Some(revision) = self.revision(&sent.id).await? {
-            return self.place_of(&revision.of(&sent.id)).await;
+            return self.position_of(&revision.of(&sent.id)).await;
         }
         // What was said beside answers stands with them.
         match sent.id.rsplit_once(':') {
-            Some((item, _)) => self.place_of(item).await,
+            Some((item, _)) => self.position_of(item).await,
             None => Ok(None),
         }
     }
@@ -171,12 +171,12 @@ impl Chat<'_> {
     /// The last revision of a message; none if it was never said. Costs a few look-ups for each time that
     /// the number of revisions doubles.
     pub(super) async fn revision(&self, id: &str) -> Result<Option<Revision>, ApiError> {
-        if self.place_of(id).await?.is_none() {
+        if self.position_of(id).await?.is_none() {
             return Ok(None);
         }
         let (mut known, mut step) = (Revision::FIRST, 1);
         while self
-            .place_of(&Revision(known.0 + step).of(id))
+            .position_of(&Revision(known.0 + step).of(id))
             .await?
             .is_some()
         {
@@ -186,7 +186,7 @@ impl Chat<'_> {
         while step > 1 {
             step /= 2;
             if self
-                .place_of(&Revision(known.0 + step).of(id))
+                .position_of(&Revision(known.0 + step).of(id))
                 .await?
                 .is_some()
             {
@@ -197,9 +197,9 @@ impl Chat<'_> {
     }
 
     /// Where an item stands; none if the thread has no such item, or is not there.
-    pub(super) async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
+    pub(super) async fn position_of(&self, id: &str) -> Result<Option<Position>, ApiError> {
         let id = ItemId::from(id);
-        let place = self.thread.place_of(Landmark::Item(&id));
+        let place = self.thread.position_of(Landmark::Item(&id));
         match place.await {
             Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
             found => Ok(found?),

@@ -22,7 +22,7 @@ const GROWTH: usize = 8;
 /// What a stream shows of sub-agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Shown {
+pub(super) enum SubagentView {
     /// Preliminary outputs, and their chunks as data.
     #[default]
     All,
@@ -35,7 +35,7 @@ pub(super) enum Shown {
 /// The sub-agents that a stream has seen.
 pub(super) struct Nested {
     major: u8,
-    shown: Shown,
+    shown: SubagentView,
     children: BTreeMap<ThreadId, Child>,
     /// The calls of the thread that have a preliminary output.
     preliminary: BTreeSet<String>,
@@ -101,7 +101,7 @@ impl Child {
 }
 
 impl Nested {
-    pub(super) fn new(major: u8, shown: Shown) -> Self {
+    pub(super) fn new(major: u8, shown: SubagentView) -> Self {
         Self {
             major,
             shown,
@@ -119,7 +119,7 @@ impl Nested {
 
     /// Whether anything of sub-agents is shown.
     pub(super) fn is_wanted(&self) -> bool {
-        self.shown != Shown::None || !self.calls.is_empty()
+        self.shown != SubagentView::None || !self.calls.is_empty()
     }
 
     /// The chunks that a record of a sub-agent is.
@@ -140,7 +140,7 @@ impl Nested {
                 continue;
             }
             shown.extend(subagent::outcome(&below.key, &chunk, &self.calls));
-            if self.shown == Shown::None {
+            if self.shown == SubagentView::None {
                 continue;
             }
             if tells && let [call] = calls.as_slice() {
@@ -148,7 +148,7 @@ impl Nested {
                 self.preliminary.insert((*call).to_owned());
                 shown.push(preliminary(call, &child.text));
             }
-            if self.shown == Shown::All {
+            if self.shown == SubagentView::All {
                 let data = json!({"path": calls, "threadKey": below.key, "chunk": chunk});
                 shown.push(json!({"type": "data-subagent", "data": data, "transient": true}));
             }
@@ -157,7 +157,7 @@ impl Nested {
     }
 
     /// What a chunk of the thread with this key itself tells of a call that the client has twice.
-    pub(super) fn told_again(&self, key: &str, chunk: &Value) -> Option<Value> {
+    pub(super) fn replayed(&self, key: &str, chunk: &Value) -> Option<Value> {
         subagent::outcome(key, chunk, &self.calls)
     }
 

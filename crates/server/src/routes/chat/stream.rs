@@ -1,6 +1,6 @@
 //! A run as a UI message stream.
 
-use super::nested::{Nested, Shown};
+use super::nested::{Nested, SubagentView};
 use crate::error::ApiError;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::OpenStream;
@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::HeaderValue;
-use interop::ai_sdk::subagent::Question;
+use interop::ai_sdk::subagent::SubagentQuestion;
 use interop::ai_sdk::{ChunkJson, MessageSoFar, StreamView, subagent};
 use interop::run::RunSelector;
 use interop::sse::{DONE, write_event};
@@ -23,7 +23,7 @@ use timeline::{Event, ExecutionStatus, OpenCall, OpenKind, Seq, StepId, StepStat
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) major: u8,
-    pub(super) subagents: Shown,
+    pub(super) subagents: SubagentView,
 }
 
 /// What a stream shows.
@@ -137,7 +137,7 @@ impl UiStream {
             }
             write_event(&chunk.to_text(), out);
             let again = match &chunk {
-                ChunkJson::Chunk(chunk) => self.nested.told_again(&self.key, chunk),
+                ChunkJson::Chunk(chunk) => self.nested.replayed(&self.key, chunk),
                 ChunkJson::Done => None,
             };
             if let Some(again) = again {
@@ -209,11 +209,14 @@ pub(super) fn questions(pending: &[Pending], step: &StepId, major: u8) -> Vec<Va
     }
     let is_asked =
         |asked: &&Pending| !asked.path.is_empty() || asked.call.kind == OpenKind::Approval;
-    let asked = pending.iter().filter(is_asked).map(|asked| Question {
-        thread_key: &asked.place.key,
-        call: &asked.call,
-        is_own: asked.path.is_empty(),
-    });
+    let asked = pending
+        .iter()
+        .filter(is_asked)
+        .map(|asked| SubagentQuestion {
+            thread_key: &asked.address.key,
+            call: &asked.call,
+            is_own: asked.path.is_empty(),
+        });
     subagent::questions(asked, major)
 }
 

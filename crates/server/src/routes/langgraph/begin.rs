@@ -1,13 +1,13 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
 use super::disconnect::Disconnect;
-use super::resume::{Standing, Taken, above, known, resume, resumed};
+use super::resume::{Admitted, ResumeContext, above, known, resume, resumed};
 use super::rollback::roll_back_active;
 use super::state::{check_last, not_last};
-use super::threads::{Words, known_already, made, place};
+use super::threads::{Words, known_already, made, position};
 use super::{find, found};
 use super::{index, resent};
-use crate::aitp::Speech;
+use crate::aitp::MessagePost;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::idempotency::IdempotencyKey;
@@ -17,12 +17,12 @@ use interop::langgraph::{
     ErrorKind, Multitask, RequestError, RunCreate, Speaks, ThreadCreate, merged_metadata, uuid_of,
 };
 use jiff::Timestamp;
-use runtime::{Accepted, NewThreadRequest, Policy, React, RequestToken, Run, RuntimeError};
+use runtime::{Accepted, NewThreadRequest, Policy, ReactRequest, RequestToken, Run, RuntimeError};
 use serde_json::{Map, json};
 use timeline::{Command, ExecutionId, ItemId, NewItem, Role, Seq, ThreadUpdate};
 
 /// A run that has begun, or waits for its turn.
-pub(super) struct Begun {
+pub(super) struct StartedRun {
     pub(super) found: ThreadRef,
     pub(super) id: ExecutionId,
     /// What it answers.
@@ -31,7 +31,7 @@ pub(super) struct Begun {
     /// The last event before its own.
     pub(super) after: Seq,
     /// The thread that is deleted when this is dropped and the run is over.
-    pub(super) passing: Option<Ephemeral>,
+    pub(super) ephemeral: Option<Ephemeral>,
     /// What stops the run when its reader goes away, where that was asked for.
     pub(super) disconnect: Option<Disconnect>,
 }
@@ -69,7 +69,7 @@ async fn thread_for(
         };
         return Ok((found, None));
     }
-    let runtime = api.app().passing();
+    let runtime = api.app().ephemeral();
     let new = NewThreadRequest::default();
     let (row, _) = runtime.get_or_create(&caller.tenant, new).await?;
     let found = ThreadRef::authorise(runtime, caller, row)?;
@@ -86,7 +86,7 @@ async fn make(
 ) -> Result<ThreadRef, ApiError> {
     // Nothing waits on what is not there, and it has no states.
     if asked.is_resumed() {
-        resumed(asked, &Standing::default())?;
+        resumed(asked, &ResumeContext::default())?;
     }
     if asked.checkpoint.is_some() {
         return Err(not_last().into());
@@ -94,8 +94,8 @@ async fn make(
     let items = said.items.iter().cloned();
     let items = items.map(|item| (Timestamp::now(), Command::Record { item }));
     let mut items: Vec<_> = items.collect();
-    let speech = Speech::new(api, caller);
-    let judged = speech.begin(None, None, &mut items, |n| place(&said.places, n));
+    let speech = MessagePost::new(api, caller);
+    let judged = speech.begin(None, None, &mut items, |n| position(&said.positions, n));
     judged.await.map_err(known_already)?;
     let new = match key {
         Some(id) => json!({ "thread_id": id }),
@@ -111,16 +111,16 @@ pub(super) async fn begin(
     idempotency: IdempotencyKey,
     named: Option<&str>,
     (mut asked, open): (RunCreate, Option<&OpenStream>),
-) -> Result<Begun, ApiError> {
+) -> Result<StartedRun, ApiError> {
     let agent = agent(api, &asked)?;
     let token = idempotency.token("langgraph.runs")?;
     resent::leave_out(api, caller, named, &mut asked.input).await?;
-    let said = Words::read(api.runtime(), std::mem::take(&mut asked.input.said))?;
+    let said = Words::read(api.runtime(), std::mem::take(&mut asked.input.messages))?;
     let made_for = (&asked, &said, token.as_deref());
     let (found, passing) = thread_for(api, caller, named, made_for).await?;
     let speech = match &passing {
-        Some(_) => Speech::passing(api, caller),
-        None => Speech::new(api, caller),
+        Some(_) => MessagePost::ephemeral(api, caller),
+        None => MessagePost::new(api, caller),
     };
     let is_resumed = asked.is_resumed();
     let turn = api.turns().of(found.id()).await;
@@ -137,7 +137,7 @@ pub(super) async fn begin(
             if asked.multitask == Multitask::Rollback {
                 roll_back_active(&found).await?;
             }
-            Taken::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
+            Admitted::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
         }
     };
     // From here on: the reader may go away while it is not told of the run yet.
@@ -149,27 +149,27 @@ pub(super) async fn begin(
         && asked.agent.is_some()
         && let Err(error) = note_agent(&found, &agent).await
     {
-        let error = crate::error::told(&error);
+        let error = crate::error::render_error(&error);
         tracing::warn!(error, "a thread's agent could not be noted on it");
     }
     // Nobody else has to wait while a sub-agent goes on.
     drop(turn);
     let accepted = match began {
-        Taken::Here(accepted) => accepted,
-        Taken::Beneath(goes_on) => above(&found, goes_on, open).await?,
+        Admitted::Here(accepted) => accepted,
+        Admitted::Beneath(goes_on) => above(&found, goes_on, open).await?,
     };
     let unnamed = || RequestError::new(ErrorKind::Conflict, "the run has no id yet: ask again");
     let id = accepted.execution_id.ok_or_else(unnamed)?;
     if asked.speaks == Speaks::AgentProtocol {
         index::note(&found, &id).await?;
     }
-    Ok(Begun {
+    Ok(StartedRun {
         id,
         trigger: accepted.item_id,
         is_resumed,
         after: accepted.after,
         found,
-        passing,
+        ephemeral: passing,
         disconnect,
     })
 }
@@ -214,7 +214,7 @@ fn policy(asked: &RunCreate) -> Policy {
 
 /// Says something, or has the agent go on with what there is.
 async fn say(
-    speech: &Speech<'_>,
+    speech: &MessagePost<'_>,
     found: &ThreadRef,
     asked: &RunCreate,
     said: Words,
@@ -223,7 +223,7 @@ async fn say(
     let runtime = found.runtime();
     let Words {
         items: mut before,
-        places,
+        positions: places,
     } = said;
     let is_user = before
         .last()
@@ -234,7 +234,7 @@ async fn say(
     };
     let options = asked.options(before.iter().map(|item| item.id.as_str()));
     let params = serde_json::to_value(options).map_err(RuntimeError::from)?;
-    let react = React {
+    let react = ReactRequest {
         before,
         run: Run {
             agent: Some(agent),
@@ -246,8 +246,8 @@ async fn say(
         policy: policy(asked),
         token,
         must_exist: true,
-        ..React::new(found.tenant().clone(), found.key(), item)
+        ..ReactRequest::new(found.tenant().clone(), found.key(), item)
     };
-    let accepted = speech.react(react, None, |n| place(&places, n)).await;
+    let accepted = speech.react(react, None, |n| position(&places, n)).await;
     accepted.map_err(known_already)
 }

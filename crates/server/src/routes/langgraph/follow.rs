@@ -1,10 +1,10 @@
 //! Runs that are waited for or followed.
 
 use super::asked;
-use super::begin::Begun;
+use super::begin::StartedRun;
 use super::disconnect::Disconnect;
 use crate::error::ApiError;
-use crate::sse::{self, FrameBuffer, Told, View};
+use crate::sse::{self, FrameBuffer, SentEvents, View};
 use crate::state::OpenStream;
 use crate::threads::{Ephemeral, ThreadRef};
 use axum::Json;
@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use interop::langgraph::{
-    Asked, Frame, FrameId, Moment, RunRecord, RunStream, Speaks, StreamMode,
+    Frame, FrameId, InterruptedCall, Moment, RunEventStream, RunRecord, Speaks, StreamMode,
     agent_protocol_messages, interrupts, shown_id, values_at,
 };
 use interop::run::{RunSelector, Selected};
@@ -30,18 +30,18 @@ pub(super) struct Followed {
     pub(super) is_resumed: bool,
     pub(super) after: Seq,
     /// What is kept until nobody follows any more. Dropping it deletes the thread.
-    pub(super) passing: Option<Ephemeral>,
+    pub(super) ephemeral: Option<Ephemeral>,
 }
 
-impl From<Begun> for Followed {
-    fn from(begun: Begun) -> Self {
+impl From<StartedRun> for Followed {
+    fn from(begun: StartedRun) -> Self {
         Self {
             found: begun.found,
             id: begun.id,
             trigger: begun.trigger,
             is_resumed: begun.is_resumed,
             after: begun.after,
-            passing: begun.passing,
+            ephemeral: begun.ephemeral,
         }
     }
 }
@@ -55,7 +55,7 @@ impl Followed {
             trigger: run.record.trigger,
             is_resumed: run.record.is_resumed,
             after: run.after,
-            passing: None,
+            ephemeral: None,
         }
     }
 
@@ -97,7 +97,7 @@ impl Followed {
             );
         };
         // What leaves no trace can't be found again.
-        if self.passing.is_none() {
+        if self.ephemeral.is_none() {
             put(header::LOCATION, format!("{path}/{then}"));
         }
         put(header::CONTENT_LOCATION, path);
@@ -138,7 +138,7 @@ impl Followed {
         last: Option<FrameId>,
         (disconnect, open): (Option<Disconnect>, OpenStream),
     ) -> Result<Response, ApiError> {
-        let view = RunStream::new(
+        let view = RunEventStream::new(
             shown_id(&self.found.row().thread),
             self.id.as_str(),
             self.trigger.clone(),
@@ -159,7 +159,7 @@ impl Followed {
 }
 
 /// The calls that a run has left for somebody, if they still wait.
-async fn waits(found: &ThreadRef, record: &RunRecord) -> Result<Vec<Asked>, ApiError> {
+async fn waits(found: &ThreadRef, record: &RunRecord) -> Result<Vec<InterruptedCall>, ApiError> {
     match &record.last {
         Some(last) => left_by(found, last).await,
         None => Ok(Vec::new()),
@@ -170,7 +170,7 @@ async fn waits(found: &ThreadRef, record: &RunRecord) -> Result<Vec<Asked>, ApiE
 pub(super) async fn left_by(
     found: &ThreadRef,
     execution: &ExecutionId,
-) -> Result<Vec<Asked>, ApiError> {
+) -> Result<Vec<InterruptedCall>, ApiError> {
     let open = found.open_calls().await?.0;
     if open.is_some_and(|open| open.execution.id == *execution) {
         return asked(found).await;
@@ -192,21 +192,21 @@ pub(super) async fn values_then(
 fn told(
     run: Followed,
     mut follow: Follow,
-    mut view: RunStream,
+    mut view: RunEventStream,
     mut disconnect: Option<Disconnect>,
-) -> BoxStream<'static, Result<Told<Frame>, ApiError>> {
+) -> BoxStream<'static, Result<SentEvents<Frame>, ApiError>> {
     let told = async_stream::try_stream! {
-        // The block would capture only the fields that it uses, and `passing` would delete the thread now.
+        // The block would capture only the fields that it uses, and `ephemeral` would delete the thread now.
         let run = run;
-        yield Told { said: vec![view.metadata()], is_last: false };
+        yield SentEvents { events: vec![view.metadata()], is_last: false };
         while let Some(logged) = follow.next().await {
-            let (seen, mut said) = view.select(&logged?.record);
-            said.extend(more(&run.found, &mut view, seen).await?);
+            let (seen, mut events) = view.select(&logged?.record);
+            events.extend(more(&run.found, &mut view, seen).await?);
             let is_last = seen.flow().is_break();
             if let Some(disconnect) = disconnect.as_mut().filter(|_| is_last) {
                 disconnect.over();
             }
-            yield Told { said, is_last };
+            yield SentEvents { events, is_last };
             if is_last {
                 return;
             }
@@ -218,7 +218,7 @@ fn told(
 /// What is said beside what the log says: the values when the run begins, and what stands at its end.
 async fn more(
     found: &ThreadRef,
-    view: &mut RunStream,
+    view: &mut RunEventStream,
     seen: Selected,
 ) -> Result<Vec<Frame>, ApiError> {
     let mut frames = Vec::new();
@@ -257,9 +257,9 @@ fn failed(error: &ApiError) -> Frame {
 /// Writes frames.
 struct Frames;
 
-impl View<Told<Frame>> for Frames {
-    fn write(&mut self, told: &Told<Frame>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        for frame in &told.said {
+impl View<SentEvents<Frame>> for Frames {
+    fn write(&mut self, told: &SentEvents<Frame>, out: &mut FrameBuffer) -> ControlFlow<()> {
+        for frame in &told.events {
             frame.write(out);
         }
         sse::flow(told.is_last)

@@ -64,7 +64,7 @@ async fn has(found: &ThreadRef, id: &str) -> Result<bool, ApiError> {
         Landmark::Step(&step),
         Landmark::Item(beside),
     ] {
-        if found.place_of(landmark).await?.is_some() {
+        if found.position_of(landmark).await?.is_some() {
             return Ok(true);
         }
     }

@@ -1,24 +1,26 @@
 //! Answers to calls that wait, and the runs that go on with them.
 
-use super::threads::{Words, known_already, place};
-use crate::aitp::Speech;
+use super::threads::{Words, known_already, position};
+use crate::aitp::MessagePost;
 use crate::error::ApiError;
 use crate::routes::answers::item as answers_item;
 use crate::state::OpenStream;
 use crate::threads::{ThreadRef, answered};
 use futures_util::StreamExt as _;
-use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate};
+use interop::langgraph::{
+    ErrorKind, InterruptedCall, MESSAGE_METADATA, RequestError, Resume, RunCreate,
+};
 use interop::options::RunOptions;
 use interop::parts::has_call;
 use interop::run::{RunSelector, Selected};
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, RequestToken, Run, RuntimeError,
-    Stretch, Until, continued_run,
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, PageRequest, Position, RequestToken, Run,
+    RuntimeError, Until, continued_run,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use timeline::{ExecutionId, Seq, ThreadStatus, beside};
+use timeline::{ExecutionId, Seq, ThreadStatus, attached_message};
 
 /// How long a thread may take to go on after its sub-agent was answered.
 const GOES_ON: Duration = Duration::from_secs(30);
@@ -26,14 +28,14 @@ const GOES_ON: Duration = Duration::from_secs(30);
 const PAGE: usize = 50;
 
 /// What a request was taken as.
-pub(super) enum Taken {
+pub(super) enum Admitted {
     /// The thread goes on with it.
     Here(Accepted),
     /// A sub-agent was answered, and the thread goes on so.
     Beneath(GoesOn),
 }
 
-impl Taken {
+impl Admitted {
     /// The run that goes on with it, and the event before that. None where it is not known yet.
     pub(super) fn run(&self) -> Option<(RunSelector, Seq)> {
         match self {
@@ -65,14 +67,14 @@ pub(super) async fn known(
     found: &ThreadRef,
     create: &RunCreate,
     token: Option<&RequestToken>,
-) -> Result<Option<Taken>, ApiError> {
+) -> Result<Option<Admitted>, ApiError> {
     let (runtime, key) = (found.runtime(), found.key());
     let Some(token) = token else {
         return Ok(None);
     };
     let known = answered(runtime, found.id(), Some(token)).await?;
     if let Some(accepted) = known {
-        return Ok(Some(Taken::Here(accepted)));
+        return Ok(Some(Admitted::Here(accepted)));
     }
     if !create.is_resumed() {
         return Ok(None);
@@ -83,13 +85,13 @@ pub(super) async fn known(
     }
     let (call, thread_key) = named.unwrap_or_default();
     let mut by = found.addressed(call, thread_key, Some(token)).await?;
-    if by == Addressed::Elsewhere {
+    if by == Addressed::Remote {
         // What looked like the id of an interrupt is none.
         by = found.addressed(call, None, Some(token)).await?;
     }
     let target = match by {
         Addressed::To(target) if target != key => target,
-        Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => return Ok(None),
+        Addressed::To(_) | Addressed::Ambiguous | Addressed::Remote => return Ok(None),
     };
     let below = found.beneath(&target).find().await?;
     let known = answered(runtime, below.id(), Some(token)).await?;
@@ -97,12 +99,15 @@ pub(super) async fn known(
         return Ok(None);
     };
     let goes_on = found.goes_on(&target, &accepted).await?;
-    Ok(Some(Taken::Beneath(goes_on)))
+    Ok(Some(Admitted::Beneath(goes_on)))
 }
 
 /// The answers of a request, for what waits.
-pub(super) fn resumed(create: &RunCreate, standing: &Standing) -> Result<Resume, RequestError> {
-    let Standing { waiting, over } = standing;
+pub(super) fn resumed(
+    create: &RunCreate,
+    standing: &ResumeContext,
+) -> Result<Resume, RequestError> {
+    let ResumeContext { waiting, over } = standing;
     match &create.resume {
         Some(answers) => Resume::of_answers(answers, (waiting, over)),
         None => Resume::of_results(&create.input.results, waiting),
@@ -111,21 +116,21 @@ pub(super) fn resumed(create: &RunCreate, standing: &Standing) -> Result<Resume,
 
 /// What answers of a request are read by.
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct ResumeContext {
     /// The calls that may be answered.
-    waiting: Vec<Asked>,
+    waiting: Vec<InterruptedCall>,
     /// Those of the ids that the answers may name whose calls wait no longer.
     over: BTreeSet<String>,
 }
 
-impl Standing {
+impl ResumeContext {
     /// Costs what waits; and a page of the thread where an answer has members that are neither interrupts nor words.
     async fn of(found: &ThreadRef, create: &RunCreate) -> Result<Self, ApiError> {
         let key = found.key();
         let calls = found.unanswered().await?;
         let waiting = calls.iter();
-        let waiting = waiting.filter_map(|it| Asked::of(key, &it.place.key, &it.call));
-        let waiting: Vec<Asked> = waiting.collect();
+        let waiting = waiting.filter_map(|it| InterruptedCall::of(key, &it.address.key, &it.call));
+        let waiting: Vec<InterruptedCall> = waiting.collect();
         let unknown = create.resume.as_ref();
         let unknown = unknown.map_or_else(Vec::new, |it| Resume::unknown(it, &waiting));
         // A sub-agent's thread is called after the one that it works for.
@@ -133,9 +138,9 @@ impl Standing {
         let (mut over, own): (BTreeSet<&str>, BTreeSet<&str>) =
             unknown.into_iter().partition(|id| id.contains(&beneath));
         if !own.is_empty() {
-            let before = Place::END;
-            let stretch = Stretch::Before { before, n: PAGE };
-            let piece = found.stretch(stretch, Filter::Facts);
+            let before = Position::END;
+            let page = PageRequest::Before { before, n: PAGE };
+            let piece = found.page(page, Filter::Facts);
             let transcript = piece.await?.transcript;
             over.extend(own.into_iter().filter(|id| has_call(&transcript, id)));
         }
@@ -146,14 +151,14 @@ impl Standing {
 
 /// Answers calls that wait.
 pub(super) async fn resume(
-    speech: &Speech<'_>,
+    speech: &MessagePost<'_>,
     found: &ThreadRef,
     create: &RunCreate,
     said: Words,
     token: Option<RequestToken>,
-) -> Result<Taken, ApiError> {
+) -> Result<Admitted, ApiError> {
     let (runtime, tenant, key) = (found.runtime(), found.tenant(), found.key());
-    let resume = resumed(create, &Standing::of(found, create).await?)?;
+    let resume = resumed(create, &ResumeContext::of(found, create).await?)?;
     let mut keys = resume
         .answers
         .iter()
@@ -164,8 +169,11 @@ pub(super) async fn resume(
         return Err(RequestError::at("/command/resume", what).into());
     }
     let mut parts: Vec<Value> = resume.answers.into_iter().map(|it| it.part).collect();
-    let Words { items, places } = said;
-    parts.extend(items.iter().map(|item| beside(item).value()));
+    let Words {
+        items,
+        positions: places,
+    } = said;
+    parts.extend(items.iter().map(|item| attached_message(item).value()));
     let metadata = json!({"tenant": tenant.as_str(), "via": MESSAGE_METADATA});
     let (state, _) = found.state().await?;
     let active = state.active().map(|active| &active.execution);
@@ -186,14 +194,14 @@ pub(super) async fn resume(
         token,
     };
     let accepted = speech
-        .answer(request, (None, None), |n| place(&places, n))
+        .answer(request, (None, None), |n| position(&places, n))
         .await;
     let accepted = accepted.map_err(known_already)?;
     if target == key {
-        return Ok(Taken::Here(accepted));
+        return Ok(Admitted::Here(accepted));
     }
     let goes_on = found.goes_on(&target, &accepted).await?;
-    Ok(Taken::Beneath(goes_on))
+    Ok(Admitted::Beneath(goes_on))
 }
 
 /// How the run goes on that left the calls: as it began, under a new name, and as this request notes it.

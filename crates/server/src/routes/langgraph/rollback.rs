@@ -4,7 +4,7 @@ use super::run::newest_first;
 use crate::error::ApiError;
 use crate::threads::ThreadRef;
 use interop::langgraph::{RunRecord, RunStatus};
-use runtime::{Filter, RuntimeError, Stretch};
+use runtime::{Filter, PageRequest, RuntimeError};
 use timeline::{Entry, Interruption, Rejected, Removed};
 
 /// Stops the run that is at work, and takes it out of the thread. Does nothing where none is.
@@ -34,8 +34,8 @@ pub(super) async fn roll_back_active(found: &ThreadRef) -> Result<(), ApiError> 
 
 /// Takes a run that was stopped out of its thread. The log keeps it.
 pub(super) async fn take_out(found: &ThreadRef, run: &RunRecord) -> Result<(), ApiError> {
-    let stretch = Stretch::Execution(run.id.clone());
-    let piece = found.stretch(stretch, Filter::Facts).await?;
+    let page = PageRequest::Execution(run.id.clone());
+    let piece = found.page(page, Filter::Facts).await?;
     let items = run.before().chain([run.trigger.clone()]).map(Removed::Item);
     let mut goes: Vec<Removed> = items.collect();
     for entry in piece.transcript.entries {

@@ -4,7 +4,7 @@ use super::index;
 use crate::error::ApiError;
 use crate::threads::ThreadRef;
 use interop::langgraph::{RequestError, RunRecord, is_pending, uuid_of};
-use runtime::{Filter, Landmark, Place, RuntimeError, Stretch};
+use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError};
 use timeline::{ExecutionId, Seq};
 
 /// How many messages are read at once to list runs.
@@ -38,8 +38,8 @@ impl Run {
         }
         let execution = ExecutionId::from(wanted.as_str());
         let place = own_place(found, &execution).await?.ok_or_else(missing)?;
-        let stretch = Stretch::Execution(execution.clone());
-        let piece = match found.stretch(stretch, Filter::Facts).await {
+        let page = PageRequest::Execution(execution.clone());
+        let piece = match found.page(page, Filter::Facts).await {
             Err(RuntimeError::UnknownExecution(_)) => return Err(missing().into()),
             piece => piece?,
         };
@@ -65,7 +65,7 @@ async fn is_deleted(found: &ThreadRef, run: &RunRecord) -> Result<bool, ApiError
 async fn own_place(found: &ThreadRef, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
     let store = found.runtime().store();
     let landmark = Landmark::Execution(execution);
-    Ok(store.place_of(found.id(), landmark).await?)
+    Ok(store.position_of(found.id(), landmark).await?)
 }
 
 /// The runs of a thread, the newest first, each with its place if it has begun, until enough were taken. Costs those that
@@ -84,10 +84,10 @@ pub(super) async fn newest_first(
             return Ok(());
         }
     }
-    let mut before = Place::END;
+    let mut before = Position::END;
     loop {
-        let stretch = Stretch::Before { before, n: PAGE };
-        let piece = found.stretch(stretch, Filter::Facts).await?;
+        let page = PageRequest::Before { before, n: PAGE };
+        let piece = found.page(page, Filter::Facts).await?;
         for record in RunRecord::all(&piece.transcript).into_iter().rev() {
             let Some(place) = own_place(found, &record.id).await? else {
                 return Ok(());

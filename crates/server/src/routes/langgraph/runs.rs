@@ -111,7 +111,7 @@ pub(super) async fn created(
     let mut run: Followed = begin(api, caller, idempotency, named.as_deref(), asked)
         .await?
         .into();
-    if let Some(thread) = run.passing.take() {
+    if let Some(thread) = run.ephemeral.take() {
         api.shared::<EndedRuns>()
             .keep(thread, api.shutdown().clone());
     }

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName};
 use interop::langgraph::{RequestError, ThreadSearch, ThreadStatus, matches_metadata, values_of};
-use runtime::{Filter, Page, ThreadRow};
+use runtime::{Filter, ThreadRow, ThreadRows};
 use serde_json::Value;
 use timeline::ThreadStatus as Stands;
 
@@ -43,7 +43,7 @@ struct Looking<'a> {
     caller: &'a Caller,
     asked: &'a ThreadSearch,
     rows: std::vec::IntoIter<ThreadRow>,
-    next: Option<Page>,
+    next: Option<ThreadRows>,
     n_looks: usize,
 }
 
@@ -53,9 +53,9 @@ impl<'a> Looking<'a> {
         caller: &'a Caller,
         asked: &'a ThreadSearch,
     ) -> Result<Self, ApiError> {
-        let first = Page {
+        let first = ThreadRows {
             limit: ROWS,
-            ..Page::default()
+            ..ThreadRows::default()
         };
         let mut looking = Self {
             api,
@@ -89,10 +89,10 @@ impl<'a> Looking<'a> {
                 self.rows = rows.into_iter();
                 self.next = next
                     .map(|next| {
-                        Ok::<_, ApiError>(Page {
+                        Ok::<_, ApiError>(ThreadRows {
                             after: Some(read_cursor(&next)?),
                             limit: ROWS,
-                            ..Page::default()
+                            ..ThreadRows::default()
                         })
                     })
                     .transpose()?;

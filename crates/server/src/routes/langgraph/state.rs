@@ -3,7 +3,7 @@
 use super::found;
 use super::resent::leave_out_of;
 use super::{Pairs, Standing, object, threads};
-use crate::aitp::Speech;
+use crate::aitp::MessagePost;
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -14,7 +14,7 @@ use axum::extract::State;
 use interop::langgraph::{
     ErrorKind, HistoryQuery, RequestError, Snapshots, StateQuery, StateUpdate, shown_id,
 };
-use runtime::{Filter, Place, Stretch};
+use runtime::{Filter, PageRequest, Position};
 use serde_json::{Value, json};
 
 /// How large the messages of a page of states are together at the most.
@@ -22,11 +22,11 @@ const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// The id of the last state. Costs what was said last.
 pub(super) async fn last_checkpoint(found: &ThreadRef) -> Result<Option<String>, ApiError> {
-    let last = Stretch::Before {
-        before: Place::END,
+    let last = PageRequest::Before {
+        before: Position::END,
         n: 1,
     };
-    let piece = found.stretch(last, Filter::Facts).await?;
+    let piece = found.page(last, Filter::Facts).await?;
     let states = Snapshots::of(&piece.transcript);
     Ok(states.last_id().map(str::to_owned))
 }
@@ -56,7 +56,7 @@ async fn shown(found: &ThreadRef, query: &StateQuery) -> Result<Value, ApiError>
     let place = match &query.checkpoint {
         None => states.last(),
         Some(id) => {
-            let place = states.place(id);
+            let place = states.index_of(id);
             Some(place.ok_or_else(|| RequestError::no_checkpoint(id))?)
         }
     };
@@ -129,8 +129,8 @@ pub(super) async fn update(
     let _turn = api.turns().of(found.id()).await;
     check_last(&found, asked.checkpoint.as_deref()).await?;
     leave_out_of(&found, &caller, &mut asked.input).await?;
-    let said = asked.input.said_only()?;
-    let said = threads::say(&Speech::new(&api, &caller), &found, said).await?;
+    let said = asked.input.messages_only()?;
+    let said = threads::post_message(&MessagePost::new(&api, &caller), &found, said).await?;
     let last = match said {
         Some(last) => Some(last),
         None => last_checkpoint(&found).await?,
@@ -150,7 +150,7 @@ async fn states(found: &ThreadRef, query: HistoryQuery) -> Result<Json<Vec<Value
     let before = match &query.before {
         None => None,
         Some(id) => {
-            let place = states.place(id);
+            let place = states.index_of(id);
             Some(place.ok_or_else(|| RequestError::no_checkpoint(id))?)
         }
     };

@@ -13,7 +13,7 @@ use interop::langgraph::{
     StoreSearch,
 };
 use jiff::Timestamp;
-use runtime::objects::{NewObject, Object, ObjectPage};
+use runtime::objects::{NewObject, ObjectPage, SidecarObject};
 use runtime::{RuntimeError, TenantId};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -30,7 +30,7 @@ const MAX_ANSWER: usize = 8 << 20;
 /// Number of items in memory at once while a search reads. One has at most 256 KiB.
 const PAGE: usize = 16;
 
-fn read(object: &Object) -> Result<StoreItem, ApiError> {
+fn read(object: &SidecarObject) -> Result<StoreItem, ApiError> {
     Ok(serde_json::from_str(&object.json).map_err(RuntimeError::from)?)
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn put(
     caller: Caller,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<StatusCode, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let asked = StorePut::read(&body)?;
     let id = StoreItem::id(&asked.namespace, &asked.key);
     let now = Timestamp::now();
@@ -116,7 +116,7 @@ pub(super) async fn get(
     caller: Caller,
     Query(query): Query<Pairs>,
 ) -> Result<Json<Value>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let asked = StoreGet::read(&query)?;
     let id = StoreItem::id(&asked.namespace, &asked.key);
     match find(&api, &caller.tenant, &id).await? {
@@ -134,7 +134,7 @@ pub(super) async fn delete(
     caller: Caller,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<StatusCode, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let asked = StoreDelete::read(&body)?;
     let id = StoreItem::id(&asked.namespace, &asked.key);
     let objects = api.runtime().objects();
@@ -150,7 +150,7 @@ pub(super) async fn search(
     caller: Caller,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let asked = StoreSearch::read(&super::object(body))?;
     let mut found = Vec::new();
     let wanted = |item: StoreItem, n_bytes| {
@@ -188,7 +188,7 @@ pub(super) async fn namespaces(
     caller: Caller,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let asked = StoreNamespaces::read(&super::object(body))?;
     let mut found = BTreeSet::new();
     scan(&api, &caller.tenant, |item, _| {

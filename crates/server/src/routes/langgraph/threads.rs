@@ -3,7 +3,7 @@
 use super::Standing;
 use super::resent::leave_out_of;
 use super::{find, found};
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody};
 use crate::error::{ApiError, ErrorBody};
@@ -15,8 +15,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
-    ErrorKind, RequestError, Said, Shown, ThreadCreate, ThreadPatch, merged_metadata, shown_id,
-    thread_object, values_of,
+    ErrorKind, InputMessage, RequestError, ThreadCreate, ThreadOptions, ThreadPatch,
+    merged_metadata, shown_id, thread_object, values_of,
 };
 use interop::model::unreadable_part;
 use runtime::{Filter, NewThreadRequest, Runtime, StoreError};
@@ -33,9 +33,9 @@ pub(super) async fn object(found: &ThreadRef) -> Result<Value, ApiError> {
 
 /// The object of a thread with these values.
 pub(super) fn with(thread: &Thread, standing: &Standing, values: Option<Value>) -> Value {
-    let shown = Shown {
+    let shown = ThreadOptions {
         status: standing.status,
-        asked: standing.shown(),
+        interrupted: standing.shown(),
         values,
     };
     thread_object(thread, shown)
@@ -144,8 +144,8 @@ pub(super) async fn change(
     }
     let _turn = api.turns().of(found.id()).await;
     leave_out_of(&found, &caller, &mut asked.input).await?;
-    let said = asked.input.said_only()?;
-    say(&Speech::new(&api, &caller), &found, said).await?;
+    let said = asked.input.messages_only()?;
+    post_message(&MessagePost::new(&api, &caller), &found, said).await?;
     if !asked.metadata.is_empty() {
         let before = found.reread().await?;
         let metadata = merged_metadata(before.row().thread.metadata.as_ref(), asked.metadata);
@@ -164,10 +164,10 @@ pub(super) async fn change(
 
 /// Appends messages that nobody answers; gives the last one's id. Refused while an agent is at work, and while calls
 /// wait, for what is said would take the place of the answers.
-pub(super) async fn say(
-    speech: &Speech<'_>,
+pub(super) async fn post_message(
+    speech: &MessagePost<'_>,
     found: &ThreadRef,
-    said: Vec<Said>,
+    said: Vec<InputMessage>,
 ) -> Result<Option<String>, ApiError> {
     if said.is_empty() {
         return Ok(None);
@@ -180,9 +180,12 @@ pub(super) async fn say(
     if state.open().is_some() {
         return refused("calls of the thread wait for answers: resume it, or cancel its run");
     }
-    let Words { items, places } = Words::read(found.runtime(), said)?;
+    let Words {
+        items,
+        positions: places,
+    } = Words::read(found.runtime(), said)?;
     let last = items.last().map(|item| item.id.to_string());
-    let recorded = speech.record(found, items, |n| place(&places, n));
+    let recorded = speech.record(found, items, |n| position(&places, n));
     recorded.await.map_err(known_already)?;
     Ok(last)
 }
@@ -191,12 +194,12 @@ pub(super) async fn say(
 #[derive(Clone, Default)]
 pub(super) struct Words {
     pub(super) items: Vec<NewItem>,
-    pub(super) places: Vec<Place>,
+    pub(super) positions: Vec<BodyPointers>,
 }
 
 impl Words {
     /// Refuses what can't be said anywhere.
-    pub(super) fn read(runtime: &Runtime, said: Vec<Said>) -> Result<Self, ApiError> {
+    pub(super) fn read(runtime: &Runtime, said: Vec<InputMessage>) -> Result<Self, ApiError> {
         let mut words = Self::default();
         for said in said {
             let at = said.pointer.as_str();
@@ -208,10 +211,10 @@ impl Words {
                 let what = "this file is neither base64 nor at an address";
                 return Err(RequestError::at(format!("{at}/{place}"), what).into());
             }
-            words.places.push(if said.has_parts {
-                Place::parts(at)
+            words.positions.push(if said.has_parts {
+                BodyPointers::parts(at)
             } else {
-                Place::text(at)
+                BodyPointers::text(at)
             });
             words.items.push(said.item(|| runtime.mint()));
         }
@@ -220,7 +223,7 @@ impl Words {
 }
 
 /// Where the message of this number stands.
-pub(super) fn place(places: &[Place], n: usize) -> Place {
+pub(super) fn position(places: &[BodyPointers], n: usize) -> BodyPointers {
     places.get(n).cloned().unwrap_or_default()
 }
 

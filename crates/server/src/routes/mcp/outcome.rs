@@ -4,10 +4,10 @@ use crate::error::ApiError;
 use crate::routes::answers::{self, PendingView};
 use crate::routes::view::MessageView;
 use crate::threads::ThreadKey;
-use interop::mcp::said;
+use interop::mcp::message_text;
 use interop::run::RunSelector;
 use rmcp::model::{CallToolResult, ContentBlock};
-use runtime::{Filter, Pending, Stretch};
+use runtime::{Filter, PageRequest, Pending};
 use serde_json::json;
 use timeline::{Entry, ExecutionId, ExecutionStatus, OpenKind, Reaction};
 
@@ -22,9 +22,9 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Reads the run that begins with an execution. Costs what the run has said.
     pub(super) async fn of(thread: &ThreadKey, first: &ExecutionId) -> Result<Self, ApiError> {
-        let stretch = Stretch::Run(first.clone());
-        let stretch = thread.stretch(stretch, Filter::Facts);
-        let mut entries = stretch.await?.transcript.entries;
+        let page = PageRequest::Run(first.clone());
+        let page = thread.page(page, Filter::Facts);
+        let mut entries = page.await?.transcript.entries;
         entries.retain(|entry| matches!(entry, Entry::Reaction(_)));
         let pending = match entries.last() {
             Some(Entry::Reaction(last)) => answers::left_by(thread, &last.execution.id).await?,
@@ -55,7 +55,7 @@ impl Outcome {
 
     /// The answer to who has waited for it.
     pub(super) fn result(self) -> CallToolResult {
-        let mut text = said(&self.entries);
+        let mut text = message_text(&self.entries);
         let status = self.status();
         let execution = self.last().map(|last| last.execution.id.clone());
         let interruption = self
@@ -77,7 +77,7 @@ impl Outcome {
         }
         let pending = self.pending.unwrap_or_default();
         for call in &pending {
-            add(&mut text, &call.told());
+            add(&mut text, &call.message());
         }
         let messages: Vec<MessageView> = self.entries.into_iter().map(Into::into).collect();
         let mut structured = json!({

@@ -8,7 +8,7 @@ use crate::threads::{ThreadRef, key_of, listing};
 use futures_util::stream::{self, SelectAll, StreamExt as _};
 use interop::ag_ui::was_cut_off;
 use interop::archive::Format;
-use interop::convert::Form;
+use interop::convert::SourceForm;
 use interop::ids::THREAD;
 use interop::mcp::{Resource, View, to_text};
 use rmcp::model::{
@@ -17,7 +17,7 @@ use rmcp::model::{
     ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::SubscriptionContext;
-use runtime::{Filter, Logged, Page, RuntimeError, StoreError, ThreadRow, Until};
+use runtime::{Filter, Logged, RuntimeError, StoreError, ThreadRow, ThreadRows, Until};
 use serde_json::json;
 use std::collections::BTreeSet;
 use timeline::Event;
@@ -41,7 +41,7 @@ pub(super) async fn list(
     handler: &Handler,
     cursor: Option<String>,
 ) -> Result<ListResourcesResult, ApiError> {
-    let page = Page {
+    let page = ThreadRows {
         after: cursor.as_deref().map(listing::read_cursor).transpose()?,
         prefix: None,
         limit: PAGE,
@@ -97,7 +97,7 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
     let app = handler.api.app();
     let text = match view {
         View::Document => {
-            let form = Form::Of(Format::Thread);
+            let form = SourceForm::Of(Format::Thread);
             app.export(thread.tenant(), thread.key(), form).await?.text
         }
         View::Messages => {

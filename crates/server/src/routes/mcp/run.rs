@@ -5,13 +5,13 @@ use super::outcome::Outcome;
 use super::tools::thread;
 use crate::error::ApiError;
 use crate::idempotency::{fingerprint, is_token};
-use crate::routes::answers::Given;
+use crate::routes::answers::SubmittedAnswers;
 use crate::routes::messages::NewMessage;
 use crate::state::OpenStream;
 use crate::threads::{ThreadKey, ThreadRef};
 use futures_util::StreamExt as _;
 use interop::ids::THREAD;
-use interop::mcp::Progress;
+use interop::mcp::ProgressView;
 use interop::run::{RunSelector, Selected};
 use rmcp::model::{
     CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, ProtocolVersion,
@@ -29,7 +29,7 @@ const CHANNEL: &str = "mcp";
 /// Something said on a thread.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Said {
+pub(super) struct PostedMessage {
     key: String,
     content: Payload,
     agent: Option<String>,
@@ -62,7 +62,7 @@ struct Waiting {
 
 /// What a client is told meanwhile.
 struct Told {
-    progress: Progress,
+    progress: ProgressView,
     token: ProgressToken,
     n_sent: f64,
 }
@@ -75,7 +75,10 @@ struct Executions {
 }
 
 /// Says something; answers with the thread's key and what was taken.
-pub(super) async fn say(handler: &Handler, said: Said) -> Result<(ThreadKey, Accepted), ApiError> {
+pub(super) async fn post(
+    handler: &Handler,
+    said: PostedMessage,
+) -> Result<(ThreadKey, Accepted), ApiError> {
     let (api, caller) = (&handler.api, &handler.caller);
     let token = token(handler, said.idempotency_key)?;
     let message = NewMessage {
@@ -93,7 +96,7 @@ pub(super) async fn say(handler: &Handler, said: Said) -> Result<(ThreadKey, Acc
         Some(found) => ThreadKey::clone(&found),
         None => ThreadKey::named(api, caller, &said.key, "/key")?,
     };
-    let accepted = message.say(api, &thread, token).await?;
+    let accepted = message.post(api, &thread, token).await?;
     Ok((thread, accepted))
 }
 
@@ -102,11 +105,11 @@ pub(super) async fn run(
     handler: &Handler,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ApiError> {
-    let said: Said = handler.arguments()?;
+    let said: PostedMessage = handler.arguments()?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = handler.api.open_stream(&handler.caller)?;
-    let (thread, accepted) = say(handler, said).await?;
-    let progress = Progress::new(Some(accepted.item_id.clone()));
+    let (thread, accepted) = post(handler, said).await?;
+    let progress = ProgressView::new(Some(accepted.item_id.clone()));
     let waiting = Waiting {
         thread,
         run: RunSelector::answering(accepted.item_id),
@@ -125,7 +128,7 @@ pub(super) async fn answer(
     let (api, caller) = (&handler.api, &handler.caller);
     let asked: Answering = handler.arguments()?;
     let token = token(handler, asked.idempotency_key)?;
-    let given = Given::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
+    let given = SubmittedAnswers::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
     let thread = ThreadKey::clone(&*thread(handler, &asked.key).await?);
     let open = api.open_stream(caller)?;
     let answered = given.answer(api, &thread, token).await?;
@@ -136,7 +139,7 @@ pub(super) async fn answer(
         thread,
         run,
         after,
-        told: Told::of(context, Progress::new(trigger)),
+        told: Told::of(context, ProgressView::new(trigger)),
         open,
     };
     waiting.wait(handler, context).await
@@ -161,7 +164,7 @@ fn token(handler: &Handler, named: Option<String>) -> Result<Option<RequestToken
 
 impl Told {
     /// None where the client does not want to be told.
-    fn of(context: &RequestContext<RoleServer>, progress: Progress) -> Option<Self> {
+    fn of(context: &RequestContext<RoleServer>, progress: ProgressView) -> Option<Self> {
         let token = context.meta.get_progress_token()?;
         Some(Self {
             progress,

@@ -11,7 +11,7 @@ use crate::threads::{ThreadRef, listing};
 use interop::ids::THREAD;
 use rmcp::model::{self, CallToolResult, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
-use runtime::{Filter, Page, Place, RuntimeError, StoreError, Stretch};
+use runtime::{Filter, PageRequest, Position, RuntimeError, StoreError, ThreadRows};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -152,7 +152,7 @@ impl Tool {
             Self::ListThreads => list(handler).await,
             Self::ReadThread => read(handler).await,
             Self::PostMessage => {
-                let (thread, accepted) = run::say(handler, handler.arguments()?).await?;
+                let (thread, accepted) = run::post(handler, handler.arguments()?).await?;
                 structured(&accepted_view(thread.key(), accepted))
             }
             Self::Run => run::run(handler, context).await,
@@ -182,7 +182,7 @@ async fn create(handler: &Handler) -> Result<CallToolResult, ApiError> {
 
 async fn list(handler: &Handler) -> Result<CallToolResult, ApiError> {
     let asked: List = handler.arguments()?;
-    let page = Page {
+    let page = ThreadRows {
         after: asked
             .cursor
             .as_deref()
@@ -204,8 +204,8 @@ async fn read(handler: &Handler) -> Result<CallToolResult, ApiError> {
     let asked: Read = handler.arguments()?;
     let found = thread(handler, &asked.key).await?;
     let before = match asked.before.as_deref().map(str::parse) {
-        None => Place::END,
-        Some(Ok(place)) => Place(place),
+        None => Position::END,
+        Some(Ok(place)) => Position(place),
         Some(Err(_)) => {
             return Err(ApiError::field(
                 "/before",
@@ -213,11 +213,11 @@ async fn read(handler: &Handler) -> Result<CallToolResult, ApiError> {
             ));
         }
     };
-    let stretch = Stretch::Before {
+    let page = PageRequest::Before {
         before,
         n: within(asked.limit, MESSAGES),
     };
-    let read = found.stretch(stretch, Filter::Facts).await?;
+    let read = found.page(page, Filter::Facts).await?;
     let messages = read.transcript.entries.into_iter();
     let messages: Vec<MessageView> = messages.map(Into::into).collect();
     let mut result = json!({"thread": ThreadView::from(found.into_row()), "messages": messages});

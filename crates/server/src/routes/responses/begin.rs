@@ -1,11 +1,11 @@
 //! From a request to an execution: on a thread of its own, on the one it goes on with, on a fork of
 //! that, or on one that is forgotten.
 
+use super::continuation::Continuation;
 use super::models::run_of;
 use super::past::{StoredResponse, find};
 use super::refused::refused;
-use super::site::Site;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Seq, Transcript};
 
 /// Where a request says what it says. Several of its items may be one message.
-pub(super) fn place(_: usize) -> Place {
-    Place::text("/input")
+pub(super) fn position(_: usize) -> BodyPointers {
+    BodyPointers::text("/input")
 }
 
 /// A response that has begun.
-pub(super) struct Begun {
+pub(super) struct StartedResponse {
     pub(super) thread: ThreadKey,
     pub(super) of: ResponseOf,
     /// The event before its first.
@@ -33,14 +33,14 @@ pub(super) struct Begun {
     /// Whether an earlier request with the same token has begun it.
     pub(super) repeated: bool,
     /// Its thread, if that is not kept.
-    pub(super) passing: Option<Ephemeral>,
+    pub(super) ephemeral: Option<Ephemeral>,
 }
 
 /// A response that is not kept, and can be gone on with as long as this is.
 pub(super) struct Held {
     pub(super) id: String,
     pub(super) execution: ExecutionId,
-    pub(super) passing: Ephemeral,
+    pub(super) ephemeral: Ephemeral,
 }
 
 /// Begins the response that is asked for. `held` is given up where the request goes on with it.
@@ -50,7 +50,7 @@ pub(super) async fn begin(
     request: CreateRequest,
     token: Option<RequestToken>,
     held: &mut Option<Held>,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedResponse, ApiError> {
     let run = run_of(api.app(), request.options.clone());
     match request.continues.clone() {
         Continues::Nothing => {
@@ -70,9 +70,9 @@ pub(super) async fn begin(
         Continues::Conversation { id, .. } => {
             let found = ThreadRef::find(api, caller, CONVERSATION, &id).await?;
             let found = found.ok_or_else(|| RequestError::conversation_not_found(&id))?;
-            let site = Site {
+            let site = Continuation {
                 thread: ThreadKey::clone(&found),
-                speech: Speech::new(api, caller),
+                speech: MessagePost::new(api, caller),
                 goes_on: &id,
                 must_exist: true,
             };
@@ -105,10 +105,10 @@ async fn after(
     token: Option<RequestToken>,
     found: &StoredResponse,
     id: &str,
-) -> Result<Begun, ApiError> {
-    let mut site = Site {
+) -> Result<StartedResponse, ApiError> {
+    let mut site = Continuation {
         thread: ThreadKey::clone(&found.thread),
-        speech: Speech::new(api, caller),
+        speech: MessagePost::new(api, caller),
         goes_on: id,
         must_exist: true,
     };
@@ -118,7 +118,7 @@ async fn after(
     {
         return Ok(begun);
     }
-    let standing = found.standing().await?;
+    let standing = found.state().await?;
     let standing = standing.ok_or_else(|| RequestError::previous_response_not_found(id))?;
     let Some(end) = standing.end else {
         return Err(RequestError::conversation_locked(id).into());
@@ -157,15 +157,15 @@ async fn after_held(
     request: CreateRequest,
     run: Run,
     held: Held,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedResponse, ApiError> {
     let Held {
         id,
         execution,
-        passing,
+        ephemeral: passing,
     } = held;
-    let site = Site {
+    let site = Continuation {
         thread: passing.thread().clone(),
-        speech: Speech::passing(api, caller),
+        speech: MessagePost::ephemeral(api, caller),
         goes_on: &id,
         must_exist: true,
     };
@@ -177,8 +177,8 @@ async fn after_held(
         return anew(api, caller, &request, run, None).await;
     }
     let begun = site.go_on(&request, run, None).await?;
-    Ok(Begun {
-        passing: Some(passing),
+    Ok(StartedResponse {
+        ephemeral: Some(passing),
         ..begun
     })
 }
@@ -190,7 +190,7 @@ async fn copied(
     request: CreateRequest,
     run: Run,
     past: &Transcript,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedResponse, ApiError> {
     anew(api, caller, &request.with_past(past)?, run, None).await
 }
 
@@ -203,11 +203,11 @@ async fn anew(
     request: &CreateRequest,
     run: Run,
     token: Option<RequestToken>,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedResponse, ApiError> {
     let (speech, token) = if request.store {
-        (Speech::new(api, caller), token)
+        (MessagePost::new(api, caller), token)
     } else {
-        (Speech::passing(api, caller), None)
+        (MessagePost::ephemeral(api, caller), None)
     };
     let (runtime, tenant) = (speech.runtime(), &caller.tenant);
     let key = token.as_deref().map(str::to_owned);
@@ -217,7 +217,7 @@ async fn anew(
     } else {
         ThreadKey::ephemeral(api, caller, &key)
     };
-    let mut site = Site {
+    let mut site = Continuation {
         thread,
         speech,
         goes_on: &key,
@@ -234,7 +234,7 @@ async fn anew(
     let passing = (!request.store).then(|| Ephemeral::new(site.thread.clone()));
     if let Last::Item(item) = &said.last {
         // Before the past is kept: who is refused has changed nothing.
-        site.speech.judge_after(&said.past, item, place)?;
+        site.speech.judge_after(&said.past, item, position)?;
     }
     if !said.past.is_empty() {
         let import = Import {
@@ -250,5 +250,8 @@ async fn anew(
     }
     site.must_exist = !said.past.is_empty();
     let begun = site.begin(said, run, token).await?;
-    Ok(Begun { passing, ..begun })
+    Ok(StartedResponse {
+        ephemeral: passing,
+        ..begun
+    })
 }

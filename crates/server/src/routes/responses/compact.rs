@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::ids::CONVERSATION;
-use interop::options::ToolChoice;
+use interop::options::RunToolChoice;
 use interop::responses::{
     CompactRequest, Continues, CreateRequest, RequestError, compaction, input_tokens, n_tokens,
     outcome, read_input_tokens,
@@ -82,7 +82,7 @@ pub(crate) async fn post(
     let asked = request.as_create().with_prompt(IN_BRIEF);
     let mut asked = with_past(&api, &caller, asked).await?;
     asked.options.only_these_tools = true;
-    asked.options.tool_choice = Some(ToolChoice::None);
+    asked.options.tool_choice = Some(RunToolChoice::None);
     let open = api.open_stream(&caller)?;
     let begun = begin(&api, &caller, asked, None, &mut None).await?;
     let made = finished(&begun, &open).await?;

@@ -2,7 +2,7 @@
 
 use super::begin::check_new;
 use super::refused::refused;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody};
 use crate::error::{ApiError, ErrorBody};
@@ -40,8 +40,8 @@ pub(crate) async fn create(
     let runtime = api.runtime();
     let mut commands = new.commands(Timestamp::now(), &mut || runtime.mint())?;
     let metadata = Some(Value::from(new.metadata).into());
-    let speech = Speech::new(&api, &caller);
-    let place = |_| Place::text("/items");
+    let speech = MessagePost::new(&api, &caller);
+    let place = |_| BodyPointers::text("/items");
     speech
         .begin(metadata.clone(), None, &mut commands, place)
         .await?;

@@ -1,10 +1,10 @@
 //! `/v1/conversations/{id}/items`: what was said in a conversation.
 
 use super::conversations::found;
+use super::page_items::Thread;
 use super::refused::{not_removed, refused};
 use super::stored::{Pairs, list_options, page};
-use super::walk::Thread;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -18,7 +18,7 @@ use interop::responses::{
     walk_items,
 };
 use jiff::Timestamp;
-use runtime::{Filter, Stretch};
+use runtime::{Filter, PageRequest};
 use serde_json::Value;
 use timeline::Transcript;
 
@@ -39,7 +39,7 @@ pub(crate) async fn list(
     let items = Thread::of(&thread);
     let from = match &page.after {
         Some(after) => {
-            let place = items.place(after).await?;
+            let place = items.position(after).await?;
             Some(place.ok_or_else(|| RequestError::item_not_found(after, "/after"))?)
         }
         None => None,
@@ -49,7 +49,7 @@ pub(crate) async fn list(
     while let Some(transcript) = walk.next().await? {
         let broke_off = listing.piece(walk_items(&transcript, options)).is_break();
         // The first piece has what it begins after, or nothing has.
-        if broke_off || !listing.has_begun() {
+        if broke_off || !listing.has_started() {
             break;
         }
     }
@@ -64,11 +64,11 @@ async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiErro
     }
     let head = thread.runtime().store().head(thread.id()).await?;
     let open = head.state.open().map(|open| open.calls.as_slice());
-    let before = Stretch::Before {
-        before: runtime::Place::END,
+    let before = PageRequest::Before {
+        before: runtime::Position::END,
         n: AROUND,
     };
-    let late = thread.stretch(before, Filter::Facts);
+    let late = thread.page(before, Filter::Facts);
     let mut kept = stored_calls(&late.await?.transcript);
     for (call, at) in results {
         let waits = open.unwrap_or_default().iter();
@@ -100,9 +100,9 @@ pub(crate) async fn create(
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;
     let shown = stored_items(&records, Timestamp::now());
-    let speech = Speech::new(&api, &caller);
+    let speech = MessagePost::new(&api, &caller);
     let kept = speech.record(&thread, records, |n| {
-        Place::parts(format!("/items/{n}/content"))
+        BodyPointers::parts(format!("/items/{n}/content"))
     });
     kept.await.map_err(|error| refused(error, named.id()))?;
     Ok(super::json(shown))

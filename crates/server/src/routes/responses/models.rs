@@ -8,7 +8,7 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use interop::options::{RunOptions, ToolChoice};
+use interop::options::{RunOptions, RunToolChoice};
 use interop::responses::RequestError;
 use runtime::Run;
 use serde_json::{Value, json};
@@ -31,12 +31,12 @@ pub(super) fn run_of(app: &App, mut options: RunOptions) -> Result<Run, ApiError
         }
     }
     let must_call = match &options.tool_choice {
-        Some(ToolChoice::Required | ToolChoice::Allowed { required: true, .. }) => true,
+        Some(RunToolChoice::Required | RunToolChoice::Allowed { required: true, .. }) => true,
         Some(
-            ToolChoice::Auto
-            | ToolChoice::None
-            | ToolChoice::Function { .. }
-            | ToolChoice::Allowed { .. },
+            RunToolChoice::Auto
+            | RunToolChoice::None
+            | RunToolChoice::Function { .. }
+            | RunToolChoice::Allowed { .. },
         )
         | None => false,
     };

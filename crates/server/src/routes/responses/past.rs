@@ -1,6 +1,6 @@
 //! Responses that were made: whether there is one, and where it stands in its thread.
 
-use super::walk::{Thread, Walk};
+use super::page_items::{ItemPages, Thread};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
@@ -8,11 +8,11 @@ use crate::threads::ThreadRef;
 use interop::ids::{THREAD, read_response_id};
 use interop::responses::{
     ListOptions, ListedItem, ResponseOf, ResponseStream, input_items, is_alone, is_brought,
-    says_before, transcript_until,
+    list_before, transcript_until,
 };
 use runtime::objects::NewObject;
 use runtime::{
-    Filter, Landmark, Place, Runtime, RuntimeError, Side, StoreError, Stretch, TenantId,
+    Filter, Landmark, PageRequest, Position, Runtime, RuntimeError, Side, StoreError, TenantId,
 };
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
@@ -29,7 +29,7 @@ pub(super) struct StoredResponse {
 }
 
 /// A response as its thread's log has it.
-pub(super) struct Standing {
+pub(super) struct ResponseState {
     /// What its records have come to.
     pub(super) stream: ResponseStream,
     /// Its last event, if it is over.
@@ -83,19 +83,19 @@ pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<
 
 impl StoredResponse {
     /// Where it stands; none where its thread has no such execution. Costs what it has written.
-    pub(super) async fn standing(&self) -> Result<Option<Standing>, RuntimeError> {
-        self.standing_with(ListOptions::default()).await
+    pub(super) async fn state(&self) -> Result<Option<ResponseState>, RuntimeError> {
+        self.state_with(ListOptions::default()).await
     }
 
     /// The state of the response with more shown than its own client wants.
-    pub(super) async fn standing_with(
+    pub(super) async fn state_with(
         &self,
         options: ListOptions,
-    ) -> Result<Option<Standing>, RuntimeError> {
+    ) -> Result<Option<ResponseState>, RuntimeError> {
         let Some(after) = self.after().await? else {
             return Ok(None);
         };
-        let mut standing = Standing {
+        let mut standing = ResponseState {
             stream: ResponseStream::quiet(ResponseOf::Execution(self.execution.clone()))
                 .including(options),
             end: None,
@@ -123,23 +123,23 @@ impl StoredResponse {
     /// The conversation up to its end, or to the last event while it is being made; none where its
     /// thread has no such execution. Costs what the conversation has up to there.
     pub(super) async fn past(&self) -> Result<Option<Transcript>, RuntimeError> {
-        let Some(standing) = self.standing().await? else {
+        let Some(standing) = self.state().await? else {
             return Ok(None);
         };
         let landmark = Landmark::Execution(&self.execution);
-        let first = self.thread.place_of(landmark).await?;
+        let first = self.thread.position_of(landmark).await?;
         let after = self.after().await?;
         let before = match (first, after, standing.end) {
             // Counted through, as far after its first event as in its own log.
-            (Some(Place(first)), Some(after), Some(end)) => {
-                Place(first.saturating_add(end.0.saturating_sub(after.0)))
+            (Some(Position(first)), Some(after), Some(end)) => {
+                Position(first.saturating_add(end.0.saturating_sub(after.0)))
             }
-            (_, _, Some(_) | None) => Place::END,
+            (_, _, Some(_) | None) => Position::END,
         };
         let n = usize::MAX;
         let read = self
             .thread
-            .stretch(Stretch::Before { before, n }, Filter::All);
+            .page(PageRequest::Before { before, n }, Filter::All);
         let transcript = read.await?.transcript;
         Ok(transcript_until(transcript, &self.execution))
     }
@@ -150,8 +150,8 @@ impl StoredResponse {
         &self,
         options: ListOptions,
     ) -> Result<Option<Vec<ListedItem>>, RuntimeError> {
-        let stretch = Stretch::Execution(self.execution.clone());
-        let own = self.thread.stretch(stretch, Filter::Facts).await;
+        let page = PageRequest::Execution(self.execution.clone());
+        let own = self.thread.page(page, Filter::Facts).await;
         let own = match own {
             Err(RuntimeError::UnknownExecution(_)) => return Ok(None),
             own => own?,
@@ -159,10 +159,10 @@ impl StoredResponse {
         let Some(items) = input_items(&own.transcript, &self.execution, options) else {
             return Ok(None);
         };
-        let mut walk = Walk::before(Thread::of(&self.thread), own.first);
+        let mut walk = ItemPages::before(Thread::of(&self.thread), own.first);
         let mut pieces = vec![items.value];
         while let Some(transcript) = walk.next().await? {
-            let (before, goes_on) = says_before(&transcript, options);
+            let (before, goes_on) = list_before(&transcript, options);
             pieces.push(before);
             if !goes_on {
                 break;
@@ -175,7 +175,7 @@ impl StoredResponse {
     /// brought; none where its thread has no such execution. Costs what it has written.
     pub(super) async fn is_alone(&self) -> Result<Option<bool>, RuntimeError> {
         let (store, thread) = (self.thread.runtime().store(), self.thread.id());
-        let Some(standing) = self.standing().await? else {
+        let Some(standing) = self.state().await? else {
             return Ok(None);
         };
         if let Some(end) = standing.end
@@ -208,8 +208,8 @@ impl StoredResponse {
     }
 
     async fn piece(&self, execution: &ExecutionId) -> Result<Transcript, RuntimeError> {
-        let stretch = Stretch::Execution(execution.clone());
-        let read = self.thread.stretch(stretch, Filter::Facts);
+        let page = PageRequest::Execution(execution.clone());
+        let read = self.thread.page(page, Filter::Facts);
         Ok(read.await?.transcript)
     }
 
@@ -217,7 +217,7 @@ impl StoredResponse {
     pub(super) async fn after(&self) -> Result<Option<Seq>, StoreError> {
         let landmark = Landmark::Execution(&self.execution);
         let store = self.thread.runtime().store();
-        let place = store.place_of(self.thread.id(), landmark);
+        let place = store.position_of(self.thread.id(), landmark);
         let before = |first: Seq| Seq(first.0.saturating_sub(1));
         Ok(place.await?.map(before))
     }

@@ -193,7 +193,7 @@ impl Line {
 
     /// Asks whether the client is there; gives up on one that has not answered for long.
     async fn ping(&mut self) -> Result<(), Gone> {
-        let (now, heard) = (Instant::now(), self.socket.get_ref().heard());
+        let (now, heard) = (Instant::now(), self.socket.get_ref().last_heard());
         let unanswered = self.pinged.filter(|pinged| heard < *pinged);
         if unanswered.is_some_and(|pinged| now - pinged >= self.stalled) {
             return Err(Gone);
@@ -203,14 +203,15 @@ impl Line {
     }
 
     /// Sends a text.
-    pub(super) async fn tell(&mut self, text: &str) -> Result<(), Gone> {
+    pub(super) async fn send_text(&mut self, text: &str) -> Result<(), Gone> {
         self.send(Message::Text(text.into())).await
     }
 
     /// Tells an error.
     pub(super) async fn refuse(&mut self, error: &ApiError) -> Result<(), Gone> {
-        let (status, object) = openai::told(error);
-        self.tell(&socket_frame(status.as_u16(), &object)).await
+        let (status, object) = openai::error_body(error);
+        self.send_text(&socket_frame(status.as_u16(), &object))
+            .await
     }
 
     async fn send(&mut self, message: Message) -> Result<(), Gone> {

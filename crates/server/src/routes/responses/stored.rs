@@ -1,7 +1,7 @@
 //! Responses that are kept: read, followed again, cancelled, deleted.
 
-use super::begin::Begun;
-use super::past::{Standing, StoredResponse, find, hide};
+use super::begin::StartedResponse;
+use super::past::{ResponseState, StoredResponse, find, hide};
 use super::refused::refused;
 use super::stream::followed;
 use crate::auth::Caller;
@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    Framing, ListOptions, Page, RequestError, ResponseOf, ResponseStream, deleted_response,
+    EventFraming, ListOptions, ListPage, RequestError, ResponseOf, ResponseStream, deleted_response,
 };
 use runtime::{RuntimeError, StoreError};
 use serde_json::Value;
@@ -38,8 +38,8 @@ pub(super) fn list_options(pairs: &Pairs) -> Result<ListOptions, RequestError> {
 }
 
 /// The page that a query wants.
-pub(super) fn page(pairs: &Pairs) -> Result<Page, RequestError> {
-    Page::read(
+pub(super) fn page(pairs: &Pairs) -> Result<ListPage, RequestError> {
+    ListPage::read(
         value(pairs, "limit"),
         value(pairs, "order"),
         value(pairs, "after"),
@@ -51,12 +51,12 @@ async fn found(api: &Api, caller: &Caller, id: &str) -> Result<StoredResponse, A
     Ok(found.ok_or_else(|| RequestError::response_not_found(id))?)
 }
 
-async fn standing(found: &StoredResponse, id: &str) -> Result<Standing, ApiError> {
-    let standing = found.standing().await?;
+async fn standing(found: &StoredResponse, id: &str) -> Result<ResponseState, ApiError> {
+    let standing = found.state().await?;
     Ok(standing.ok_or_else(|| RequestError::response_not_found(id))?)
 }
 
-fn shown(mut standing: Standing, id: &str) -> Result<Response, ApiError> {
+fn shown(mut standing: ResponseState, id: &str) -> Result<Response, ApiError> {
     let object = standing.stream.object();
     let object = object.ok_or_else(|| RequestError::response_not_found(id))?;
     Ok(super::json(object.json))
@@ -96,19 +96,19 @@ pub(crate) async fn read(
     let options = list_options(&query)?;
     let found = found(&api, &caller, &id).await?;
     if !stream {
-        let standing = found.standing_with(options).await?;
+        let standing = found.state_with(options).await?;
         let standing = standing.ok_or_else(|| RequestError::response_not_found(&id))?;
         return shown(standing, &id);
     }
     let first = found.after().await?;
-    let begun = Begun {
+    let begun = StartedResponse {
         thread: ThreadKey::clone(&found.thread),
         of: ResponseOf::Execution(found.execution),
         after: first.ok_or_else(|| RequestError::response_not_found(&id))?,
         repeated: false,
-        passing: None,
+        ephemeral: None,
     };
-    let mut stream = ResponseStream::new(begun.of.clone(), Framing::Sse).including(options);
+    let mut stream = ResponseStream::new(begun.of.clone(), EventFraming::Sse).including(options);
     if let Some(number) = after {
         stream = stream.starting_after(number);
     }

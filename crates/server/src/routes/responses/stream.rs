@@ -1,13 +1,13 @@
 //! A response while it is made: as a stream of events, or waited for.
 
-use super::begin::Begun;
+use super::begin::StartedResponse;
 use crate::error::{ApiError, openai};
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::OpenStream;
 use crate::threads::Ephemeral;
 use axum::response::Response;
 use futures_util::StreamExt;
-use interop::responses::{Framing, ResponseObject, ResponseStream};
+use interop::responses::{EventFraming, ResponseObject, ResponseStream};
 use runtime::{Logged, RuntimeError, Until};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,32 +26,38 @@ impl View<Arc<Logged>> for Events {
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
-        self.stream.fail(&openai::told(error).1, out);
+        self.stream.fail(&openai::error_body(error).1, out);
     }
 }
 
 /// The events of a response, from its first on.
-pub(super) async fn streamed(begun: Begun, open: OpenStream) -> Result<Response, ApiError> {
-    let stream = ResponseStream::new(begun.of.clone(), Framing::Sse);
+pub(super) async fn streamed(
+    begun: StartedResponse,
+    open: OpenStream,
+) -> Result<Response, ApiError> {
+    let stream = ResponseStream::new(begun.of.clone(), EventFraming::Sse);
     followed(begun, stream, open).await
 }
 
 /// The events of a response, as this stream shows them.
 pub(super) async fn followed(
-    begun: Begun,
+    begun: StartedResponse,
     stream: ResponseStream,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
     let follow = begun.follow().await?;
     let view = Events {
         stream,
-        _passing: begun.passing,
+        _passing: begun.ephemeral,
     };
     Ok(sse::response(follow, view, open))
 }
 
 /// The response when it is over.
-pub(super) async fn finished(begun: &Begun, open: &OpenStream) -> Result<ResponseObject, ApiError> {
+pub(super) async fn finished(
+    begun: &StartedResponse,
+    open: &OpenStream,
+) -> Result<ResponseObject, ApiError> {
     tokio::select! {
         biased;
         why = open.unwanted() => Err(why.unwrap_or(RuntimeError::ShuttingDown.into())),
@@ -60,12 +66,12 @@ pub(super) async fn finished(begun: &Begun, open: &OpenStream) -> Result<Respons
 }
 
 /// The response as soon as there is one.
-pub(super) async fn started(begun: &Begun) -> Result<ResponseObject, ApiError> {
+pub(super) async fn started(begun: &StartedResponse) -> Result<ResponseObject, ApiError> {
     object(begun, |stream| stream.execution().is_some()).await
 }
 
 async fn object(
-    begun: &Begun,
+    begun: &StartedResponse,
     is_enough: impl Fn(&ResponseStream) -> bool,
 ) -> Result<ResponseObject, ApiError> {
     let mut stream = ResponseStream::quiet(begun.of.clone());
@@ -83,7 +89,7 @@ async fn object(
     Err(RuntimeError::ShuttingDown.into())
 }
 
-impl Begun {
+impl StartedResponse {
     /// The records of the thread, from before the response's first one.
     pub(super) async fn follow(&self) -> Result<runtime::Follow, RuntimeError> {
         self.thread.follow(self.after, Until::Forever).await

@@ -15,7 +15,7 @@ use interop::threads::{
     Assistant, AssistantChange, CreateAssistant, Deleted, List, ListQuery, ObjectKind, Order, Page,
 };
 use jiff::Timestamp;
-use runtime::objects::{NewObject, Object, ObjectPage};
+use runtime::objects::{NewObject, ObjectPage, SidecarObject};
 use runtime::{OptionsRefused, RuntimeError, StoreError, TenantId};
 use serde_json::{Map, Value};
 
@@ -190,7 +190,7 @@ pub(super) async fn create(
     caller: Caller,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let asked = CreateAssistant::read(&body)?;
     let token = idempotency.token("assistants")?;
     let tenant = caller.tenant;
@@ -234,7 +234,7 @@ pub(super) async fn modify(
     PathOf(assistant_id): PathOf<String>,
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<Value>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     caller.check_read()?;
     let body = body.unwrap_or_else(|| Value::Object(Map::new()));
     let change = AssistantChange::read(&body)?;
@@ -284,7 +284,7 @@ pub(super) async fn delete(
     caller: Caller,
     PathOf(assistant_id): PathOf<String>,
 ) -> Result<Json<Deleted>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     own(&api, &caller.tenant, &assistant_id).await?;
     let objects = api.runtime().objects();
     objects
@@ -294,7 +294,11 @@ pub(super) async fn delete(
 }
 
 /// An assistant that a client made, and the object it is kept as.
-async fn own(api: &Api, tenant: &TenantId, id: &str) -> Result<(Object, Assistant), ApiError> {
+async fn own(
+    api: &Api,
+    tenant: &TenantId,
+    id: &str,
+) -> Result<(SidecarObject, Assistant), ApiError> {
     if let Some(object) = api.runtime().objects().get(tenant, KIND, id).await? {
         let assistant = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
         return Ok((object, assistant));
@@ -309,7 +313,7 @@ async fn own(api: &Api, tenant: &TenantId, id: &str) -> Result<(Object, Assistan
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::openai::told;
+    use crate::error::openai::error_body;
     use http::StatusCode;
     use std::cell::Cell;
 
@@ -323,7 +327,7 @@ mod tests {
         };
         let error = tried("a", change).await.unwrap_err();
         assert_eq!(n_tries.get(), MAX_TRIES);
-        let (status, object) = told(&error);
+        let (status, object) = error_body(&error);
         assert_eq!(
             (status, &object["code"]),
             (StatusCode::CONFLICT, &"conflict".into())

@@ -1,7 +1,7 @@
 //! What messages say by naming files: the files' contents are put beside their names, so that models
 //! and other protocols have them, also when the files are deleted.
 
-use super::files::{self, Kept};
+use super::files::{self, StoredFile};
 use super::not_found;
 use crate::error::ApiError;
 use crate::error::openai::Worded;
@@ -172,7 +172,7 @@ fn too_much() -> ApiError {
     Worded::invalid(None, Some("invalid_value"), message).into()
 }
 
-fn put(part: &mut Map<String, Value>, kept: &Kept, content: &Arc<[u8]>, is_image: bool) {
+fn put(part: &mut Map<String, Value>, kept: &StoredFile, content: &Arc<[u8]>, is_image: bool) {
     let data = content.to_vec().into();
     let media = Media::new(MediaSource::Bytes { data }, kept.media_type.as_str());
     let url = media.data_url().map(Value::String);

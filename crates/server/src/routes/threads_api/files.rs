@@ -18,7 +18,7 @@ use form::UploadForm;
 use http::{HeaderMap, HeaderValue, header};
 use interop::threads::{Deleted, FileObject, FileQuery, FileUpload, List, ObjectKind, Order, Page};
 use jiff::{SignedDuration, Timestamp};
-use runtime::objects::{NewObject, Object, ObjectPage, sha256};
+use runtime::objects::{NewObject, ObjectPage, SidecarObject, sha256};
 use runtime::{RuntimeError, StoreError, TenantId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const STAYS: SignedDuration = SignedDuration::from_hours(24);
 
 /// A file as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredFile {
     /// What clients are shown.
     #[serde(flatten)]
     pub(super) file: FileObject,
@@ -41,8 +41,8 @@ pub(super) struct Kept {
     pub(super) media_type: String,
 }
 
-impl Kept {
-    fn read(object: &Object) -> Result<Self, ApiError> {
+impl StoredFile {
+    fn read(object: &SidecarObject) -> Result<Self, ApiError> {
         Ok(serde_json::from_str(&object.json).map_err(RuntimeError::from)?)
     }
 
@@ -73,7 +73,7 @@ impl Kept {
 async fn put_away(
     api: &Api,
     tenant: &TenantId,
-    (object, kept): (Object, &Kept),
+    (object, kept): (SidecarObject, &StoredFile),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let objects = api.runtime().objects();
@@ -98,11 +98,11 @@ async fn put_away(
 }
 
 /// The file of this id, unless its time is up.
-pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Kept, ApiError> {
+pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<StoredFile, ApiError> {
     let objects = api.runtime().objects();
     let object = objects.get(tenant, KIND, id).await?;
     let object = object.ok_or_else(|| not_found(ObjectKind::File, id))?;
-    let kept = Kept::read(&object)?;
+    let kept = StoredFile::read(&object)?;
     let now = Timestamp::now();
     if kept.has_expired(now) {
         put_away(api, tenant, (object, &kept), now).await?;
@@ -115,7 +115,7 @@ pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Kept,
 pub(super) async fn content_of(
     api: &Api,
     tenant: &TenantId,
-    kept: &Kept,
+    kept: &StoredFile,
 ) -> Result<Arc<[u8]>, ApiError> {
     let objects = api.runtime().objects();
     let content = objects.content(tenant, KIND, &kept.file.id).await?;
@@ -156,7 +156,7 @@ pub(super) async fn upload(
             format!("Invalid 'file': expected an image, but the content is {media_type}.");
         return Err(refused(message));
     }
-    let kept = Kept {
+    let kept = StoredFile {
         file,
         media_type: media_type.to_owned(),
     };
@@ -165,7 +165,7 @@ pub(super) async fn upload(
         && let Some(before) = objects.get(&tenant, KIND, &kept.file.id).await?
     {
         let is_same = before.sha256 == Some(sha256(&form.content));
-        let before = Kept::read(&before)?.file;
+        let before = StoredFile::read(&before)?.file;
         let named = (&before.filename, &before.purpose);
         if !is_same || named != (&kept.file.filename, &kept.file.purpose) {
             return Err(RuntimeError::TokenReused.into());
@@ -198,7 +198,7 @@ pub(super) async fn list(
     caller: Caller,
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<FileObject>>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let FileQuery { list, purpose } = FileQuery::read(pairs(&query))?;
     let (objects, now) = (api.runtime().objects(), Timestamp::now());
     let (walk, mut page) = (list.walk(), Page::new(&list));
@@ -220,7 +220,7 @@ pub(super) async fn list(
         let last = batch.last().filter(|_| batch.len() == BATCH);
         beyond = last.map(|last| (last.created_at, last.id.clone()));
         for object in batch {
-            let kept = Kept::read(&object)?;
+            let kept = StoredFile::read(&object)?;
             let wanted = purpose.as_ref();
             let is_wanted = wanted.is_none_or(|purpose| *purpose == kept.file.purpose);
             if kept.has_expired(now) {
@@ -243,7 +243,7 @@ pub(super) async fn read(
     caller: Caller,
     PathOf(file_id): PathOf<String>,
 ) -> Result<Json<FileObject>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let kept = find(&api, &caller.tenant, &file_id).await?;
     Ok(Json(kept.file))
 }
@@ -256,7 +256,7 @@ pub(super) async fn content(
     caller: Caller,
     PathOf(file_id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let kept = find(&api, &caller.tenant, &file_id).await?;
     let content = content_of(&api, &caller.tenant, &kept).await?;
     // Never of a type that a browser would run.
@@ -277,7 +277,7 @@ pub(super) async fn delete(
     caller: Caller,
     PathOf(file_id): PathOf<String>,
 ) -> Result<Json<Deleted>, ApiError> {
-    caller.check_beside()?;
+    caller.check_sidecar()?;
     let objects = api.runtime().objects();
     if !objects.delete(&caller.tenant, KIND, &file_id, None).await? {
         return Err(not_found(ObjectKind::File, &file_id));

@@ -9,12 +9,12 @@ use crate::threads::ThreadRef;
 use interop::ids::RUN;
 use interop::threads::{
     List, ListQuery, MessageObject, Named, ObjectKind, Order, Page, RequestError, Run, RunObject,
-    StepObject, ThreadView, message_id, message_of_item, read_message_id, split_beside,
+    StepObject, ThreadView, message_id, message_of_item, read_message_id, split_attached,
     without_attempt,
 };
 use jiff::Timestamp;
 use piece::{Piece, Pieces};
-use runtime::{Landmark, Place, RuntimeError, StoreError, Stretch};
+use runtime::{Landmark, PageRequest, Position, RuntimeError, StoreError};
 use timeline::{Event, ExecutionId, Item, ItemId, Seq, StepId};
 
 /// How many messages are read at once, with what answered them.
@@ -29,8 +29,8 @@ pub(super) async fn check_free(
     if state.active().is_none() && state.open().is_none() && state.waiting().len() == 0 {
         return Ok(());
     }
-    let before = Place::END;
-    let piece = Piece::of(found, Stretch::Before { before, n: 1 }).await?;
+    let before = Position::END;
+    let piece = Piece::of(found, PageRequest::Before { before, n: 1 }).await?;
     let now = Timestamp::now();
     Ok(piece.active(now).map_or(Ok(()), |run| check(run, now))?)
 }
@@ -38,7 +38,7 @@ pub(super) async fn check_free(
 /// A run of the thread.
 pub(super) async fn run(found: &ThreadRef, id: &str) -> Result<Run, ApiError> {
     let execution = ExecutionId::from(RUN.read(id).as_ref());
-    let piece = match Piece::of(found, Stretch::Run(execution)).await {
+    let piece = match Piece::of(found, PageRequest::Run(execution)).await {
         Err(ApiError::Runtime(RuntimeError::UnknownExecution(_))) => {
             return Err(not_found(ObjectKind::Run, id));
         }
@@ -144,8 +144,8 @@ async fn shown_message(found: &ThreadRef, id: &str) -> Result<Option<MessageObje
         return Ok(None);
     };
     // The piece that has the place: the one after the event before it.
-    let after = Place(place.0.saturating_sub(1));
-    let piece = Piece::of(found, Stretch::After { after, n: 1 }).await?;
+    let after = Position(place.0.saturating_sub(1));
+    let piece = Piece::of(found, PageRequest::After { after, n: 1 }).await?;
     let Some(mut message) = piece.message(id) else {
         return Ok(None);
     };
@@ -155,12 +155,12 @@ async fn shown_message(found: &ThreadRef, id: &str) -> Result<Option<MessageObje
     Ok(Some(message))
 }
 
-async fn place_of(found: &ThreadRef, landmark: Landmark<'_>) -> Result<Option<Place>, ApiError> {
-    Ok(found.place_of(landmark).await?)
+async fn place_of(found: &ThreadRef, landmark: Landmark<'_>) -> Result<Option<Position>, ApiError> {
+    Ok(found.position_of(landmark).await?)
 }
 
 /// A message is an item, what a step says, or what was said beside answers.
-async fn place_of_message(found: &ThreadRef, id: &str) -> Result<Option<Place>, ApiError> {
+async fn place_of_message(found: &ThreadRef, id: &str) -> Result<Option<Position>, ApiError> {
     let own = read_message_id(id);
     let item = ItemId::from(own.as_str());
     if let Some(place) = place_of(found, Landmark::Item(&item)).await? {
@@ -170,12 +170,15 @@ async fn place_of_message(found: &ThreadRef, id: &str) -> Result<Option<Place>, 
     if let Some(place) = place_of(found, Landmark::Step(&step)).await? {
         return Ok(Some(place));
     }
-    place_beside(found, &own).await
+    position_of_attached(found, &own).await
 }
 
 /// Where the answers stand that a message was said beside: by our id of the message.
-pub(super) async fn place_beside(found: &ThreadRef, own: &str) -> Result<Option<Place>, ApiError> {
-    let Some((answers, _)) = split_beside(own) else {
+pub(super) async fn position_of_attached(
+    found: &ThreadRef,
+    own: &str,
+) -> Result<Option<Position>, ApiError> {
+    let Some((answers, _)) = split_attached(own) else {
         return Ok(None);
     };
     let answers = ItemId::from(answers);
@@ -184,9 +187,12 @@ pub(super) async fn place_beside(found: &ThreadRef, own: &str) -> Result<Option<
 
 /// The message that an earlier request with the same token has made, also if it was deleted since:
 /// then it is as it was made. `id` is our id of it.
-pub(super) async fn said(found: &ThreadRef, id: &str) -> Result<Option<MessageObject>, ApiError> {
+pub(super) async fn find_message(
+    found: &ThreadRef,
+    id: &str,
+) -> Result<Option<MessageObject>, ApiError> {
     let (store, item) = (found.runtime().store(), ItemId::from(id));
-    let made = store.place_of(found.id(), Landmark::Item(&item));
+    let made = store.position_of(found.id(), Landmark::Item(&item));
     let Some(made) = made.await.map_err(RuntimeError::from)? else {
         return Ok(None);
     };
@@ -218,7 +224,7 @@ async fn item_at(found: &ThreadRef, seq: Seq) -> Result<Item, ApiError> {
 
 /// A page of what the pieces of a thread hold. Reads from the cursor on, and no more than the page
 /// needs.
-async fn walked<T: Named, P: Future<Output = Result<Option<Place>, ApiError>>>(
+async fn walked<T: Named, P: Future<Output = Result<Option<Position>, ApiError>>>(
     found: &ThreadRef,
     query: &ListQuery,
     what: ObjectKind,

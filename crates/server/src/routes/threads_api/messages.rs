@@ -2,7 +2,7 @@
 
 use super::find;
 use super::{Pairs, attach, look, not_found, notes, said_at};
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
@@ -49,7 +49,7 @@ pub(super) async fn create(
     let token = idempotency.token("threads.messages")?;
     let id = id_for(&api, &[found.id().as_str()], token.as_deref());
     if let Some(token) = &token
-        && let Some(said) = look::said(&found, &id).await?
+        && let Some(said) = look::find_message(&found, &id).await?
     {
         check_made(&api, found.tenant(), &id, token).await?;
         return Ok(Json(said));
@@ -69,7 +69,7 @@ pub(super) async fn create(
         token,
     };
     let runtime = api.runtime().clone();
-    let said = runtime.owned(async move { to_say.said(&api, &found).await });
+    let said = runtime.run_to_completion(async move { to_say.said(&api, &found).await });
     said.await.map(Json)
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn create(
 struct ToSay {
     item: NewItem,
     /// Where it stands in its request.
-    place: Place,
+    place: BodyPointers,
     /// How many bytes of files it brings.
     n_bytes: u64,
     /// With this its request can be sent again, and finds what the first has said.
@@ -91,7 +91,7 @@ impl ToSay {
         // The first of these may have come meanwhile.
         let id = self.item.id.to_string();
         if let Some(token) = &self.token
-            && let Some(said) = look::said(found, &id).await?
+            && let Some(said) = look::find_message(found, &id).await?
         {
             check_made(api, found.tenant(), &id, token).await?;
             return Ok(said);
@@ -99,7 +99,7 @@ impl ToSay {
         look::check_free(found, Run::check_message).await?;
         let (tenant, thread) = (found.tenant(), found.id());
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
-        let speech = Speech::new(api, found.caller());
+        let speech = MessagePost::new(api, found.caller());
         let kept = speech.record(found, vec![self.item], |_| self.place.clone());
         let kept = kept.await?;
         if let Some(token) = &self.token {
@@ -177,7 +177,7 @@ pub(super) async fn delete(
             return Err(Worded::invalid(None, None, refused).into());
         }
         Err(RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))) => {
-            if look::place_beside(&found, &own).await?.is_some() {
+            if look::position_of_attached(&found, &own).await?.is_some() {
                 let refused = format!(
                     "Can't delete the message {}: it came with tool outputs, which are still needed.",
                     message.id

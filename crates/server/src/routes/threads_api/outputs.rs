@@ -3,7 +3,7 @@
 use super::find;
 use super::look;
 use super::stream::RunView;
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
@@ -70,8 +70,8 @@ async fn taken(
         run: goes_on(found, &run, now).await?,
         token,
     };
-    let speech = Speech::new(api, found.caller());
-    let place = |_| Place::text("/tool_outputs");
+    let speech = MessagePost::new(api, found.caller());
+    let place = |_| BodyPointers::text("/tool_outputs");
     match speech.answer(request, (None, None), place).await {
         Ok(accepted) => Ok((run, accepted)),
         // Somebody else was faster.

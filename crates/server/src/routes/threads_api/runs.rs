@@ -1,11 +1,11 @@
 //! Runs: begun, read, stopped.
 
-mod begun;
+mod started;
 
 use super::find;
 use super::threads::{items, known, parent, shown};
 use super::{Pairs, assistants, attach, look, notes, said_at};
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
@@ -16,7 +16,6 @@ use crate::threads::{NamedThread, ThreadRef, answered, check_new_key, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use begun::told;
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
     Assistant, CreateRun, CreateThread, CreateThreadAndRun, List, RequestError, Run, RunObject,
@@ -24,9 +23,10 @@ use interop::threads::{
 };
 use jiff::Timestamp;
 use runtime::{
-    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RequestToken, RuntimeError,
+    Accepted, NewThreadRequest, OptionsRefused, Policy, ReactRequest, RequestToken, RuntimeError,
 };
 use serde_json::Value;
+use started::run_events;
 use std::time::Duration;
 use timeline::{Command, Interruption};
 
@@ -68,7 +68,7 @@ pub(super) async fn create(
     let token = idempotency.token("threads.runs")?;
     let open = opened(&api, found.caller(), &asked)?;
     if let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await? {
-        return told(&found, None, (first, open)).await;
+        return run_events(&found, None, (first, open)).await;
     }
     let begin = Begin::of(&api, found.caller(), asked, token).await?;
     begin.on(&api, found, None, (body, open)).await
@@ -99,7 +99,7 @@ pub(super) async fn create_with_thread(
         && let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await?
     {
         let object = shown(&api, found).await?;
-        return told(found, Some(object), (first, open)).await;
+        return run_events(found, Some(object), (first, open)).await;
     }
     let begin = Begin::of(&api, &caller, asked, token).await?;
     let found = match known {
@@ -159,7 +159,7 @@ impl Begin {
         body: &Value,
     ) -> Result<ThreadRef, ApiError> {
         let fork = parent(api, caller, thread).await?;
-        let (metadata, speech) = (thread.kept(), Speech::new(api, caller));
+        let (metadata, speech) = (thread.stored(), MessagePost::new(api, caller));
         let said = items(api, self.asked.additional_messages.clone()).into_iter();
         let said = said.map(|item| (Timestamp::now(), Command::Record { item }));
         let mut said: Vec<_> = said.collect();
@@ -191,13 +191,13 @@ impl Begin {
             None => "/additional_messages",
         };
         let own = api.clone();
-        let accepted = api.runtime().owned(async move {
+        let accepted = api.runtime().run_to_completion(async move {
             let place = |n| said_at(&format!("{list}/{n}"), &body);
             let accepted = self.accepted(&own, &found, place).await?;
             Ok::<_, ApiError>((accepted, found))
         });
         let (accepted, found) = accepted.await?;
-        told(&found, object, (accepted, open)).await
+        run_events(&found, object, (accepted, open)).await
     }
 
     /// Begins it, and counts what its messages bring; not one without the other, though its client
@@ -206,13 +206,13 @@ impl Begin {
         self,
         api: &Api,
         found: &ThreadRef,
-        place: impl Fn(usize) -> Place,
+        place: impl Fn(usize) -> BodyPointers,
     ) -> Result<Accepted, ApiError> {
         let runtime = api.runtime();
         let before = items(api, self.asked.additional_messages);
         let last = before.last().map(|item| item.id.clone());
         let item = trigger(&runtime.mint(), last.as_ref());
-        let react = React {
+        let react = ReactRequest {
             before,
             run: runtime::Run {
                 agent: self.assistant.agent,
@@ -223,7 +223,7 @@ impl Begin {
             policy: Policy::Reject,
             must_exist: true,
             token: self.token,
-            ..React::new(found.tenant().clone(), found.key(), item)
+            ..ReactRequest::new(found.tenant().clone(), found.key(), item)
         };
         let (tenant, thread) = (found.tenant(), found.id());
         let _turn = api.turns().of(thread).await;
@@ -233,7 +233,7 @@ impl Begin {
         }
         look::check_free(found, Run::check_run).await?;
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
-        let speech = Speech::new(api, found.caller());
+        let speech = MessagePost::new(api, found.caller());
         let accepted = match speech.react(react, None, place).await {
             Err(RuntimeError::Busy(execution)) => {
                 return Err(RequestError::ActiveRun {

@@ -2,7 +2,7 @@
 
 use super::find;
 use super::{attach, look, not_found, said_at};
-use crate::aitp::{Place, Speech};
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::OptionalBody;
 use crate::error::openai::Worded;
@@ -14,7 +14,9 @@ use crate::threads::{
 };
 use axum::Json;
 use axum::extract::State;
-use interop::aitp::{Actor, Change, Roster, ThreadMetadata, Violation, read_actors};
+use interop::aitp::{
+    Actor, MessageViolation, ParticipantChange, Roster, ThreadMetadata, read_actors,
+};
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
     CreateThread, Deleted, ModifyThread, ObjectKind, RequestError, Run, ThreadObject, thread_object,
@@ -76,13 +78,13 @@ async fn made(
         return Ok((found, false));
     }
     let n_bytes = attach::attach(api, tenant, false, &mut asked.messages).await?;
-    let (now, metadata) = (Timestamp::now(), asked.kept());
+    let (now, metadata) = (Timestamp::now(), asked.stored());
     let fork = parent(api, &caller, &asked).await?;
     let items = items(api, asked.messages).into_iter();
     let commands = items.map(|item| (now, Command::Record { item }));
     let mut commands: Vec<_> = commands.collect();
     let body = body.unwrap_or(&Value::Null);
-    Speech::new(api, &caller)
+    MessagePost::new(api, &caller)
         .begin(metadata.clone(), fork.as_ref(), &mut commands, |n| {
             said_at(&format!("/messages/{n}"), body)
         })
@@ -95,7 +97,7 @@ async fn made(
         commands,
     };
     let own = api.clone();
-    let imported = runtime.owned(async move {
+    let imported = runtime.run_to_completion(async move {
         let made = imported(&own, &caller, key, (import, n_bytes)).await?;
         if let Some(token) = &token {
             note_made(&own, &caller.tenant, made.key(), token, Some(made.id())).await?;
@@ -168,17 +170,17 @@ pub(super) async fn parent(
 }
 
 /// What of AITP's metadata can't be read.
-fn unreadable(wrong: &Violation) -> ApiError {
+fn unreadable(wrong: &MessageViolation) -> ApiError {
     let what = format!("expected {}", wrong.expected);
     ApiError::field(format!("/metadata{}", wrong.pointer), what)
 }
 
 /// The thread with those who take part now, and the thread it was forked off.
 pub(super) async fn shown(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
-    let speech = Speech::new(api, found.caller());
-    let held = speech.desk(found.row()).await?;
+    let speech = MessagePost::new(api, found.caller());
+    let held = speech.locked_state(found.row()).await?;
     let mut thread = found.row().thread.clone();
-    let roster = held.desk().map(|desk| desk.roster().metadata(&thread));
+    let roster = held.get().map(|desk| desk.roster().metadata(&thread));
     let mut metadata = roster.unwrap_or_default();
     if let Some(fork) = &thread.fork {
         let parent = THREAD.write(fork.thread_id.as_str());
@@ -239,7 +241,7 @@ pub(super) async fn modify(
     let before = found.reread().await?;
     let update = ThreadUpdate {
         title: None,
-        metadata: Some(Some(asked.kept(before.row().thread.metadata.as_ref()))),
+        metadata: Some(Some(asked.stored(before.row().thread.metadata.as_ref()))),
     };
     found.update_thread(update).await?;
     shown(&api, &found.reread().await?).await.map(Json)
@@ -248,9 +250,9 @@ pub(super) async fn modify(
 /// Has those take part that a list names, and nobody else: who is new joins, who is not there any more
 /// leaves, and who says something else of itself declares it.
 async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(), ApiError> {
-    let speech = Speech::new(api, found.caller());
-    let held = speech.desk(found.row()).await?;
-    let changes = held.desk().map(|desk| changes(desk.roster(), actors));
+    let speech = MessagePost::new(api, found.caller());
+    let held = speech.locked_state(found.row()).await?;
+    let changes = held.get().map(|desk| changes(desk.roster(), actors));
     drop(held);
     let changes = changes.unwrap_or_default().into_iter();
     let changes = changes.map(|change| (change, api.runtime().mint()));
@@ -258,28 +260,28 @@ async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(
     if changes.is_empty() {
         return Ok(());
     }
-    let place = |_| Place::text("/metadata/actors").by("/metadata/actors");
+    let place = |_| BodyPointers::text("/metadata/actors").by("/metadata/actors");
     speech.change(found, changes, place).await?;
     Ok(())
 }
 
-fn changes(roster: &Roster, actors: Vec<Actor>) -> Vec<Change> {
+fn changes(roster: &Roster, actors: Vec<Actor>) -> Vec<ParticipantChange> {
     let listed: BTreeSet<&str> = actors.iter().map(|actor| actor.id.as_str()).collect();
     let present = roster.present().map(|member| member.actor.id.as_str());
-    let leave = |id: &str| Change::Leave {
+    let leave = |id: &str| ParticipantChange::Leave {
         actor_id: id.to_owned(),
     };
     let leave = present.filter(|id| !listed.contains(id)).map(leave);
-    let mut changes: Vec<Change> = leave.collect();
+    let mut changes: Vec<ParticipantChange> = leave.collect();
     for actor in actors {
         match roster.member(&actor.id) {
-            None => changes.push(Change::Join {
+            None => changes.push(ParticipantChange::Join {
                 actor,
                 principal: None,
                 initiator: false,
             }),
             Some(known) if known.actor.capabilities != actor.capabilities => {
-                changes.push(Change::Declare {
+                changes.push(ParticipantChange::Declare {
                     actor_id: actor.id,
                     capabilities: actor.capabilities,
                 });
@@ -301,7 +303,7 @@ pub(super) async fn delete(
     let (own, id) = (api.clone(), THREAD.write(found.id().as_str()));
     let deleted = api
         .runtime()
-        .owned(async move { deleted(&own, &found).await });
+        .run_to_completion(async move { deleted(&own, &found).await });
     deleted.await?;
     Ok(Json(Deleted::new("thread.deleted", id)))
 }

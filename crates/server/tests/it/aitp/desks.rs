@@ -16,7 +16,7 @@ use timeline::NewItem;
 use tokio_util::sync::CancellationToken;
 
 /// The objects that snapshots are.
-async fn snapshots(app: &App) -> Vec<runtime::objects::Object> {
+async fn snapshots(app: &App) -> Vec<runtime::objects::SidecarObject> {
     let page = ObjectPage {
         limit: 10,
         ..ObjectPage::default()

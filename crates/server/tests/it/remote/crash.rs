@@ -11,8 +11,8 @@ use crate::mortal::Mortal;
 use loomline_server::outbound::Outbound;
 use loomline_server::{Config, remote};
 use runtime::{
-    AgentReactors, AnswerRequest, Filter, MemoryStore, React, Run, Runtime, RuntimeOptions, Store,
-    TenantId,
+    AgentReactors, AnswerRequest, Filter, MemoryStore, ReactRequest, Run, Runtime, RuntimeOptions,
+    Store, TenantId,
 };
 use serde_json::{Map, json};
 use std::sync::Arc;
@@ -46,13 +46,13 @@ async fn live(process: &Runtime, mortal: Option<&Mortal>, (agent, said): (&str, 
         return;
     }
     let content = json!([{"type": "input_text", "text": said}]);
-    let request = React {
+    let request = ReactRequest {
         run: Run {
             agent: Some(agent.into()),
             ..Run::default()
         },
         token: Some("once".into()),
-        ..React::new(tenant(), "t", NewItem::user(process.mint(), content.into()))
+        ..ReactRequest::new(tenant(), "t", NewItem::user(process.mint(), content.into()))
     };
     let _ = process.react(request).await;
     rests(process, mortal).await;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use futures_util::StreamExt;
 use http::header;
 use loomline_server::DEV_TENANT;
-use runtime::Page;
+use runtime::ThreadRows;
 use serde_json::json;
 
 #[tokio::test]
@@ -181,11 +181,11 @@ async fn a_client_that_goes_away_leaves_nothing_in_memory() {
     stream.next().await.unwrap().unwrap();
     drop(stream);
     // It is made to its end, and then deleted.
-    let page = || Page {
+    let page = || ThreadRows {
         limit: 1,
-        ..Page::default()
+        ..ThreadRows::default()
     };
-    let passing = server.app.passing();
+    let passing = server.app.ephemeral();
     while !passing
         .list(&DEV_TENANT.into(), page())
         .await

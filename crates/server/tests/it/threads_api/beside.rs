@@ -10,7 +10,7 @@ use super::{Client, object};
 use crate::harness::polled;
 use interop::ids::{CONVERSATION, THREAD};
 use loomline_server::DEV_TENANT;
-use runtime::Page;
+use runtime::ThreadRows;
 use runtime::objects::ObjectPage;
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -83,9 +83,9 @@ async fn what_lies_beside_a_thread_goes_with_it_though_its_client_hung_up() {
 /// Deletes all threads; the ids of those that were there.
 async fn cleared(client: &Client) -> Vec<String> {
     let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
-    let page = Page {
+    let page = ThreadRows {
         limit: 100,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     let rows = runtime.list(&tenant, page).await.unwrap();
     for row in &rows {

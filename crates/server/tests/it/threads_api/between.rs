@@ -6,7 +6,7 @@ use super::{Client, object};
 use crate::harness::polled;
 use interop::ids::THREAD;
 use loomline_server::DEV_TENANT;
-use runtime::Page;
+use runtime::ThreadRows;
 use runtime::objects::NewObject;
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -102,9 +102,9 @@ async fn what_a_new_thread_brings_is_counted_though_its_client_hung_up() {
     let client = Client::new().await;
     let body = json!({"messages": [says(&client).await]});
     hang_up_everywhere(&client, "/threads", &body, None).await;
-    let page = Page {
+    let page = ThreadRows {
         limit: 100,
-        ..Page::default()
+        ..ThreadRows::default()
     };
     let threads = client.0.app.runtime().list(&DEV_TENANT.into(), page).await;
     let threads = threads.unwrap();

@@ -4,11 +4,11 @@ use super::files::{id, kept};
 use super::{Client, refused};
 use interop::ids::THREAD;
 use loomline_server::DEV_TENANT;
-use runtime::objects::{NewObject, Object, ObjectPage};
+use runtime::objects::{NewObject, ObjectPage, SidecarObject};
 use serde_json::{Value, json};
 
 /// What was counted last of the bytes that a thread's messages bring.
-pub(super) async fn counted(client: &Client, thread: &str) -> Option<Object> {
+pub(super) async fn counted(client: &Client, thread: &str) -> Option<SidecarObject> {
     let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
     let page = ObjectPage {
         newest_first: true,

@@ -1,6 +1,6 @@
 use super::*;
 
-fn fault_of(text: &str) -> Fault {
+fn fault_of(text: &str) -> JsonFault {
     Json::parse(text).unwrap_err().fault
 }
 
@@ -14,7 +14,7 @@ fn spelling_order_and_nulls_are_kept() {
 fn a_repeated_key_is_refused_where_it_stands() {
     let error = Json::parse("{\"a\":[0,\n {\"k\":1,\"k\":2}]}").unwrap_err();
     let key = "k".to_owned();
-    assert_eq!(error.fault, Fault::DuplicateKey { key });
+    assert_eq!(error.fault, JsonFault::DuplicateKey { key });
     assert_eq!((error.pointer.as_str(), error.line), ("/a/1/k", 2));
 }
 
@@ -39,7 +39,7 @@ fn a_fault_between_members_is_told_of_their_object() {
 fn a_repeated_key_in_a_large_object_is_refused() {
     let members: Vec<String> = (0..40).map(|n| format!("\"k{}\":1", n % 39)).collect();
     let text = format!("{{{}}}", members.join(","));
-    assert!(matches!(fault_of(&text), Fault::DuplicateKey { .. }));
+    assert!(matches!(fault_of(&text), JsonFault::DuplicateKey { .. }));
 }
 
 #[test]
@@ -51,18 +51,18 @@ fn lone_surrogates_are_refused() {
         r#""\ud800\n""#,
         r#""\ud800\u0041""#,
     ] {
-        assert_eq!(fault_of(text), Fault::LoneSurrogate, "{text}");
+        assert_eq!(fault_of(text), JsonFault::LoneSurrogate, "{text}");
     }
 }
 
 #[test]
 fn what_is_not_json_is_refused_by_name() {
-    assert_eq!(fault_of("NaN"), Fault::NotFinite);
-    assert_eq!(fault_of("[-Infinity]"), Fault::NotFinite);
-    assert_eq!(fault_of("Infinity"), Fault::NotFinite);
-    assert_eq!(fault_of("1 2"), Fault::TrailingData);
-    assert_eq!(fault_of("[1,"), Fault::Truncated);
-    assert_eq!(fault_of(""), Fault::Truncated);
+    assert_eq!(fault_of("NaN"), JsonFault::NotFinite);
+    assert_eq!(fault_of("[-Infinity]"), JsonFault::NotFinite);
+    assert_eq!(fault_of("Infinity"), JsonFault::NotFinite);
+    assert_eq!(fault_of("1 2"), JsonFault::TrailingData);
+    assert_eq!(fault_of("[1,"), JsonFault::Truncated);
+    assert_eq!(fault_of(""), JsonFault::Truncated);
     for text in [
         "[1,]",
         "{\"a\" 1}",
@@ -89,11 +89,14 @@ fn every_limit_holds_at_its_edge() {
     };
     let fault = |text| Json::parse_with(text, &limits).map_err(|error| error.fault);
     assert!(fault("[[1,2]]").is_ok());
-    assert_eq!(fault("[[[]]]"), Err(Fault::TooDeep { limit: 2 }));
-    assert_eq!(fault("[1,2,3,4]"), Err(Fault::TooManyNodes { limit: 4 }));
+    assert_eq!(fault("[[[]]]"), Err(JsonFault::TooDeep { limit: 2 }));
+    assert_eq!(
+        fault("[1,2,3,4]"),
+        Err(JsonFault::TooManyNodes { limit: 4 })
+    );
     assert_eq!(
         fault("\"0123456789a\""),
-        Err(Fault::TooLarge {
+        Err(JsonFault::TooLarge {
             bytes: 13,
             limit: 12
         })
@@ -109,5 +112,5 @@ fn very_deep_text_is_refused_before_it_is_built() {
     };
     let error = Json::parse_with(&text, &limits).unwrap_err();
     let limit = Limits::DEEPEST;
-    assert_eq!(error.fault, Fault::TooDeep { limit });
+    assert_eq!(error.fault, JsonFault::TooDeep { limit });
 }

@@ -2,7 +2,7 @@
 
 use super::super::item::{self, Kind};
 use super::about::About;
-use super::part::{self, Part, Place};
+use super::part::{self, Part, Slot};
 use crate::codec::AnswerBuilder;
 use crate::codec::items::Item;
 use crate::content::AssistantContent;
@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) item: Map<String, Value>,
     /// Whether it is whole.
     pub(super) whole: bool,
-    pub(super) parts: BTreeMap<Place, Part>,
+    pub(super) parts: BTreeMap<Slot, Part>,
     /// The block of an image, or of reasoning that is only encrypted.
     block: Option<u32>,
     pub(super) call: Option<Call>,
@@ -73,7 +73,7 @@ impl Entry {
         if !of.sections().contains(&section) {
             return None;
         }
-        let part = self.parts.entry(Place::of(about, section)).or_default();
+        let part = self.parts.entry(Slot::of(about, section)).or_default();
         part.imply(of, kind);
         Some(part)
     }
@@ -86,7 +86,7 @@ impl Entry {
                 continue;
             };
             for (at, raw) in std::mem::take(parts).into_iter().enumerate() {
-                let place = Place::new(section, u64::try_from(at).unwrap_or(u64::MAX));
+                let place = Slot::new(section, u64::try_from(at).unwrap_or(u64::MAX));
                 self.parts.entry(place).or_default().take(kind, raw);
             }
         }

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 /// Where a part stands in its item. A summary comes before the text that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum Slot {
     Summary(u64),
     Content(u64),
 }
 
-impl Place {
+impl Slot {
     pub(super) fn new(section: &str, index: u64) -> Self {
         if section == "summary" {
             Self::Summary(index)

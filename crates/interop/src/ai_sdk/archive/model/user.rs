@@ -8,13 +8,13 @@ use crate::document::data_url;
 use thread::{Json, Object};
 
 /// A user's message as a prompt.
-pub(super) struct Said {
+pub(super) struct Prompt {
     pub(super) prompt: Json,
     /// The system messages that stand for its data.
     pub(super) events: Vec<Json>,
 }
 
-pub(super) fn said(message: &Json, at: &str, pointer: &str, losses: &mut Losses) -> Said {
+pub(super) fn read_prompt(message: &Json, at: &str, pointer: &str, losses: &mut Losses) -> Prompt {
     let mut content = Vec::new();
     let mut events = Vec::new();
     for (place, part) in parts_of(message).iter().enumerate() {
@@ -58,7 +58,7 @@ pub(super) fn said(message: &Json, at: &str, pointer: &str, losses: &mut Losses)
         .with("content", content)
         .with("timestamp", at)
         .with("part_kind", "user-prompt");
-    Said {
+    Prompt {
         prompt: prompt.into(),
         events,
     }

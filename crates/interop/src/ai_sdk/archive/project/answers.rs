@@ -8,7 +8,7 @@ use thread::Json;
 
 /// Where a part stands: which run, message and part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct PartAddress {
     pub(super) run: usize,
     pub(super) message: usize,
     pub(super) part: usize,
@@ -16,19 +16,19 @@ pub(super) struct Place {
 
 /// The answers to calls, by the place of the call.
 pub(super) struct Answers<'a> {
-    by_call: BTreeMap<Place, &'a Json>,
+    by_call: BTreeMap<PartAddress, &'a Json>,
 }
 
 impl<'a> Answers<'a> {
     /// Gives each answer to the last call before it with its id that has none.
     pub(super) fn of(runs: &'a [(usize, ModelRun)], losses: &mut Losses) -> Self {
         let mut by_call = BTreeMap::new();
-        let mut open: BTreeMap<(&str, bool), Vec<Place>> = BTreeMap::new();
+        let mut open: BTreeMap<(&str, bool), Vec<PartAddress>> = BTreeMap::new();
         for (run, (_, read)) in runs.iter().enumerate() {
             for (message, json) in read.messages.iter().enumerate() {
                 let parts = json.json.get("parts").and_then(Json::as_array);
                 for (part, json_part) in parts.unwrap_or_default().iter().enumerate() {
-                    let place = Place { run, message, part };
+                    let place = PartAddress { run, message, part };
                     let id = text(json_part, "tool_call_id");
                     let kind = text(json_part, "part_kind");
                     let builtin = kind.starts_with("builtin-");
@@ -55,7 +55,7 @@ impl<'a> Answers<'a> {
         Self { by_call }
     }
 
-    pub(super) fn to(&self, call: Place) -> Option<&'a Json> {
+    pub(super) fn to(&self, call: PartAddress) -> Option<&'a Json> {
         self.by_call.get(&call).copied()
     }
 }

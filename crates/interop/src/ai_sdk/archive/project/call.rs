@@ -1,6 +1,6 @@
 //! Calls and their answers as one part.
 
-use super::answers::Place;
+use super::answers::PartAddress;
 use super::part::provider;
 use super::{Writer, text};
 use crate::ai_sdk::chunk::Major;
@@ -8,7 +8,7 @@ use crate::ai_sdk::partial_json::PartialJson;
 use thread::{Json, Object};
 
 impl Writer<'_, '_> {
-    pub(super) fn call(&mut self, call: &Object, at: Place, pointer: &str) {
+    pub(super) fn call(&mut self, call: &Object, at: PartAddress, pointer: &str) {
         const CARRIED: [&str; 8] = [
             "part_kind",
             "tool_name",

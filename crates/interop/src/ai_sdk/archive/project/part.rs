@@ -1,12 +1,12 @@
 //! The parts of a response.
 
-use super::answers::Place;
+use super::answers::PartAddress;
 use super::{Writer, is_nothing, prompt};
 use crate::ai_sdk::archive::model::CUSTOM;
 use thread::{Json, Object};
 
 impl Writer<'_, '_> {
-    pub(super) fn part(&mut self, part: &Json, at: Place, pointer: &str) {
+    pub(super) fn part(&mut self, part: &Json, at: PartAddress, pointer: &str) {
         const TEXT: [&str; 6] = [
             "part_kind",
             "content",

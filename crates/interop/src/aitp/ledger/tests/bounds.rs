@@ -16,15 +16,22 @@ fn each_party_has_a_bounded_number_of_open_requests() {
     for n in 0..MAX_OPEN {
         thread.record(&[&ask(n)], ASKER);
     }
-    assert_eq!(thread.say(&ask(MAX_OPEN), ASKER), Err(Refusal::TooManyOpen));
+    assert_eq!(
+        thread.say(&ask(MAX_OPEN), ASKER),
+        Err(RequestRefusal::TooManyOpen)
+    );
     let own = sample(Kind::RequestDecision);
     assert_eq!(
         thread.check(&own, AGENT),
-        Ok(Effect::Opens),
+        Ok(RequestEffect::Opens),
         "nobody's are counted for another"
     );
     let again = thread.say(&ask(0), ASKER);
-    assert_eq!(again, Ok(Effect::Supersedes), "which is one as before");
+    assert_eq!(
+        again,
+        Ok(RequestEffect::Supersedes),
+        "which is one as before"
+    );
     let cancel = sample_with(Kind::Cancel, |it| it["request_id"] = "7".into());
     let party = thread.party(ASKER).unwrap();
     let checked = thread
@@ -35,7 +42,7 @@ fn each_party_has_a_bounded_number_of_open_requests() {
     let open = sample(Kind::RequestDecision);
     assert_eq!(
         thread.say(&open, ASKER),
-        Ok(Effect::Opens),
+        Ok(RequestEffect::Opens),
         "the rest is over"
     );
     assert_eq!(thread.ledger.pending(thread.at).len(), 1);
@@ -77,7 +84,7 @@ fn a_request_that_was_open_for_long_is_remembered_when_it_is_answered() {
     }
     thread.say(&sample(Kind::Payment), USER).unwrap();
     let confirmed = thread.say(&sample(Kind::PaymentConfirmation), ASKER);
-    assert_eq!(confirmed, Ok(Effect::Settles(Settlement::Success)));
+    assert_eq!(confirmed, Ok(RequestEffect::Settles(Settlement::Success)));
 }
 
 #[test]
@@ -100,7 +107,7 @@ fn only_the_first_few_are_named_where_many_could_be_meant() {
     let nameless = sample_with(Kind::Decision, |it| {
         it.as_object_mut().unwrap().remove("request_decision_id");
     });
-    let Err(Refusal::Ambiguous(first)) = thread.check(&nameless, USER) else {
+    let Err(RequestRefusal::Ambiguous(first)) = thread.check(&nameless, USER) else {
         panic!("many are open");
     };
     assert_eq!(first.len(), 8);
@@ -113,7 +120,7 @@ fn ids_and_reasons_have_a_length() {
     let long = sample_with(Kind::RequestDecision, |it| {
         it["id"] = "x".repeat(MAX_ID + 1).into();
     });
-    let Err(Refusal::Unfit(wrong)) = thread.say(&long, ASKER) else {
+    let Err(RequestRefusal::Unfit(wrong)) = thread.say(&long, ASKER) else {
         panic!("it is too long");
     };
     assert_eq!(wrong[0].pointer, "/request_decision/id");
@@ -122,11 +129,14 @@ fn ids_and_reasons_have_a_length() {
     let answer = sample_with(Kind::Decision, |it| {
         it["request_decision_id"] = "x".repeat(MAX_ID + 1).into();
     });
-    assert!(matches!(thread.say(&answer, USER), Err(Refusal::Unfit(_))));
+    assert!(matches!(
+        thread.say(&answer, USER),
+        Err(RequestRefusal::Unfit(_))
+    ));
     let decline = sample_with(Kind::Decline, |it| {
         it["reason"] = "x".repeat(MAX_REASON + 1).into();
     });
-    let Err(Refusal::Unfit(wrong)) = thread.say(&decline, USER) else {
+    let Err(RequestRefusal::Unfit(wrong)) = thread.say(&decline, USER) else {
         panic!("it is too long");
     };
     assert_eq!(wrong[0].pointer, "/decline/reason");
@@ -140,7 +150,10 @@ fn a_request_has_a_bounded_number_of_answers() {
     for _ in 0..MAX_ANSWERS {
         thread.say(&answer, USER).unwrap();
     }
-    assert_eq!(thread.say(&answer, USER), Err(Refusal::TooManyAnswers));
+    assert_eq!(
+        thread.say(&answer, USER),
+        Err(RequestRefusal::TooManyAnswers)
+    );
     let request = thread.ledger.requests().next().unwrap();
     let n_kept = request.answers.iter().filter(|it| it.payload.is_some());
     assert_eq!((request.answers.len(), n_kept.count()), (MAX_ANSWERS, 1));

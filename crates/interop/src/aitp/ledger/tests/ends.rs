@@ -9,13 +9,13 @@ fn an_answer_after_the_end_is_late() {
     thread.later("2026-01-06T08:00:00Z");
     assert_eq!(
         thread.check(&sample(Kind::Payment), USER),
-        Ok(Effect::Answers),
+        Ok(RequestEffect::Answers),
         "the last instant"
     );
     thread.later("2026-01-06T08:00:00.001Z");
-    assert_eq!(thread.state(Topic::Payment, "q1"), State::Expired);
+    assert_eq!(thread.state(Topic::Payment, "q1"), RequestState::Expired);
     assert!(thread.ledger.pending(thread.at).is_empty());
-    let refused = late(Topic::Payment, "q1", State::Expired);
+    let refused = late(Topic::Payment, "q1", RequestState::Expired);
     assert_eq!(thread.say(&sample(Kind::Payment), USER), refused);
     let request = thread.ledger.request(&key(Topic::Payment, "q1")).unwrap();
     assert_eq!((request.answers.len(), request.late.len()), (0, 1));
@@ -27,7 +27,7 @@ fn the_asker_sets_an_end_to_any_request() {
     let limit = sample(Kind::Expire);
     assert_eq!(
         thread.check(&limit, ASKER),
-        Err(Refusal::Unknown("d1".into()))
+        Err(RequestRefusal::Unknown("d1".into()))
     );
     // Both at once, as one item.
     let ask = sample(Kind::RequestDecision);
@@ -38,7 +38,7 @@ fn the_asker_sets_an_end_to_any_request() {
     assert_eq!(verdicts.unwrap().len(), 2);
     thread.record(&[&ask, &limit], ASKER);
     thread.later("2026-01-05T09:00:01Z");
-    let refused = late(Topic::Decision, "d1", State::Expired);
+    let refused = late(Topic::Decision, "d1", RequestState::Expired);
     assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
     assert_eq!(
         thread.say(&limit, ASKER),
@@ -65,9 +65,9 @@ fn requests_may_say_their_end_themselves() {
         let mut thread = Thread::new();
         thread.say(&message, ASKER).unwrap();
         thread.later(end);
-        assert_eq!(thread.state(topic, id), State::Open);
+        assert_eq!(thread.state(topic, id), RequestState::Open);
         thread.later("2026-01-05T09:00:01Z");
-        assert_eq!(thread.state(topic, id), State::Expired);
+        assert_eq!(thread.state(topic, id), RequestState::Expired);
     }
 }
 
@@ -77,7 +77,7 @@ fn a_declined_request_is_not_answered_any_more() {
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
     assert_eq!(
         thread.say(&sample(Kind::Decline), USER),
-        Ok(Effect::Declines)
+        Ok(RequestEffect::Declines)
     );
     let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
     let declined = Refusing {
@@ -85,8 +85,8 @@ fn a_declined_request_is_not_answered_any_more() {
         reason: Some("Not hungry".into()),
         code: None,
     };
-    assert_eq!(request.life.standing, Standing::Declined(declined));
-    let refused = late(Topic::Decision, "d1", State::Declined);
+    assert_eq!(request.life.status, RequestStatus::Declined(declined));
+    let refused = late(Topic::Decision, "d1", RequestState::Declined);
     assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
     let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
     assert_eq!(
@@ -100,9 +100,12 @@ fn a_declined_request_is_not_answered_any_more() {
 fn an_error_says_why_there_is_no_answer() {
     let mut thread = Thread::new();
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
-    assert_eq!(thread.say(&sample(Kind::Error), AGENT), Ok(Effect::Fails));
+    assert_eq!(
+        thread.say(&sample(Kind::Error), AGENT),
+        Ok(RequestEffect::Fails)
+    );
     let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
-    let Standing::Declined(why) = &request.life.standing else {
+    let RequestStatus::Declined(why) = &request.life.status else {
         panic!("{:?}", request.life);
     };
     assert_eq!(why.code.as_deref(), Some("unsupported"));
@@ -119,9 +122,9 @@ fn an_answer_is_not_replaced_after_the_end() {
     thread.say(&sample(Kind::Data), USER).unwrap();
     thread.later(end);
     let last = thread.say(&edited("fr"), USER);
-    assert_eq!(last, Ok(Effect::Replaces), "the last instant");
+    assert_eq!(last, Ok(RequestEffect::Replaces), "the last instant");
     thread.later("2026-01-05T09:00:00.001Z");
-    let refused = late(Topic::Data, "f1", State::Expired);
+    let refused = late(Topic::Data, "f1", RequestState::Expired);
     assert_eq!(thread.say(&edited("de"), USER), refused);
     let request = thread.ledger.request(&key(Topic::Data, "f1")).unwrap();
     let given = request.answer().unwrap().payload.as_ref();

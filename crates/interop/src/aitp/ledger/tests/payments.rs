@@ -8,14 +8,17 @@ fn a_wrapped_quote_is_the_quote_passed_on() {
     thread.say(&sample(Kind::Quote), ASKER).unwrap();
     assert_eq!(
         thread.say(&sample(Kind::WrappedQuote), AGENT),
-        Ok(Effect::Forwards)
+        Ok(RequestEffect::Forwards)
     );
     let mut alone = Thread::new();
     assert_eq!(
         alone.say(&sample(Kind::WrappedQuote), AGENT),
-        Ok(Effect::Opens)
+        Ok(RequestEffect::Opens)
     );
-    assert_eq!(alone.say(&sample(Kind::Payment), USER), Ok(Effect::Answers));
+    assert_eq!(
+        alone.say(&sample(Kind::Payment), USER),
+        Ok(RequestEffect::Answers)
+    );
 }
 
 #[test]
@@ -28,28 +31,28 @@ fn a_quote_is_paid_once_unless_the_payment_failed() {
     let q1 = || key(Topic::Payment, "q1");
     assert_eq!(
         thread.say(&confirm("success"), ASKER),
-        Err(Refusal::NotAnswered(q1()))
+        Err(RequestRefusal::NotAnswered(q1()))
     );
-    assert_eq!(thread.say(&paid, USER), Ok(Effect::Answers));
-    let twice = Err(Refusal::AnsweredBefore(q1()));
+    assert_eq!(thread.say(&paid, USER), Ok(RequestEffect::Answers));
+    let twice = Err(RequestRefusal::AnsweredBefore(q1()));
     assert_eq!(thread.say(&paid, USER), twice);
     assert_eq!(
         thread.say(&confirm("success"), USER),
-        Err(Refusal::NotTheAsker(q1()))
+        Err(RequestRefusal::NotTheAsker(q1()))
     );
     assert_eq!(
         thread.say(&confirm("pending"), ASKER),
-        Ok(Effect::Settles(Settlement::Pending))
+        Ok(RequestEffect::Settles(Settlement::Pending))
     );
     assert_eq!(thread.say(&paid, USER), twice);
     assert_eq!(
         thread.say(&confirm("failure"), ASKER),
-        Ok(Effect::Settles(Settlement::Failure))
+        Ok(RequestEffect::Settles(Settlement::Failure))
     );
-    assert_eq!(thread.say(&paid, USER), Ok(Effect::Replaces));
+    assert_eq!(thread.say(&paid, USER), Ok(RequestEffect::Replaces));
     assert_eq!(
         thread.say(&confirm("success"), ASKER),
-        Ok(Effect::Settles(Settlement::Success))
+        Ok(RequestEffect::Settles(Settlement::Success))
     );
     assert_eq!(thread.say(&paid, USER), twice);
 }
@@ -62,7 +65,7 @@ fn two_payments_in_one_item_are_refused() {
     let refused = thread
         .ledger
         .check_all([&paid, &paid], &Party::Initiator, thread.at);
-    let twice = Refusal::AnsweredBefore(key(Topic::Payment, "q1"));
+    let twice = RequestRefusal::AnsweredBefore(key(Topic::Payment, "q1"));
     assert_eq!(refused, Err((1, twice)));
 }
 
@@ -74,10 +77,10 @@ fn a_payment_that_the_payer_says_has_failed_can_be_made_again() {
     });
     let paid = sample(Kind::PaymentAuthorization);
     thread.say(&near_quote(), ASKER).unwrap();
-    assert_eq!(thread.say(&failed, USER), Ok(Effect::Answers));
-    assert_eq!(thread.say(&failed, USER), Ok(Effect::Replaces));
-    assert_eq!(thread.say(&paid, USER), Ok(Effect::Replaces));
-    let twice = Err(Refusal::AnsweredBefore(key(Topic::Payment, "q1")));
+    assert_eq!(thread.say(&failed, USER), Ok(RequestEffect::Answers));
+    assert_eq!(thread.say(&failed, USER), Ok(RequestEffect::Replaces));
+    assert_eq!(thread.say(&paid, USER), Ok(RequestEffect::Replaces));
+    let twice = Err(RequestRefusal::AnsweredBefore(key(Topic::Payment, "q1")));
     assert_eq!(thread.say(&paid, USER), twice);
     assert_eq!(thread.say(&failed, USER), twice);
 }

@@ -44,6 +44,6 @@ fn an_agents_run_asks_when_its_step_is_complete() {
     assert_eq!(asked[0].item_id.as_str(), "a");
     assert_eq!(
         thread.say(&sample(Kind::Decision), USER),
-        Ok(Effect::Answers)
+        Ok(RequestEffect::Answers)
     );
 }

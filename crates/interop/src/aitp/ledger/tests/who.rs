@@ -7,11 +7,11 @@ fn only_those_who_declared_it_and_the_one_who_began_may_answer() {
     let mut thread = Thread::new();
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
     let answer = sample(Kind::Decision);
-    let own = Refusal::OwnRequest(key(Topic::Decision, "d1"));
+    let own = RequestRefusal::OwnRequest(key(Topic::Decision, "d1"));
     assert_eq!(thread.say(&answer, ASKER), Err(own));
     assert!(matches!(
         thread.say(&answer, MUTE),
-        Err(Refusal::NotDeclared { .. })
+        Err(RequestRefusal::NotDeclared { .. })
     ));
     let stranger = Speaker {
         actor: Some("stranger"),
@@ -19,10 +19,10 @@ fn only_those_who_declared_it_and_the_one_who_began_may_answer() {
     };
     assert_eq!(thread.party(stranger), None);
     thread.record(&[&answer], stranger);
-    assert_eq!(thread.state(Topic::Decision, "d1"), State::Open);
+    assert_eq!(thread.state(Topic::Decision, "d1"), RequestState::Open);
     assert!(matches!(
         thread.say(&answer, GUEST),
-        Err(Refusal::NotAnActor { .. })
+        Err(RequestRefusal::NotAnActor { .. })
     ));
     let ask = thread
         .ledger
@@ -37,7 +37,7 @@ fn only_those_who_declared_it_and_the_one_who_began_may_answer() {
         thread.say(&decline, MUTE).is_err(),
         "nor may others decline"
     );
-    assert_eq!(thread.say(&answer, USER), Ok(Effect::Answers));
+    assert_eq!(thread.say(&answer, USER), Ok(RequestEffect::Answers));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn in_a_thread_without_actors_everyone_else_may_answer() {
     assert!(thread.check(&sample(Kind::Decision), USER).is_err());
     assert_eq!(
         thread.say(&sample(Kind::Decision), GUEST),
-        Ok(Effect::Answers)
+        Ok(RequestEffect::Answers)
     );
 }
 
@@ -56,10 +56,10 @@ fn only_the_asker_takes_a_request_back() {
     let mut thread = Thread::new();
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
     let cancel = sample(Kind::Cancel);
-    let refused = Refusal::NotTheAsker(key(Topic::Decision, "d1"));
+    let refused = RequestRefusal::NotTheAsker(key(Topic::Decision, "d1"));
     assert_eq!(thread.say(&cancel, USER), Err(refused));
-    assert_eq!(thread.say(&cancel, ASKER), Ok(Effect::Cancels));
-    let refused = late(Topic::Decision, "d1", State::Cancelled);
+    assert_eq!(thread.say(&cancel, ASKER), Ok(RequestEffect::Cancels));
+    let refused = late(Topic::Decision, "d1", RequestState::Cancelled);
     assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
     assert_eq!(thread.say(&cancel, ASKER), refused);
 }
@@ -71,24 +71,24 @@ fn who_asks_again_under_an_id_takes_back_what_was_asked() {
     thread.say(&ask, ASKER).unwrap();
     assert_eq!(
         thread.say(&ask, AGENT),
-        Ok(Effect::Forwards),
+        Ok(RequestEffect::Forwards),
         "it is passed on"
     );
     let other = sample_with(Kind::RequestDecision, |it| {
         it["options"] = json!([{"id": "x"}]);
     });
-    let in_use = Refusal::IdInUse(key(Topic::Decision, "d1"));
+    let in_use = RequestRefusal::IdInUse(key(Topic::Decision, "d1"));
     assert_eq!(thread.say(&other, AGENT), Err(in_use));
-    assert_eq!(thread.say(&other, ASKER), Ok(Effect::Supersedes));
-    let states: Vec<State> = thread
+    assert_eq!(thread.say(&other, ASKER), Ok(RequestEffect::Supersedes));
+    let states: Vec<RequestState> = thread
         .ledger
         .requests()
         .map(|it| it.state(thread.at))
         .collect();
-    assert_eq!(states, [State::Superseded, State::Open]);
+    assert_eq!(states, [RequestState::Superseded, RequestState::Open]);
     let unfit = thread.say(&sample(Kind::Decision), USER);
     assert!(
-        matches!(unfit, Err(Refusal::Unfit(_))),
+        matches!(unfit, Err(RequestRefusal::Unfit(_))),
         "the options are others now"
     );
 }
@@ -102,11 +102,15 @@ fn nobody_takes_the_id_of_anothers_request_also_when_that_is_closed() {
     let other = sample_with(Kind::RequestDecision, |it| {
         it["options"] = json!([{"id": "soup"}]);
     });
-    let taken = Refusal::IdInUse(key(Topic::Decision, "d1"));
+    let taken = RequestRefusal::IdInUse(key(Topic::Decision, "d1"));
     assert_eq!(thread.say(&other, AGENT), Err(taken));
-    let refused = late(Topic::Decision, "d1", State::Answered);
+    let refused = late(Topic::Decision, "d1", RequestState::Answered);
     assert_eq!(thread.say(&ask, AGENT), refused, "nor passed on");
-    assert_eq!(thread.say(&other, ASKER), Ok(Effect::Opens), "its own");
+    assert_eq!(
+        thread.say(&other, ASKER),
+        Ok(RequestEffect::Opens),
+        "its own"
+    );
 }
 
 #[test]
@@ -133,14 +137,14 @@ fn an_actor_is_not_the_agent_of_its_name() {
     });
     let agent = Party::Agent("shop".into());
     assert_eq!(thread.ledger.requests().next().unwrap().ask.by, agent);
-    let change = Change::Join {
+    let change = ParticipantChange::Join {
         actor: Actor::new("shop", []),
         principal: Some("key_1".to_owned()),
         initiator: false,
     };
     let item = change.into_item("join").unwrap();
     thread.run(Command::Record { item });
-    let refused = Refusal::NotTheAsker(key(Topic::Decision, "d1"));
+    let refused = RequestRefusal::NotTheAsker(key(Topic::Decision, "d1"));
     assert_eq!(thread.say(&sample(Kind::Cancel), ASKER), Err(refused));
 }
 
@@ -150,14 +154,14 @@ fn what_an_actor_asked_who_left_is_open_no_longer() {
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
     let others = sample(Kind::RequestData);
     thread.say(&others, AGENT).unwrap();
-    let leave = Change::Leave {
+    let leave = ParticipantChange::Leave {
         actor_id: "shop".to_owned(),
     };
     let item = leave.into_item("leave").unwrap();
     thread.run(Command::Record { item });
-    assert_eq!(thread.state(Topic::Decision, "d1"), State::Cancelled);
-    assert_eq!(thread.state(Topic::Data, "f1"), State::Open);
-    let refused = late(Topic::Decision, "d1", State::Cancelled);
+    assert_eq!(thread.state(Topic::Decision, "d1"), RequestState::Cancelled);
+    assert_eq!(thread.state(Topic::Data, "f1"), RequestState::Open);
+    let refused = late(Topic::Decision, "d1", RequestState::Cancelled);
     assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
     assert_eq!(thread.party(ASKER), None, "nor does it ask any more");
 }
@@ -165,7 +169,7 @@ fn what_an_actor_asked_who_left_is_open_no_longer() {
 #[test]
 fn the_actor_that_began_the_thread_is_one_party_under_both_names() {
     let mut thread = Thread::empty();
-    let join = Change::Join {
+    let join = ParticipantChange::Join {
         actor: Actor::new("shop", []),
         principal: None,
         initiator: false,
@@ -181,7 +185,7 @@ fn the_actor_that_began_the_thread_is_one_party_under_both_names() {
         ..ASKER
     };
     thread.record(&[], as_user);
-    let own = Refusal::OwnRequest(key(Topic::Decision, "d1"));
+    let own = RequestRefusal::OwnRequest(key(Topic::Decision, "d1"));
     for party in [Party::Initiator, Party::Actor("shop".into())] {
         let found = thread.ledger.may_answer(&ask, &party);
         assert_eq!(found, Err(own.clone()));
@@ -191,7 +195,10 @@ fn the_actor_that_began_the_thread_is_one_party_under_both_names() {
         assert!(cancel.is_ok(), "{cancel:?}");
     }
     assert_eq!(thread.say(&sample(Kind::Decision), USER), Err(own));
-    assert_eq!(thread.say(&sample(Kind::Cancel), USER), Ok(Effect::Cancels));
+    assert_eq!(
+        thread.say(&sample(Kind::Cancel), USER),
+        Ok(RequestEffect::Cancels)
+    );
 }
 
 #[test]
@@ -211,13 +218,19 @@ fn wallets_of_two_chains_are_told_apart_by_the_schema_of_the_request() {
         })
     };
     let unclear = thread.say(&decline(None), USER);
-    assert!(matches!(unclear, Err(Refusal::Ambiguous(_))));
+    assert!(matches!(unclear, Err(RequestRefusal::Ambiguous(_))));
     let other = decline(Some("https://example.com/poll.json".to_owned()));
-    assert!(matches!(thread.say(&other, USER), Err(Refusal::Unknown(_))));
+    assert!(matches!(
+        thread.say(&other, USER),
+        Err(RequestRefusal::Unknown(_))
+    ));
     let evm = decline(Some(sample(Kind::EvmRequestSigning).schema));
-    assert_eq!(thread.say(&evm, USER), Ok(Effect::Declines));
-    assert_eq!(thread.state(Topic::EvmSigning, "r1"), State::Declined);
-    assert_eq!(thread.state(Topic::NearSigning, "r1"), State::Open);
+    assert_eq!(thread.say(&evm, USER), Ok(RequestEffect::Declines));
+    assert_eq!(
+        thread.state(Topic::EvmSigning, "r1"),
+        RequestState::Declined
+    );
+    assert_eq!(thread.state(Topic::NearSigning, "r1"), RequestState::Open);
 }
 
 #[test]
@@ -228,14 +241,14 @@ fn an_asker_takes_back_its_own_of_two_requests_of_an_id() {
     thread.say(&form, AGENT).unwrap();
     assert_eq!(
         thread.say(&sample(Kind::Cancel), ASKER),
-        Ok(Effect::Cancels)
+        Ok(RequestEffect::Cancels)
     );
-    assert_eq!(thread.state(Topic::Decision, "d1"), State::Cancelled);
-    assert_eq!(thread.state(Topic::Data, "d1"), State::Open);
-    let refused = Refusal::NotTheAsker(key(Topic::Data, "d1"));
+    assert_eq!(thread.state(Topic::Decision, "d1"), RequestState::Cancelled);
+    assert_eq!(thread.state(Topic::Data, "d1"), RequestState::Open);
+    let refused = RequestRefusal::NotTheAsker(key(Topic::Data, "d1"));
     assert!(matches!(
         thread.say(&sample(Kind::Cancel), MUTE),
-        Err(Refusal::NotTheAsker(_))
+        Err(RequestRefusal::NotTheAsker(_))
     ));
     let expire = sample_with(Kind::Expire, |it| {
         it["request_type"] = "request_data".into();

@@ -3,12 +3,12 @@
 use super::told;
 use crate::threads::logs::{Writer, start};
 use crate::threads::schema;
-use loomline_interop::options::{AnswerFormat, RunOptions, ToolChoice};
+use loomline_interop::options::{AnswerFormat, RunOptions, RunToolChoice};
 use loomline_interop::threads::{
     Assistant, CreateRun, CreateThreadAndRun, SubmitToolOutputs, ThreadView,
 };
 use serde_json::{Map, Value, json};
-use timeline::{Answer, Says};
+use timeline::{Answer, AnswerContent};
 
 pub(super) fn agent() -> Assistant {
     Assistant::of_agent("ada", "m-1", Some("Be brief.".into()), start())
@@ -62,7 +62,7 @@ fn every_override_of_a_run_reaches_its_options() {
     assert_eq!(options.tools[0].parameters, Some(schema.clone()));
     assert_eq!(
         options.tool_choice,
-        Some(ToolChoice::Function {
+        Some(RunToolChoice::Function {
             name: "look".into()
         })
     );
@@ -193,7 +193,10 @@ fn outputs_must_be_those_of_the_calls_that_wait() {
     }
     let item = submit(json!([output("call_1")])).unwrap();
     let answers = Answer::read(item.content.as_ref()).unwrap();
-    assert_eq!(answers[0].says, Says::Output(json!("18").into()));
+    assert_eq!(
+        answers[0].content,
+        AnswerContent::Output(json!("18").into())
+    );
     assert_eq!(writer.log.state.check_answers(&item), Ok(()));
 
     let mut over = Writer::new();

@@ -24,7 +24,7 @@ fn a_thread_may_begin_with_nothing_with_messages_or_as_aitp_has_it() {
         let thread = CreateThread::read(Some(&body)).unwrap();
         let roles: Vec<Role> = thread.messages.iter().map(|it| it.role).collect();
         assert_eq!(roles, [Role::User, Role::Assistant]);
-        let kept = thread.kept().unwrap().value();
+        let kept = thread.stored().unwrap().value();
         let expected = json!({"k": "v", "actors": kept_actors, "parent_id": null});
         assert_eq!(kept, expected);
     }
@@ -36,7 +36,7 @@ fn a_thread_may_begin_with_nothing_with_messages_or_as_aitp_has_it() {
     let body = json!({"tool_resources": resources});
     let thread = CreateThread::read(Some(&body)).unwrap();
     assert_eq!(
-        thread.kept().unwrap().value(),
+        thread.stored().unwrap().value(),
         json!({"threads": {"tool_resources": resources}})
     );
     let body = json!({"tool_resources": {"code_interpreter": {"file_ids": vec!["f"; 21]}}});
@@ -78,7 +78,7 @@ fn what_is_the_servers_own_on_a_thread_is_neither_shown_nor_lost() {
     assert_eq!(json!(shown.value.metadata.map()), json!({"old": "x"}));
     assert!(shown.losses.is_empty());
     let change = ModifyThread::read(Some(&json!({"metadata": {}}))).unwrap();
-    let kept = change.kept(thread.metadata.as_ref()).value();
+    let kept = change.stored(thread.metadata.as_ref()).value();
     let expected = json!({"threadprotocol": own["threadprotocol"], "uap": "odd"});
     assert_eq!(kept, expected);
 }
@@ -88,10 +88,10 @@ fn a_thread_is_modified_without_losing_what_others_keep() {
     let before = Payload::from(json!({"old": "x", "actors": [1], "app": {"n": 1}}));
     let none = ModifyThread::read(None).unwrap();
     assert!(none.is_empty());
-    assert_eq!(none.kept(Some(&before)).value(), before.value());
+    assert_eq!(none.stored(Some(&before)).value(), before.value());
     let body = json!({"metadata": {"new": "y"}, "tool_resources": {}});
     let change = ModifyThread::read(Some(&body)).unwrap();
-    let kept = change.kept(Some(&before)).value();
+    let kept = change.stored(Some(&before)).value();
     assert_eq!(
         kept,
         json!({"actors": [1], "app": {"n": 1}, "new": "y", "threads": {"tool_resources": {}}})
@@ -100,7 +100,7 @@ fn a_thread_is_modified_without_losing_what_others_keep() {
     let cleared = ModifyThread::read(Some(&json!({"tool_resources": null}))).unwrap();
     assert!(!cleared.is_empty());
     assert_eq!(
-        cleared.kept(Some(&kept)).value(),
+        cleared.stored(Some(&kept)).value(),
         json!({"actors": [1], "app": {"n": 1}, "new": "y"})
     );
     assert_eq!(metadata_of(&json!({}), true), Ok(None));

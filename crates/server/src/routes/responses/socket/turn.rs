@@ -1,6 +1,6 @@
 //! The responses of one connection, one at a time.
 
-use super::super::begin::{Begun, Held, begin};
+use super::super::begin::{Held, StartedResponse, begin};
 use super::super::create::read;
 use super::{Gone, Incoming, Line};
 use crate::auth::{Caller, Scope};
@@ -10,7 +10,7 @@ use crate::error::openai;
 use crate::guard::check_rates;
 use crate::state::Api;
 use futures_util::StreamExt;
-use interop::responses::{CreateRequest, Framing, ResponseOf, ResponseStream, Status};
+use interop::responses::{CreateRequest, EventFraming, ResponseOf, ResponseStream, Status};
 use serde_json::Value;
 
 /// Makes the responses that the client asks for, until it goes.
@@ -33,7 +33,7 @@ async fn begun(
     caller: &Caller,
     message: Incoming,
     held: &mut Option<Held>,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedResponse, ApiError> {
     // Before it is read: what can't be read is counted, too.
     let admitted = admit(api, caller);
     let read = match message.text {
@@ -69,7 +69,7 @@ async fn asked(
     caller: &Caller,
     message: &Value,
     held: &mut Option<Held>,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedResponse, ApiError> {
     let request = CreateRequest::read_socket(message)?;
     begin(api, caller, read(request), None, held).await
 }
@@ -84,8 +84,12 @@ fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
 }
 
 /// Sends the events of a response, and holds it if it is not stored and can be gone on with.
-async fn made(begun: Begun, line: &mut Line, held: &mut Option<Held>) -> Result<(), Gone> {
-    let mut stream = ResponseStream::new(begun.of.clone(), Framing::Lines);
+async fn made(
+    begun: StartedResponse,
+    line: &mut Line,
+    held: &mut Option<Held>,
+) -> Result<(), Gone> {
+    let mut stream = ResponseStream::new(begun.of.clone(), EventFraming::Lines);
     let mut follow = match begun.follow().await {
         Ok(follow) => follow,
         Err(error) => return line.refuse(&error.into()).await,
@@ -97,7 +101,7 @@ async fn made(begun: Begun, line: &mut Line, held: &mut Option<Held>) -> Result<
             happened = follow.next() => match happened {
                 Some(Ok(logged)) => stream.apply(&logged.record, &mut out),
                 Some(Err(error)) => {
-                    stream.fail(&openai::told(&error.into()).1, &mut out);
+                    stream.fail(&openai::error_body(&error.into()).1, &mut out);
                     tell(line, &mut out).await?;
                     return Ok(());
                 }
@@ -114,13 +118,13 @@ async fn made(begun: Begun, line: &mut Line, held: &mut Option<Held>) -> Result<
         ResponseOf::Trigger(_) => None,
     };
     // Else the one before stays held, which this one has not gone on with.
-    if let (Some(passing), Some(execution), Some(id)) = (begun.passing, execution, stream.id())
+    if let (Some(passing), Some(execution), Some(id)) = (begun.ephemeral, execution, stream.id())
         && can_go_on
     {
         *held = Some(Held {
             id,
             execution,
-            passing,
+            ephemeral: passing,
         });
     }
     Ok(())
@@ -129,7 +133,7 @@ async fn made(begun: Begun, line: &mut Line, held: &mut Option<Held>) -> Result<
 /// Sends what was written: each line is a message.
 async fn tell(line: &mut Line, out: &mut String) -> Result<(), Gone> {
     for event in out.lines() {
-        line.tell(event).await?;
+        line.send_text(event).await?;
     }
     out.clear();
     Ok(())

@@ -37,7 +37,7 @@ impl FromRequest<Api> for UploadForm {
         let (mut parts, body) = request.into_parts();
         // Before a long body is read that is not wanted.
         let caller: Caller = parts.extract().await?;
-        caller.check_beside()?;
+        caller.check_sidecar()?;
         let lease: BodyLease = parts.extract().await?;
         let config = api.app().config();
         let rate = config.limits.body_bytes_per_second;

@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use crate::threads::ThreadRef;
 use interop::threads::{MessageObject, Order, Run, RunStatus, ThreadView};
 use jiff::Timestamp;
-use runtime::{Filter, Place, Stretch, StretchOf};
+use runtime::{Filter, PageRequest, Position, ThreadPage};
 
 /// A piece of a thread: it begins and ends where nothing runs, or at the end of the thread.
 pub(super) struct Piece {
@@ -12,30 +12,30 @@ pub(super) struct Piece {
     /// How many runs it has; the view may have those that come after them, too.
     n_runs: usize,
     n_messages: usize,
-    first: Place,
-    last: Place,
+    first: Position,
+    last: Position,
     more: bool,
 }
 
 impl Piece {
     /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
-    pub(super) async fn of(found: &ThreadRef, stretch: Stretch) -> Result<Self, ApiError> {
+    pub(super) async fn of(found: &ThreadRef, page: PageRequest) -> Result<Self, ApiError> {
         let now = Timestamp::now();
-        let read = |filter| found.stretch_marked(stretch.clone(), filter);
+        let read = |filter| found.page_with_removed(page.clone(), filter);
         let mut read_of = read(Filter::Facts).await?;
         let mut view = ThreadView::of(&read_of.transcript);
         if view.runs().iter().any(|run| is_cut_off(run.status(now))) {
             read_of = read(Filter::All).await?;
             view = ThreadView::of(&read_of.transcript);
         }
-        let StretchOf {
+        let ThreadPage {
             first, last, more, ..
         } = read_of;
-        let is_tail = match stretch {
-            Stretch::Before { before: end, .. } | Stretch::UpTo { place: end, .. } => {
-                end == Place::END
+        let is_tail = match page {
+            PageRequest::Before { before: end, .. } | PageRequest::UpTo { place: end, .. } => {
+                end == Position::END
             }
-            Stretch::After { .. } | Stretch::Run(_) | Stretch::Execution(_) => !more,
+            PageRequest::After { .. } | PageRequest::Run(_) | PageRequest::Execution(_) => !more,
         };
         let n_messages = view.messages().count();
         let mut piece = Self {
@@ -61,11 +61,11 @@ impl Piece {
 
     /// What was said after a run that waits has left it behind.
     async fn look_beyond(&mut self, found: &ThreadRef, now: Timestamp) -> Result<(), ApiError> {
-        let beyond = Stretch::After {
+        let beyond = PageRequest::After {
             after: self.last,
             n: 1,
         };
-        let beyond = found.stretch(beyond, Filter::Facts);
+        let beyond = found.page(beyond, Filter::Facts);
         for entry in &beyond.await?.transcript.entries {
             self.view.push(entry);
             if !self.waits(now) {
@@ -121,17 +121,17 @@ fn is_cut_off(status: RunStatus) -> bool {
 /// A walk through a thread in one direction, piece by piece.
 pub(super) struct Pieces {
     direction: Order,
-    next: Option<Place>,
+    next: Option<Position>,
     n: usize,
 }
 
 impl Pieces {
     /// From a place on, or from the end that comes first; each piece has about `n` messages and what
     /// answered them.
-    pub(super) fn new(direction: Order, from: Option<Place>, n: usize) -> Self {
+    pub(super) fn new(direction: Order, from: Option<Position>, n: usize) -> Self {
         let start = match direction {
-            Order::Ascending => Place::START,
-            Order::Descending => Place::END,
+            Order::Ascending => Position::START,
+            Order::Descending => Position::END,
         };
         Self {
             direction,
@@ -147,8 +147,8 @@ impl Pieces {
         };
         let n = self.n;
         let piece = match self.direction {
-            Order::Ascending => Stretch::After { after: place, n },
-            Order::Descending => Stretch::Before { before: place, n },
+            Order::Ascending => PageRequest::After { after: place, n },
+            Order::Descending => PageRequest::Before { before: place, n },
         };
         let piece = Piece::of(found, piece).await?;
         self.next = piece.more.then_some(match self.direction {

@@ -1,0 +1,66 @@
+//! Calls and results that an application has kept in a conversation without a run of its agent.
+
+use super::answer::assistant_message;
+use super::result::result_of;
+use crate::parts::{StepResponse, ToolPart, ToolState};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use timeline::{Item, ItemId, ItemType, Payload};
+use upp::{Message, MessageOptions, Metadata, ToolResultMessage};
+
+/// The calls that were kept, until their results are.
+#[derive(Default)]
+pub(super) struct DroppedCalls<'a>(BTreeMap<String, (&'a Item, ToolPart)>);
+
+/// A call and its result as a model is to see them: a cycle of their own.
+pub(super) struct RecordedCycle {
+    pub(super) messages: [Message; 2],
+    /// The item that was the call.
+    pub(super) call: ItemId,
+    /// The item that was the result.
+    pub(super) result: ItemId,
+}
+
+impl<'a> DroppedCalls<'a> {
+    /// Takes an item that is no message; gives the cycle that is whole with it. Results of other calls are
+    /// none.
+    pub(super) fn take(&mut self, item: &'a Item) -> Option<RecordedCycle> {
+        let content = item.content.as_ref().map(Payload::value)?;
+        let text = |key: &str| content.get(key).and_then(Value::as_str);
+        let id = text("call_id")?;
+        match item.item_type {
+            ItemType::ActionExecute => {
+                let tool = ToolPart::call(text("name")?, id, text("arguments")?);
+                self.0.insert(id.to_owned(), (item, tool));
+                None
+            }
+            ItemType::ActionResult => {
+                let (call, mut tool) = self.0.remove(id)?;
+                tool.state = ToolState::OutputAvailable;
+                tool.output = Some(content.get("output")?.clone().into());
+                cycle(call, &tool, item)
+            }
+            ItemType::Message | ItemType::ItemReference => None,
+        }
+    }
+}
+
+fn cycle(call: &Item, tool: &ToolPart, result: &Item) -> Option<RecordedCycle> {
+    let said = StepResponse {
+        message_id: Some(call.id.as_str().to_owned()),
+        ..StepResponse::default()
+    };
+    let said = Payload::write(&said).ok()?;
+    let asked = assistant_message(&[tool.write().ok()?], &said, call.created_at);
+    let options = MessageOptions {
+        id: Some(result.id.as_str().into()),
+        timestamp: Some(result.created_at),
+        metadata: Some(Metadata::new()),
+    };
+    let given = ToolResultMessage::new(vec![result_of(tool)?], options);
+    Some(RecordedCycle {
+        messages: [asked.into(), given.into()],
+        call: call.id.clone(),
+        result: result.id.clone(),
+    })
+}

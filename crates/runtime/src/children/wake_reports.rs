@@ -1,0 +1,181 @@
+//! In which run a thread hears of an answer that a sub-agent beneath it has taken.
+//!
+//! The thread sleeps, or works for others, and then it is woken by an item of its own, whose id
+//! follows from the answer's: who knows the answer finds the item, however long ago that was. Or
+//! an item that woke it before has yet to have its turn, or what ran by then runs the sub-agent
+//! itself; nothing is written for the answer then, and the time of it tells.
+
+use super::wake::Woken;
+use crate::error::RuntimeError;
+use crate::request::Accepted;
+use crate::runtime::Runtime;
+use jiff::Timestamp;
+use store::Run;
+use store::{Filter, Landmark, Side, Store, StoreError, TenantId};
+use timeline::{Event, ExecutionId, Item, ItemId, ItemType, Seq, ThreadId};
+use uuid::Uuid;
+
+/// The namespace of the ids of items that wake a thread for an answer; it never changes.
+const NAMESPACE: Uuid = Uuid::from_u128(0x7e0d_93b4_51c8_4f6a_b2e1_6a90_3d5c_84f7);
+/// How many records are read at once.
+const PAGE: u64 = 512;
+
+/// How a thread goes on whose sub-agent has taken an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoesOn {
+    /// What the run answers in which the thread hears of it. None where that run had begun before
+    /// the answer, or where nothing has woken the thread yet.
+    pub item: Option<ItemId>,
+    /// The execution of that run. None where it has yet to begin and nobody knows its id.
+    pub execution: Option<ExecutionId>,
+    /// The last event of the thread before the item, or else before the answer.
+    pub before: Seq,
+}
+
+/// The id of the item that wakes a thread for an answer.
+pub(super) fn waker(answer: &ItemId, thread: &ThreadId) -> ItemId {
+    let name = format!("{answer} {thread}");
+    Uuid::new_v5(&NAMESPACE, name.as_bytes()).to_string().into()
+}
+
+impl Runtime {
+    /// How a thread goes on whose sub-agent, the thread with the key `target`, has taken an answer;
+    /// now, or long ago. Costs a look where the answer woke the thread; else what the thread's log
+    /// has got since.
+    pub async fn goes_on(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        target: &str,
+        answer: &Accepted,
+    ) -> Result<GoesOn, RuntimeError> {
+        let thread = self.inner.store.find(tenant, key).await?.thread.id;
+        let item = waker(&answer.item_id, &thread);
+        if let Some(found) = self.taken_up(&thread, &item).await? {
+            return Ok(found);
+        }
+        let store = self.inner.store.as_ref();
+        let taken = store.read(&answer.thread_id, answer.after, 1, Filter::Facts);
+        let taken = taken.await?.first().map(|logged| logged.record.at);
+        // What was taken is there; nothing is before the beginning of time.
+        let before = last_before(store, &thread, taken.unwrap_or(Timestamp::MIN)).await?;
+        if let Some(child) = self.towards(tenant, &thread, target).await?
+            && let Some(item) = self.woke_before(&thread, &child, before).await?
+            && let Some(found) = self.taken_up(&thread, &item).await?
+        {
+            return Ok(found);
+        }
+        let ran = store
+            .nearest_run(&thread, Side::Before(before.next()))
+            .await?;
+        let ran = ran.filter(|ran| ran.finished.is_none_or(|end| end > before));
+        Ok(GoesOn {
+            item: None,
+            execution: ran.map(|ran| ran.execution_id),
+            before,
+        })
+    }
+
+    /// The run that answers an item of the thread's, if there is such an item: begun, or promised.
+    async fn taken_up(
+        &self,
+        thread: &ThreadId,
+        item: &ItemId,
+    ) -> Result<Option<GoesOn>, RuntimeError> {
+        let store = self.inner.store.as_ref();
+        let goes_on = |execution, place: Seq| GoesOn {
+            item: Some(item.clone()),
+            execution,
+            before: last(place),
+        };
+        // It may begin between two looks, and does so once.
+        let mut known = None;
+        for _ in 0..2 {
+            let Some(place) = store.position_of(thread, Landmark::Item(item)).await? else {
+                return Ok(None);
+            };
+            let ran = store.nearest_run(thread, Side::After(last(place))).await?;
+            // One that had to wait stands where its run began.
+            let ran = ran.filter(|ran| ran.trigger == place || ran.created == place);
+            if let Some(ran) = ran {
+                return Ok(Some(goes_on(Some(ran.execution_id), ran.trigger)));
+            }
+            let state = store.head(thread).await?.state;
+            let waits = state.waiting().find(|waiting| waiting.item.id == *item);
+            if let Some(waits) = waits {
+                let promised = Run::of(Some(&waits.run)).execution_id;
+                return Ok(Some(goes_on(promised, place)));
+            }
+            known = Some(goes_on(None, place));
+        }
+        Ok(known)
+    }
+
+    /// The item that had woken a thread for a child by then, and waited for its turn.
+    async fn woke_before(
+        &self,
+        thread: &ThreadId,
+        child: &ThreadId,
+        before: Seq,
+    ) -> Result<Option<ItemId>, RuntimeError> {
+        let store = self.inner.store.as_ref();
+        let is_woken =
+            |item: &Item| Woken::read(item).is_some_and(|it| it.child.thread_id == *child);
+        let state = store.head(thread).await?.state;
+        // What waited then has begun since, in its order, or waits now.
+        let mut seen = before;
+        while let Some(ran) = store.nearest_run(thread, Side::After(seen)).await? {
+            seen = ran.created;
+            if ran.trigger_type == ItemType::ItemReference {
+                // It was handed over to, or begun without a word, and never waited.
+                continue;
+            }
+            if ran.trigger > before {
+                return Ok(None);
+            }
+            let said = store
+                .read(thread, last(ran.trigger), 1, Filter::Facts)
+                .await?;
+            if let Some(Event::ItemCreated { item }) = said.first().map(|it| &it.record.event)
+                && is_woken(item)
+            {
+                return Ok(Some(item.id.clone()));
+            }
+        }
+        let mut waiting = state.waiting().map(|waiting| &waiting.item);
+        Ok(waiting
+            .find(|item| is_woken(item))
+            .map(|item| item.id.clone()))
+    }
+}
+
+/// The place before another one.
+fn last(place: Seq) -> Seq {
+    Seq(place.0.saturating_sub(1))
+}
+
+/// The last event of a log before an instant. Reads what was written since.
+async fn last_before(
+    store: &dyn Store,
+    thread: &ThreadId,
+    at: Timestamp,
+) -> Result<Seq, StoreError> {
+    let mut end = store.head(thread).await?.tail;
+    while end > Seq::ZERO {
+        let after = Seq(end.0.saturating_sub(PAGE));
+        let (mut seen, mut earlier) = (after, None);
+        while seen < end {
+            let limit = usize::try_from(end.0 - seen.0).unwrap_or(usize::MAX);
+            let page = store.read(thread, seen, limit, Filter::All).await?;
+            let Some(last) = page.last() else { break };
+            seen = last.record.seq;
+            let found = page.iter().rev().find(|logged| logged.record.at < at);
+            earlier = found.map(|logged| logged.record.seq).or(earlier);
+        }
+        if let Some(seq) = earlier {
+            return Ok(seq);
+        }
+        end = after;
+    }
+    Ok(Seq::ZERO)
+}

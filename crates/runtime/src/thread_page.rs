@@ -1,0 +1,344 @@
+//! Reading a piece of a long thread at the cost of the piece.
+//!
+//! A [`Position`] counts the events of a thread through: first what a fork has of its ancestors, then
+//! its own. A stretch never cuts an execution: it begins and ends where none runs, or at the end of
+//! the log.
+
+mod chain;
+
+use crate::error::RuntimeError;
+use crate::runtime::Runtime;
+pub(crate) use chain::{Chain, Span, removed_entries};
+use store::{Filter, Landmark, Logged, TenantId};
+use timeline::{ExecutionId, ItemType, Seq, Transcript};
+
+/// A place in what a thread tells, its ancestors' events included; the first is 1.
+///
+/// Of a thread that is no fork it is the event's [`Seq`]. Of a fork's own events it is that many
+/// more as the fork has of its ancestors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// Before everything.
+    pub const START: Self = Self(0);
+    /// After everything.
+    pub const END: Self = Self(u64::MAX);
+
+    /// The one after it.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The one before it.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+}
+
+/// Which piece of a thread.
+///
+/// A place within an execution stands for all of it: the stretch has it whole, and whoever goes by
+/// messages leaves out those they know. Items that were removed still count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageRequest {
+    /// What was said since the execution before, this execution, and those it has handed over to.
+    Execution(ExecutionId),
+    /// A run with its continuations: executions that answers to its calls have begun.
+    Run(ExecutionId),
+    /// Before a place about so many messages said to the agents, with what answered them.
+    Before {
+        /// The place; [`Position::END`] for the end of the thread.
+        before: Position,
+        /// How many; one at least.
+        n: usize,
+    },
+    /// Up to a position, which is included, with the continuations of its execution.
+    UpTo {
+        /// The place.
+        place: Position,
+        /// How many; one at least.
+        n: usize,
+    },
+    /// After a place about so many messages said to the agents, with what answered them.
+    After {
+        /// The place; [`Position::START`] for the beginning of the thread.
+        after: Position,
+        /// How many; one at least.
+        n: usize,
+    },
+}
+
+/// A piece of a thread.
+#[derive(Clone, Debug)]
+pub struct ThreadPage {
+    /// What was said and done there. Its thread is the one that was asked for, as it stands; its
+    /// `seq` is that of the last event read, in the log that has it.
+    pub transcript: Transcript,
+    /// Where it begins: what goes before it is [`PageRequest::Before`] this.
+    pub first: Position,
+    /// Where it ends: what comes after it is [`PageRequest::After`] this.
+    pub last: Position,
+    /// Whether there is more: before it, if it was read backwards, else after it.
+    pub more: bool,
+}
+
+impl Runtime {
+    /// Where something stands in a thread; none if it is not there. A fork has what its parent had
+    /// when it was made.
+    pub async fn position_of(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        landmark: Landmark<'_>,
+    ) -> Result<Option<Position>, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        Ok(chain.position_of(landmark).await?)
+    }
+
+    /// Where the first of some things stands that a thread has, for each of several lists; none where it
+    /// has none of them. A look-up for each, and the thread is looked up once.
+    pub async fn positions_of(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        lists: &[Vec<Landmark<'_>>],
+    ) -> Result<Vec<Option<Position>>, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let mut places = Vec::with_capacity(lists.len());
+        for landmarks in lists {
+            let mut place = None;
+            for landmark in landmarks {
+                place = chain.position_of(*landmark).await?;
+                if place.is_some() {
+                    break;
+                }
+            }
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    /// What [`PageRequest::Run`] has, up to an event of the thread's own log: a run as it stood then. Costs what
+    /// the run had come to.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::UnknownExecution`] if the thread has no such execution.
+    pub async fn run_until(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        execution: ExecutionId,
+        last: Seq,
+    ) -> Result<Transcript, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let (span, _) = executed(&chain, execution, |run| run.goes_on).await?;
+        let last = span.last.min(chain.own(last));
+        chain
+            .read_marked(Span { last, ..span }, Filter::Facts)
+            .await
+    }
+
+    /// Reads at most so many records after a place, chunks among them, and where the last of them stands.
+    /// There may be more after fewer of them; after none there are none.
+    pub async fn records(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        after: Position,
+        limit: usize,
+    ) -> Result<(Vec<Logged>, Position), RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let page = chain.page(after, limit, Filter::All).await?;
+        let last = page.last().map(|last| chain.position_after(after, last));
+        Ok((page, last.unwrap_or(after)))
+    }
+
+    /// Reads a piece of a thread. With the chunks, it also has what answers that were cut off had
+    /// said.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::UnknownExecution`] if the thread has no such execution.
+    pub async fn page(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        stretch: PageRequest,
+        filter: Filter,
+    ) -> Result<ThreadPage, RuntimeError> {
+        let read = self.page_with_removed(tenant, key, stretch, filter).await?;
+        Ok(ThreadPage {
+            transcript: read.transcript.without_removed(),
+            ..read
+        })
+    }
+
+    /// Reads a part of a thread with its removed messages, which [`Transcript::removed`] marks. For audits.
+    pub async fn page_with_removed(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        stretch: PageRequest,
+        filter: Filter,
+    ) -> Result<ThreadPage, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let (span, more) = match stretch {
+            PageRequest::Execution(id) => executed(&chain, id, Run::was_handed_over).await?,
+            PageRequest::Run(id) => executed(&chain, id, |run| run.goes_on).await?,
+            PageRequest::Before { before, n } => before_place(&chain, before, n).await?,
+            PageRequest::UpTo { place, n } => up_to(&chain, place, n).await?,
+            PageRequest::After { after, n } => after_place(&chain, after, n).await?,
+        };
+        Ok(ThreadPage {
+            transcript: chain.read_marked(span, filter).await?,
+            first: span.first,
+            last: span.last,
+            more,
+        })
+    }
+}
+
+/// An execution of a thread, by places.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    trigger: Position,
+    pub(crate) trigger_type: ItemType,
+    /// Whether it goes on with the one before it.
+    pub(crate) goes_on: bool,
+    pub(crate) created: Position,
+    pub(crate) finished: Option<Position>,
+    /// Its last event; while it runs, the last of the thread.
+    pub(crate) last: Position,
+}
+
+impl Run {
+    /// Whether it runs at a place after its beginning.
+    fn holds(&self, place: Position) -> bool {
+        self.finished.is_none_or(|finished| finished >= place)
+    }
+
+    /// Whether the agent before it has handed over to its own. One that acts on answers goes on with
+    /// its own calls, whoever had handed over to it.
+    fn was_handed_over(&self) -> bool {
+        self.goes_on && self.trigger_type != ItemType::ActionResult
+    }
+}
+
+type Cut = Result<(Span, bool), RuntimeError>;
+
+async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(&Run) -> bool) -> Cut {
+    let created = chain.position_of(Landmark::Execution(&id)).await?;
+    let run = match created {
+        Some(created) => chain.run_before(created.next()).await?,
+        None => None,
+    };
+    let run = run.ok_or(RuntimeError::UnknownExecution(id))?;
+    let former = chain.run_before(run.created).await?;
+    let first = former.map_or(Position::START, |former| former.last).next();
+    let last = end_of(chain, run.last, goes_on).await?;
+    Ok((Span { first, last }, is_more_after(chain, last).await?))
+}
+
+/// Where what goes on with the execution ends that ends here.
+pub(crate) async fn end_of(
+    chain: &Chain<'_>,
+    mut last: Position,
+    goes_on: impl Fn(&Run) -> bool,
+) -> Result<Position, RuntimeError> {
+    while let Some(next) = chain.run_after(last).await? {
+        if !goes_on(&next) {
+            break;
+        }
+        last = next.last;
+    }
+    Ok(last)
+}
+
+async fn up_to(chain: &Chain<'_>, place: Position, n: usize) -> Cut {
+    let (span, more) = before_place(chain, place.next(), n).await?;
+    let last = end_of(chain, span.last, |run| run.goes_on).await?;
+    Ok((Span { last, ..span }, more))
+}
+
+async fn before_place(chain: &Chain<'_>, before: Position, n: usize) -> Cut {
+    let end = before.min(chain.last.next());
+    let last = match chain.run_before(end).await? {
+        Some(run) if run.holds(end) => run.last,
+        _ => end.before(),
+    };
+    let said = chain.triggers_before(last.next(), n.max(1)).await?;
+    let first = match said.get(n.max(1) - 1) {
+        Some(said) => at_rest(chain, *said).await?,
+        None => Position::START.next(),
+    };
+    // What ran before the first message was said counts, too.
+    let more = !chain.triggers_before(first, 1).await?.is_empty()
+        || chain.run_before(first).await?.is_some();
+    // What was only kept before the first message goes with it.
+    let first = if more { first } else { Position::START.next() };
+    Ok((Span { first, last }, more))
+}
+
+async fn after_place(chain: &Chain<'_>, after: Position, n: usize) -> Cut {
+    let after = after.min(chain.last);
+    let first = match chain.run_before(after.next()).await? {
+        Some(run) if run.holds(after.next()) => begun(chain, run).await?,
+        _ => match chain.run_after(after).await? {
+            // The place is at the answers that it goes on with: within what they answer.
+            Some(next) if next.goes_on && next.trigger <= after => begun(chain, next).await?,
+            _ => after.next(),
+        },
+    };
+    let said = chain
+        .triggers_after(after.max(first.before()), n.max(1) + 1)
+        .await?;
+    let last = match said.get(n.max(1)) {
+        Some(next) => rest_before(chain, *next).await?,
+        None => chain.last,
+    };
+    Ok((Span { first, last }, is_more_after(chain, last).await?))
+}
+
+async fn is_more_after(chain: &Chain<'_>, last: Position) -> Result<bool, RuntimeError> {
+    Ok(!chain.triggers_after(last, 1).await?.is_empty() || chain.run_after(last).await?.is_some())
+}
+
+/// The place itself if no execution runs there, else where that begins.
+async fn at_rest(chain: &Chain<'_>, place: Position) -> Result<Position, RuntimeError> {
+    match chain.run_before(place).await? {
+        Some(run) if run.holds(place) => begun(chain, run).await,
+        _ => Ok(place),
+    }
+}
+
+/// Where an execution and those that it goes on with begin: at what they answer, or, if that had
+/// waited, right after the execution before.
+async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Position, RuntimeError> {
+    loop {
+        let former = chain.run_before(run.created).await?;
+        match former {
+            Some(former) if run.goes_on => run = former,
+            Some(former) => return Ok(run.trigger.max(former.last.next())),
+            None => return Ok(run.trigger),
+        }
+    }
+}
+
+/// The last place before this one where nothing runs, or, if an execution runs here, its end and that
+/// of those that go on with it.
+async fn rest_before(chain: &Chain<'_>, place: Position) -> Result<Position, RuntimeError> {
+    let last = match chain.run_before(place).await? {
+        Some(run) if run.holds(place) => run.last,
+        _ => return Ok(place.before()),
+    };
+    end_of(chain, last, |run| run.goes_on).await
+}

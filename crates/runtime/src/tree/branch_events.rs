@@ -1,0 +1,197 @@
+//! What a thread's log tells of a branch, entry by entry.
+
+use super::cut::Piece;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use timeline::{
+    Entry, Event, ExecutionStatus, Item, ItemId, ItemType, NewItem, Payload, Record, Seq,
+    Transcript,
+};
+
+const STATE: &str = "loomline-tree-state";
+const CHECKOUT: &str = "loomline-tree-checkout";
+
+/// What the messages of a log can't say of a snapshot; kept in an item that no model and no client
+/// is shown.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Saved {
+    #[serde(rename = "type")]
+    kind: String,
+    /// How the entries since the one before differ from what was said, by their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) fixes: Vec<(usize, Vec<Piece>)>,
+    /// The messages of the snapshot, where they are not the whole conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) view: Option<Vec<Piece>>,
+    /// The state, without what it has in common with the one before.
+    pub(super) state: Payload,
+}
+
+impl Saved {
+    pub(super) fn new(
+        fixes: Vec<(usize, Vec<Piece>)>,
+        view: Option<Vec<Piece>>,
+        state: Payload,
+    ) -> Self {
+        Self {
+            kind: STATE.to_owned(),
+            fixes,
+            view,
+            state,
+        }
+    }
+
+    /// The item that keeps it.
+    pub(super) fn item(&self, id: ItemId) -> Result<NewItem, serde_json::Error> {
+        Ok(reference(id, Payload::write(self)?))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Checkout {
+    #[serde(rename = "type")]
+    kind: String,
+    node: Arc<str>,
+}
+
+/// The item that says which node is the current one.
+pub(super) fn checkout(id: ItemId, node: &Arc<str>) -> Result<NewItem, serde_json::Error> {
+    let content = Checkout {
+        kind: CHECKOUT.to_owned(),
+        node: Arc::clone(node),
+    };
+    Ok(reference(id, Payload::write(&content)?))
+}
+
+fn reference(id: ItemId, content: Payload) -> NewItem {
+    NewItem {
+        content: Some(content),
+        ..NewItem::reference(id, None)
+    }
+}
+
+/// Something that counts for a branch.
+#[derive(Clone, Debug)]
+pub(super) enum BranchEvent {
+    /// Somebody has said something: an item, or an execution that is over.
+    Message(Box<Entry>),
+    /// A state was stored.
+    Saved(Box<Saved>),
+    /// Another event that is no part of what comes next.
+    Rests,
+}
+
+/// Reads the records of a log, in order. An execution that runs is not told of.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// What was told, and from which event on it is.
+    pub(super) events: Vec<(Seq, BranchEvent)>,
+    /// The node that was checked out last.
+    pub(super) current: Option<Arc<str>>,
+    /// The items there are.
+    pub(super) items: BTreeSet<ItemId>,
+    /// The last event.
+    pub(super) tail: Seq,
+    waiting: BTreeMap<ItemId, Item>,
+    running: Option<Running>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    transcript: Transcript,
+    /// What was said while it ran.
+    beside: Vec<Item>,
+}
+
+impl Reader {
+    /// A reader of what follows an event.
+    pub(super) fn after(tail: Seq) -> Self {
+        Self {
+            tail,
+            ..Self::default()
+        }
+    }
+
+    /// Reads one record. Fails with what is wrong where it keeps something that can't be read.
+    pub(super) fn read(&mut self, record: &Record) -> Result<(), serde_json::Error> {
+        let seq = record.seq;
+        self.tail = seq;
+        match &record.event {
+            Event::ItemCreated { item } if item.execution_id.is_none() => self.item(seq, item)?,
+            Event::ExecutionCreated { execution } => {
+                if let Some(item) = self.waiting.remove(&execution.trigger_item_id) {
+                    self.said(seq, Entry::Item(Item { run: None, ..item }));
+                }
+                let mut running = Running::default();
+                running.transcript.apply(record);
+                self.running = Some(running);
+            }
+            Event::ExecutionStatusChanged { to, .. } => {
+                self.within(record);
+                if *to != ExecutionStatus::Executing
+                    && let Some(running) = self.running.take()
+                {
+                    for entry in running.transcript.entries {
+                        self.said(seq, entry);
+                    }
+                    for item in running.beside {
+                        self.said(seq, Entry::Item(item));
+                    }
+                }
+            }
+            Event::ThreadFinished { .. } | Event::ContextCreated { .. } => {
+                self.events.push((seq, BranchEvent::Rests));
+            }
+            Event::ItemCreated { .. }
+            | Event::ItemStatusChanged { .. }
+            | Event::StepCreated { .. }
+            | Event::StepStatusChanged { .. }
+            | Event::PartCreated { .. }
+            | Event::PartUpdated { .. }
+            | Event::ChunkEmitted { .. } => self.within(record),
+            Event::ThreadCreated { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadStatusChanged { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, seq: Seq, item: &Item) -> Result<(), serde_json::Error> {
+        self.items.insert(item.id.clone());
+        if item.run.is_some() {
+            self.waiting.insert(item.id.clone(), item.clone());
+        } else if item.item_type == ItemType::Message {
+            if let Some(running) = &mut self.running {
+                running.beside.push(item.clone());
+            } else {
+                self.said(seq, Entry::Item(item.clone()));
+            }
+        } else if item.item_type == ItemType::ItemReference
+            && let Some(content) = &item.content
+        {
+            match content.str_field("type").as_deref() {
+                Some(STATE) => {
+                    let saved = BranchEvent::Saved(Box::new(content.read()?));
+                    self.events.push((seq, saved));
+                }
+                Some(CHECKOUT) => self.current = Some(content.read::<Checkout>()?.node),
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn within(&mut self, record: &Record) {
+        if let Some(running) = &mut self.running {
+            running.transcript.apply(record);
+        }
+    }
+
+    fn said(&mut self, seq: Seq, entry: Entry) {
+        self.events
+            .push((seq, BranchEvent::Message(Box::new(entry))));
+    }
+}

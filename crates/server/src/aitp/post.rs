@@ -1,0 +1,210 @@
+//! The one way in by which somebody says something.
+
+use super::gate::{ChangeGate, Speaker, SpeechGate};
+use super::refused::{BodyPointers, found_in, placed};
+use super::started::StartedAitpState;
+use super::states::{AitpStates, LockedAitpState};
+use crate::auth::Caller;
+use crate::state::Api;
+use crate::threads::ThreadRef;
+use interop::aitp::{AitpState, ParticipantChange, Strictness};
+use interop::document::Imported;
+use jiff::Timestamp;
+use runtime::{
+    Accepted, AnswerRequest, Preconditions, ReactRequest, Runtime, RuntimeError, ThreadRow,
+};
+use std::sync::Arc;
+use timeline::{Command, Fork, NewItem, Payload, Seq};
+
+/// Who says something, on threads of which runtime. Every way in goes through this, whatever protocol
+/// it is, so that everywhere the same may be said.
+///
+/// A message is judged under its thread's lock: what was true then is true when it is written.
+/// `place` says where the messages of a request stand in its body, so that a refusal says it, too.
+pub(crate) struct MessagePost<'a> {
+    desks: &'a Arc<AitpStates>,
+    speaker: Speaker,
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the way in")]
+impl<'a> MessagePost<'a> {
+    /// Somebody speaks on a thread that is kept.
+    pub(crate) fn new(api: &'a Api, caller: &Caller) -> Self {
+        Self::on(api, api.aitp_states(), caller)
+    }
+
+    /// Somebody speaks on a thread that leaves no trace.
+    pub(crate) fn ephemeral(api: &'a Api, caller: &Caller) -> Self {
+        Self::on(api, api.ephemeral_aitp_states(), caller)
+    }
+
+    fn on(api: &Api, desks: &'a Arc<AitpStates>, caller: &Caller) -> Self {
+        let strictness = if api.app().config().aitp.strict {
+            Strictness::Strict
+        } else {
+            Strictness::Lenient
+        };
+        let speaker = Speaker {
+            caller: caller.clone(),
+            strictness,
+            links: api.app().config().outbound.clone(),
+        };
+        Self { desks, speaker }
+    }
+
+    /// The runtime whose threads are spoken on.
+    pub(crate) fn runtime(&self) -> &'a Runtime {
+        self.desks.runtime()
+    }
+
+    fn gate(&self, answerer: Option<String>) -> Arc<SpeechGate> {
+        Arc::new(SpeechGate {
+            states: Arc::clone(self.desks),
+            speaker: self.speaker.clone(),
+            answerer,
+        })
+    }
+
+    /// Says something to an agent; where `last` is given, only if nothing was said and nothing has run
+    /// since this event.
+    pub(crate) async fn react(
+        &self,
+        request: ReactRequest,
+        last: Option<Seq>,
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<Accepted, RuntimeError> {
+        let terms = self.terms(None, last);
+        let accepted = self.runtime().react_on(request, terms).await;
+        self.kept(accepted, place).await
+    }
+
+    /// Says something beside answers to calls; `answerer` is who is said to answer these.
+    pub(crate) async fn answer(
+        &self,
+        request: AnswerRequest,
+        (answerer, last): (Option<String>, Option<Seq>),
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<Accepted, RuntimeError> {
+        let terms = self.terms(answerer, last);
+        let accepted = self.runtime().answer_on(request, terms).await;
+        self.kept(accepted, place).await
+    }
+
+    fn terms(&self, answerer: Option<String>, after: Option<Seq>) -> Preconditions {
+        Preconditions {
+            gate: Some(self.gate(answerer)),
+            after,
+        }
+    }
+
+    async fn kept(
+        &self,
+        accepted: Result<Accepted, RuntimeError>,
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<Accepted, RuntimeError> {
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
+    /// Says something that nobody answers.
+    pub(crate) async fn record(
+        &self,
+        thread: &ThreadRef,
+        items: Vec<NewItem>,
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<Seq, RuntimeError> {
+        let (tenant, key) = (thread.tenant(), thread.key());
+        let kept = self
+            .runtime()
+            .record_through(tenant, key, items, self.gate(None))
+            .await;
+        let seq = kept.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(thread.id()).await?;
+        Ok(seq)
+    }
+
+    /// Changes who takes part, all or nothing; the items that say it, in order.
+    pub(crate) async fn change(
+        &self,
+        thread: &ThreadRef,
+        changes: Vec<(ParticipantChange, String)>,
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<Seq, RuntimeError> {
+        let items = changes
+            .iter()
+            .map(|(change, id)| change.clone().into_item(id));
+        let items = items.collect::<Result<Vec<_>, _>>()?;
+        let gate = Arc::new(ChangeGate {
+            states: Arc::clone(self.desks),
+            caller: self.speaker.caller.clone(),
+            changes: changes.into_iter().map(|(change, _)| change).collect(),
+        });
+        let (tenant, key) = (thread.tenant(), thread.key());
+        let kept = self
+            .runtime()
+            .record_through(tenant, key, items, gate)
+            .await;
+        let seq = kept.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(thread.id()).await?;
+        Ok(seq)
+    }
+
+    /// Judges what a new thread begins with, so that one that is refused makes no thread. What is
+    /// recorded is put in its place.
+    pub(crate) async fn begin(
+        &self,
+        metadata: Option<Payload>,
+        fork: Option<&Fork>,
+        commands: &mut [(Timestamp, Command)],
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<(), RuntimeError> {
+        let (from, now) = (self.forked(fork).await?, Timestamp::now());
+        let begun = StartedAitpState::new(from, metadata, now)?;
+        let desk = begun.judge(&self.speaker, commands, now);
+        desk.map(drop).map_err(|error| placed(error, place))
+    }
+
+    /// Judges what is said on a thread that is to be made with a past, of which only is judged who speaks in it and
+    /// where its files are.
+    pub(crate) fn judge_after(
+        &self,
+        past: &[(Timestamp, Command)],
+        item: &NewItem,
+        place: impl Fn(usize) -> BodyPointers,
+    ) -> Result<(), RuntimeError> {
+        let judged = self.speaker.judge_past(None, past);
+        judged.map_err(|error| placed(error, &place))?;
+        let now = Timestamp::now();
+        let desk = StartedAitpState::new(AitpState::default(), None, now)?.after(past)?;
+        let judged = self.speaker.judge_all(&desk, &mut [item.clone()], now);
+        judged.map_err(|refused| placed(refused.into(), place))
+    }
+
+    /// Judges a past that is to become a thread: who speaks in it, and where its files are. The closure that it
+    /// answers with may run on another thread; `json` is what the past was read from.
+    pub(crate) fn judge_import(
+        &self,
+    ) -> impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static {
+        let speaker = self.speaker.clone();
+        move |imported, json| {
+            let judged = speaker.judge_past(imported.metadata.clone(), &imported.commands);
+            judged.map_err(|error| found_in(error, json))
+        }
+    }
+
+    async fn forked(&self, fork: Option<&Fork>) -> Result<AitpState, RuntimeError> {
+        match fork {
+            Some(fork) => self.desks.until(&fork.thread_id, fork.seq).await,
+            None => Ok(AitpState::default()),
+        }
+    }
+
+    /// The desk of a thread, as it stands.
+    pub(crate) async fn locked_state(
+        &self,
+        row: &ThreadRow,
+    ) -> Result<LockedAitpState, RuntimeError> {
+        self.desks.of(row).await
+    }
+}

@@ -1,0 +1,88 @@
+//! Judging what a new thread begins with, before it is made.
+
+use super::gate::Speaker;
+use super::past::contents;
+use super::refused::Refused;
+use interop::aitp::{AitpState, Roster};
+use jiff::Timestamp;
+use runtime::RuntimeError;
+use timeline::{Command, ItemType, NewThread, Payload, Record, State};
+
+/// The desk of a thread that is being made, as its commands lead on.
+pub(super) struct StartedAitpState {
+    desk: AitpState,
+    state: State,
+}
+
+impl StartedAitpState {
+    /// A thread with this metadata; `desk` is what it goes on from.
+    pub(super) fn new(
+        desk: AitpState,
+        metadata: Option<Payload>,
+        now: Timestamp,
+    ) -> Result<Self, RuntimeError> {
+        let mut begun = Self {
+            desk: desk.continued(),
+            state: State::default(),
+        };
+        let thread = NewThread {
+            metadata,
+            ..NewThread::new("", None)
+        };
+        let context_id = "".into();
+        begun.run(Command::Create { thread, context_id }, now)?;
+        Ok(begun)
+    }
+
+    /// Judges what the commands record, in order, and puts what is recorded in its place. What agents
+    /// are told to have said is taken as it is.
+    pub(super) fn judge(
+        mut self,
+        speaker: &Speaker,
+        commands: &mut [(Timestamp, Command)],
+        now: Timestamp,
+    ) -> Result<AitpState, RuntimeError> {
+        let mut n_said = 0;
+        for (at, command) in commands {
+            if let Command::Record { item } = &mut *command
+                && item.item_type == ItemType::Message
+            {
+                let judged = speaker.judge_all(&self.desk, std::slice::from_mut(item), now);
+                judged.map_err(|refused| Refused::new(refused.why, n_said))?;
+                n_said += 1;
+            } else {
+                for content in contents(command) {
+                    let checked = speaker.check_links(Some(content));
+                    checked.map_err(|why| Refused::new(why, n_said))?;
+                }
+            }
+            self.run(command.clone(), *at)?;
+        }
+        Ok(self.desk)
+    }
+
+    /// Who takes part.
+    pub(super) fn roster(self) -> Roster {
+        self.desk.roster().clone()
+    }
+
+    /// The thread's desk after these commands, which are taken as they are.
+    pub(super) fn after(
+        mut self,
+        commands: &[(Timestamp, Command)],
+    ) -> Result<AitpState, RuntimeError> {
+        for (at, command) in commands {
+            self.run(command.clone(), *at)?;
+        }
+        Ok(self.desk)
+    }
+
+    fn run(&mut self, command: Command, at: Timestamp) -> Result<(), RuntimeError> {
+        for event in self.state.decide(command, at)? {
+            self.state.apply(&event);
+            let seq = self.desk.seq().next();
+            self.desk.apply(&Record { seq, at, event });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Answers to what sub-agents ask, and the runs in which the thread hears of them.
+
+use super::pending::Reader;
+use super::stream::Shown;
+use super::{VIA, token};
+use crate::aitp::{BodyPointers, MessagePost};
+use crate::error::ApiError;
+use crate::routes::answers::ancestors::AnswerTarget;
+use crate::routes::answers::item;
+use interop::ag_ui::{RunInput, RunView};
+use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
+use serde_json::{Value, json};
+
+/// What one of the answers is to.
+pub(super) struct Beneath {
+    /// The key of the sub-agent's thread.
+    pub(super) key: String,
+    pub(super) call: String,
+    /// The answer, as a part of the log's.
+    pub(super) part: Value,
+    /// Where it stands in the body.
+    pub(super) index: usize,
+}
+
+impl Reader {
+    /// Refuses answers to threads that are not beneath this one, and where something is said besides: who goes
+    /// on with something else leaves the sub-agents behind.
+    pub(super) async fn check_beneath(
+        &self,
+        answers: &[Beneath],
+        says_more: bool,
+    ) -> Result<(), ApiError> {
+        for answer in answers {
+            let named = Some(answer.key.as_str());
+            let to = self.thread.addressed(&answer.call, named, None);
+            let pointer = || format!("/resume/{}/interruptId", answer.index);
+            match to.await? {
+                Addressed::To(found) if found == self.thread.key() => {
+                    let what = "the run's own calls are answered by their own ids";
+                    return Err(ApiError::field(pointer(), what));
+                }
+                Addressed::To(found) if found == answer.key && !says_more => {}
+                Addressed::To(found) if found == answer.key => {
+                    let what =
+                        "what a sub-agent asks is answered in a run in which nothing else is said";
+                    return Err(ApiError::field(pointer(), what));
+                }
+                Addressed::To(_) | Addressed::Ambiguous | Addressed::Remote => {
+                    let what = "this thread is not one of a sub-agent beneath the run's";
+                    return Err(ApiError::field(pointer(), what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives answers to the threads of sub-agents: what each has taken, with its key.
+    pub(super) async fn answer_beneath(
+        &self,
+        input: &RunInput,
+        mut answers: Vec<Beneath>,
+    ) -> Result<Vec<(String, Accepted)>, ApiError> {
+        let Self { api, thread } = self;
+        answers.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut taken = Vec::new();
+        for of_key in answers.chunk_by(|a, b| a.key == b.key) {
+            let Some(Beneath {
+                key, index: place, ..
+            }) = of_key.first()
+            else {
+                continue;
+            };
+            let parts: Vec<Value> = of_key.iter().map(|it| it.part.clone()).collect();
+            let metadata = json!({"tenant": thread.tenant().as_str(), "via": VIA});
+            let request = AnswerRequest {
+                run: None,
+                tenant: thread.tenant().clone(),
+                key: key.clone(),
+                item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
+                token: Some(format!("{}:{key}", token(input)).into()),
+            };
+            let place = |_| BodyPointers::text(format!("/resume/{place}"));
+            let speech = MessagePost::new(api, thread.caller());
+            let accepted = speech.answer(request, (None, None), place).await?;
+            taken.push((key.clone(), accepted));
+        }
+        Ok(taken)
+    }
+
+    /// The runs in which the thread hears of what it has taken itself, and of what threads beneath it have.
+    pub(super) async fn answer_target(
+        &self,
+        input: &RunInput,
+        own: Option<Accepted>,
+        beneath: &[(String, Accepted)],
+    ) -> Result<Shown, ApiError> {
+        let own = own.map(|accepted| GoesOn {
+            item: Some(accepted.item_id),
+            execution: accepted.execution_id,
+            before: accepted.after,
+        });
+        let mut heard: Vec<GoesOn> = own.into_iter().collect();
+        // Not before all are taken: where the thread hears of one may depend on the next.
+        for (target, accepted) in beneath {
+            let goes_on = self.thread.goes_on(target, accepted);
+            heard.push(goes_on.await?);
+        }
+        let heard = AnswerTarget::of(&self.thread, heard).await?;
+        let (thread, run) = (&input.thread_id, &input.run_id);
+        let view = match heard.first.item {
+            Some(item) => RunView::new(thread, run, item),
+            None => RunView::running(thread, run, heard.first.execution),
+        };
+        Ok(Shown {
+            view: view.then_answering(heard.then),
+            after: heard.before,
+        })
+    }
+}

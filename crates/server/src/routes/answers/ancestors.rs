@@ -1,0 +1,73 @@
+//! The runs of a thread that go on when calls, or those of sub-agents beneath it, were answered.
+
+use crate::error::ApiError;
+use crate::threads::ThreadKey;
+use interop::run::RunSelector;
+use runtime::{Accepted, GoesOn, Landmark, RuntimeError};
+use timeline::{ItemId, Seq};
+
+/// The runs of a thread that hear of answers.
+pub(in crate::routes) struct AnswerTarget {
+    pub(in crate::routes) first: GoesOn,
+    /// What the others answer, in order.
+    pub(in crate::routes) then: Vec<ItemId>,
+    /// The event before the first.
+    pub(in crate::routes) before: Seq,
+}
+
+/// The run in which a thread hears of an answer that its sub-agent `target` has taken, and the event
+/// before it. Where nothing tells which one that is, it is the one that ran then, or the next one.
+pub(in crate::routes) async fn went_on(
+    thread: &ThreadKey,
+    target: &str,
+    accepted: &Accepted,
+) -> Result<(RunSelector, Seq), ApiError> {
+    let goes_on = thread.goes_on(target, accepted).await?;
+    let run = match goes_on.item {
+        Some(item) => RunSelector::answering(item),
+        None => RunSelector::running(goes_on.execution),
+    };
+    Ok((run, goes_on.before))
+}
+
+impl AnswerTarget {
+    /// The runs in which the thread hears of answers that were taken, each once.
+    pub(in crate::routes) async fn of(
+        thread: &ThreadKey,
+        mut heard: Vec<GoesOn>,
+    ) -> Result<Self, ApiError> {
+        let nothing = GoesOn {
+            item: None,
+            execution: None,
+            before: Seq::ZERO,
+        };
+        heard.sort_by_key(|it| (it.before, it.item.is_some()));
+        let mut heard = heard.into_iter();
+        let first = heard.next().unwrap_or(nothing);
+        // Those that have woken nothing yet, as where the store failed at that, are not waited for: what was
+        // said in their place may be all that ever comes. A stream that waited for it would not end.
+        let mut then: Vec<ItemId> = Vec::new();
+        for item in heard.filter_map(|it| it.item) {
+            if first.item.as_ref() != Some(&item) && !then.contains(&item) {
+                then.push(item);
+            }
+        }
+        let before = match (&first.item, &first.execution) {
+            // It ran before the answer was taken: from its beginning, which the client may not have seen.
+            (None, Some(execution)) => {
+                let found = thread.find().await?;
+                let landmark = Landmark::Execution(execution);
+                let store = found.runtime().store();
+                let began = store.position_of(found.id(), landmark).await;
+                let began = began.map_err(RuntimeError::from)?;
+                began.map_or(first.before, |began| Seq(began.0.saturating_sub(1)))
+            }
+            (Some(_), _) | (None, None) => first.before,
+        };
+        Ok(Self {
+            first,
+            then,
+            before,
+        })
+    }
+}

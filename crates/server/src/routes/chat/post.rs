@@ -1,0 +1,169 @@
+//! What a user says: for the first time, in the place of something else, or nothing, to have another
+//! answer.
+
+use super::history::Chat;
+use crate::error::ApiError;
+use interop::ai_sdk::{
+    ChatRequest, ChatTrigger, SentMessage, SentRole, UserMessage, answered_item, stored_messages,
+};
+use runtime::{Filter, PageRequest, Position, ReactRequest, RequestToken, Rewind};
+use timeline::{ItemId, NewItem};
+
+/// What a request comes to.
+#[derive(Debug)]
+pub(super) struct PostPlan {
+    /// What was said before it and never arrived.
+    before: Vec<NewItem>,
+    item: NewItem,
+    rewind: Option<Rewind>,
+    /// The name of the request, where what is said gives it one.
+    token: Option<RequestToken>,
+}
+
+impl PostPlan {
+    /// How many messages are said.
+    pub(super) fn message_count(&self) -> usize {
+        self.before.len() + 1
+    }
+
+    /// The trigger: as `react` is, with what is said.
+    pub(super) fn into_react(self, react: ReactRequest) -> ReactRequest {
+        ReactRequest {
+            before: self.before,
+            rewind: self.rewind,
+            item: self.item,
+            token: react.token.or(self.token),
+            ..react
+        }
+    }
+}
+
+/// Reads a request in which something is said or answered anew.
+pub(super) async fn plan(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
+    match request.trigger {
+        ChatTrigger::RegenerateMessage => anew(chat, request).await,
+        ChatTrigger::SubmitMessage => said(chat, request).await,
+    }
+}
+
+async fn said(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
+    let last = request.messages.split_last();
+    let Some((last, past)) = last.filter(|(last, _)| last.role == SentRole::User) else {
+        let place = request.messages.len().saturating_sub(1);
+        return Err(ApiError::field(
+            format!("/messages/{place}"),
+            "the last message is the user's, and there is one",
+        ));
+    };
+    let item = user(last.user_message()?);
+    let revision = if request.is_edit() {
+        chat.revision(&last.id).await?
+    } else {
+        None
+    };
+    let Some(revision) = revision else {
+        let n_known = chat.check(&request.messages).await?;
+        let before = request.messages.get(n_known..request.messages.len() - 1);
+        return said_after(before.unwrap_or_default(), item);
+    };
+    let n_known = chat.check(past).await?;
+    let saying = said_after(past.get(n_known..).unwrap_or_default(), item)?;
+    let id = revision.next().of(&last.id);
+    Ok(PostPlan {
+        item: NewItem {
+            id: id.as_str().into(),
+            ..saying.item
+        },
+        rewind: Some(Rewind::From(revision.of(&last.id).as_str().into())),
+        token: None,
+        ..saying
+    })
+}
+
+/// Says something after what never arrived.
+fn said_after(before: &[SentMessage], item: NewItem) -> Result<PostPlan, ApiError> {
+    let before = before.iter().map(|sent| Ok(user(sent.user_message()?)));
+    Ok(PostPlan {
+        before: before.collect::<Result<_, ApiError>>()?,
+        rewind: None,
+        token: Some(format!("chat:{}", item.id).into()),
+        item,
+    })
+}
+
+fn user(said: UserMessage) -> NewItem {
+    let mut item = NewItem::user(said.id.as_str(), said.content);
+    item.channel = Some("web".into());
+    item.metadata = said.metadata;
+    item
+}
+
+/// Another answer to what stays: the last message that is sent, or what the named one answers.
+async fn anew(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
+    let Some(last) = request.messages.last() else {
+        return anew_of(chat, request).await;
+    };
+    let n_known = chat.check(&request.messages).await?;
+    if n_known < request.messages.len() {
+        // It never arrived, so it was never answered.
+        let item = user(last.user_message()?);
+        let before = request.messages.get(n_known..request.messages.len() - 1);
+        return said_after(before.unwrap_or_default(), item);
+    }
+    after(chat, &last.id, last.role == SentRole::User).await
+}
+
+/// Makes another answer without a message in the request: the named message is answered again, or is the answer to
+/// replace.
+async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
+    let runtime = chat.thread.runtime();
+    let place = match &request.message_id {
+        None => Position::END,
+        Some(id) => {
+            let revision = chat.revision(id).await?;
+            let id = revision.map(|revision| revision.of(id));
+            let place = match id {
+                Some(id) => chat.position_of(&id).await?,
+                None => None,
+            };
+            let what = "the conversation has no such message";
+            place.ok_or_else(|| ApiError::field("/messageId", what))?
+        }
+    };
+    let piece = PageRequest::UpTo { place, n: 1 };
+    let piece = chat.thread.page(piece, Filter::Facts).await?;
+    let stored = stored_messages(&piece.transcript);
+    let found = match &request.message_id {
+        None => stored.last(),
+        Some(id) => stored.iter().rfind(|stored| stored.id() == id),
+    };
+    let what = "the conversation has no such message any more";
+    let found = found.ok_or_else(|| ApiError::field("/messageId", what))?;
+    if !found.is_answer() {
+        return after(chat, found.id(), true).await;
+    }
+    let id = ItemId::from(found.id());
+    let to = answered_item(&piece.transcript, &id);
+    Ok(PostPlan {
+        before: Vec::new(),
+        item: NewItem::reference(runtime.mint(), to.as_ref()),
+        rewind: Some(Rewind::From(id)),
+        token: None,
+    })
+}
+
+/// Another answer to a message, whose item is pointed to, or after an answer.
+async fn after(chat: Chat<'_>, id: &str, is_said: bool) -> Result<PostPlan, ApiError> {
+    let revision = chat.revision(id).await?;
+    let item = match revision {
+        Some(revision) => ItemId::from(revision.of(id).as_str()),
+        // It was said beside answers, which stay with it.
+        None => ItemId::from(id.rsplit_once(':').map_or(id, |(item, _)| item)),
+    };
+    Ok(PostPlan {
+        before: Vec::new(),
+        item: NewItem::reference(chat.thread.runtime().mint(), is_said.then_some(&item)),
+        rewind: Some(Rewind::After(item)),
+        token: None,
+    })
+}

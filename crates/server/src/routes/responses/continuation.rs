@@ -1,0 +1,315 @@
+//! The thread on which a response is made, and what is done there.
+
+use super::begin::{StartedResponse, position};
+use super::page_items::Thread;
+use super::past::is_deleted;
+use super::refused::refused;
+use crate::aitp::MessagePost;
+use crate::error::ApiError;
+use crate::threads::{ThreadKey, answered, key_of};
+use interop::ids::response_id;
+use interop::options::RunOptions;
+use interop::parts::ToolPart;
+use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, ThreadInput};
+use jiff::Timestamp;
+use runtime::{
+    Accepted, AnswerRequest, Filter, Policy, ReactRequest, RequestToken, Run, RuntimeError, Side,
+    StoreError,
+};
+use serde::Deserialize as _;
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
+
+/// A thread on which a response is to be made.
+pub(super) struct Continuation<'a> {
+    pub(super) thread: ThreadKey,
+    pub(super) speech: MessagePost<'a>,
+    /// What the client calls what it goes on with.
+    pub(super) goes_on: &'a str,
+    /// Whether the thread is there, and is not made anew if it goes in the meantime.
+    pub(super) must_exist: bool,
+}
+
+impl Continuation<'_> {
+    /// The response that an earlier request with this token has begun on the thread; refused where that was
+    /// deleted.
+    pub(super) async fn repeated(
+        &self,
+        token: Option<&RequestToken>,
+    ) -> Result<Option<StartedResponse>, ApiError> {
+        let found = match self.thread.find().await {
+            Ok(found) => found,
+            // It is made with what is said first.
+            Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let thread = found.id();
+        let accepted = answered(found.runtime(), thread, token).await?;
+        let Some(begun) = accepted.map(|accepted| self.begun(accepted)) else {
+            return Ok(None);
+        };
+        if let ResponseOf::Execution(execution) = &begun.of
+            && let Some(id) = response_id(thread.as_str(), execution.as_str())
+            && is_deleted(found.runtime(), found.tenant(), &id).await?
+        {
+            return Err(RequestError::response_not_found(&id).into());
+        }
+        Ok(Some(begun))
+    }
+
+    /// The whole conversation, with what answers that were cut off had said.
+    pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
+        self.thread.transcript(Filter::All).await
+    }
+
+    /// A fork of the thread at this event; gives its key, and whether it was made just now.
+    pub(super) async fn fork(
+        &self,
+        token: Option<String>,
+        at: Seq,
+    ) -> Result<(ThreadKey, bool), ApiError> {
+        let forked = self.thread.fork(token, Some(at));
+        match forked.await {
+            Ok(row) => Ok((self.thread.forked(key_of(&row))?, true)),
+            // The same request has been here before.
+            Err(RuntimeError::Store(StoreError::KeyTaken(key))) => {
+                Ok((self.thread.forked(&key)?, false))
+            }
+            Err(error) => Err(refused(error, self.goes_on)),
+        }
+    }
+
+    /// The response on this thread; where an earlier request with the same token has begun it, that one.
+    pub(super) async fn go_on(
+        &self,
+        request: &CreateRequest,
+        run: Run,
+        token: Option<RequestToken>,
+    ) -> Result<StartedResponse, ApiError> {
+        if let Some(begun) = self.repeated(token.as_ref()).await? {
+            return Ok(begun);
+        }
+        self.begin(self.said(request).await?, run, token).await
+    }
+
+    /// The response on this thread, if nothing was said and nothing has run in it since this event;
+    /// none otherwise, and nothing is written.
+    pub(super) async fn go_on_after(
+        &self,
+        request: &CreateRequest,
+        run: Run,
+        token: Option<RequestToken>,
+        last: Seq,
+    ) -> Result<Option<StartedResponse>, ApiError> {
+        let said = self.said(request).await;
+        // Only now, so that nothing is refused for what the thread has come to since.
+        if self.is_followed(last).await? {
+            return Ok(None);
+        }
+        match self.start(said?, run, token, Some(last)).await {
+            Ok(begun) => Ok(Some(begun)),
+            Err(RuntimeError::Followed(_)) => Ok(None),
+            Err(error) => Err(refused(error, self.goes_on)),
+        }
+    }
+
+    /// Whether something was said or has run in the thread since this event.
+    async fn is_followed(&self, last: Seq) -> Result<bool, RuntimeError> {
+        let found = self.thread.find().await?;
+        let (store, thread) = (found.runtime().store(), found.id());
+        Ok(store
+            .nearest_run(thread, Side::After(last))
+            .await?
+            .is_some()
+            || !store
+                .nearest_triggers(thread, Side::After(last), 1)
+                .await?
+                .is_empty())
+    }
+
+    /// The response to what is said on this thread.
+    pub(super) async fn begin(
+        &self,
+        said: ThreadInput,
+        run: Run,
+        token: Option<RequestToken>,
+    ) -> Result<StartedResponse, ApiError> {
+        let begun = self.start(said, run, token, None).await;
+        begun.map_err(|error| refused(error, self.goes_on))
+    }
+
+    async fn said(&self, request: &CreateRequest) -> Result<ThreadInput, ApiError> {
+        self.check_named(request).await?;
+        let mut open = BTreeSet::new();
+        if request.has_calls() {
+            let calls = self.open(None).await?.map(|open| open.calls);
+            let calls = calls.unwrap_or_default().into_iter();
+            open.extend(calls.map(|call| call.tool_call_id));
+        }
+        let request = request.without_calls(&open);
+        let mut mint = || self.thread.runtime().mint();
+        Ok(request.thread_input(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
+    }
+
+    /// Refuses items that are only named and are not there.
+    async fn check_named(&self, request: &CreateRequest) -> Result<(), ApiError> {
+        let thread = Thread::of(&self.thread);
+        let named: Vec<_> = request.references().collect();
+        let ids: Vec<&str> = named.iter().map(|(id, _)| *id).collect();
+        let there = thread.listed(&ids).await?;
+        match named.iter().find(|(id, _)| !there.contains(*id)) {
+            Some((id, pointer)) => {
+                Err(RequestError::item_not_found(id, &format!("{pointer}/id")).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn start(
+        &self,
+        said: ThreadInput,
+        run: Run,
+        token: Option<RequestToken>,
+        last: Option<Seq>,
+    ) -> Result<StartedResponse, RuntimeError> {
+        let tenant = self.thread.tenant().clone();
+        let key = self.thread.key().to_owned();
+        let accepted = match said.last {
+            Last::Item(item) => {
+                let mut said_before = said.records.iter().map(|record| record.item_type);
+                let says_nothing = item.item_type == ItemType::ItemReference
+                    && !said_before.any(|item_type| item_type == ItemType::Message);
+                if says_nothing {
+                    self.check_answered(last).await?;
+                }
+                let react = ReactRequest {
+                    must_exist: self.must_exist,
+                    before: said.records,
+                    run,
+                    policy: Policy::Reject,
+                    token,
+                    ..ReactRequest::new(tenant, key, item)
+                };
+                self.speech.react(react, last, position).await
+            }
+            Last::Answers(item) => {
+                if last.is_none() {
+                    self.check_rest().await?;
+                }
+                self.check_left(&item, &run, last).await?;
+                let answer = AnswerRequest {
+                    tenant,
+                    key,
+                    item,
+                    run: Some(run),
+                    token,
+                };
+                self.speech.answer(answer, (None, last), position).await
+            }
+        };
+        Ok(self.begun(accepted?))
+    }
+
+    /// The response that a request was answered with.
+    fn begun(&self, accepted: Accepted) -> StartedResponse {
+        let Accepted {
+            item_id,
+            execution_id,
+            after,
+            repeated,
+            ..
+        } = accepted;
+        let of = execution_id.map(ResponseOf::Execution);
+        StartedResponse {
+            thread: self.thread.clone(),
+            of: of.unwrap_or(ResponseOf::Trigger(item_id)),
+            after,
+            repeated,
+            ephemeral: None,
+        }
+    }
+
+    /// Refuses where another response is being made.
+    pub(super) async fn check_rest(&self) -> Result<(), RuntimeError> {
+        let (state, _) = self.thread.state().await?;
+        match state.active() {
+            Some(active) => Err(RuntimeError::Busy(active.execution.id.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The calls that wait on the thread; where `last` is given, only those that wait since it.
+    async fn open(&self, last: Option<Seq>) -> Result<Option<Open>, RuntimeError> {
+        let found = match self.thread.find().await {
+            Ok(found) => found,
+            // It is made with what is said first.
+            Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (store, thread) = (found.runtime().store(), found.id());
+        let open = store.head(thread).await?.state.open().cloned();
+        // What was left open since is no concern of whoever goes on from before it.
+        if let (Some(_), Some(last)) = (&open, last)
+            && store
+                .nearest_run(thread, Side::After(last))
+                .await?
+                .is_some()
+        {
+            return Ok(None);
+        }
+        Ok(open)
+    }
+
+    /// Refuses to go on where a call waits and nobody says anything: that would leave the call behind, with
+    /// nothing in its place. A call that is kept with its own result is no answer to it.
+    async fn check_answered(&self, last: Option<Seq>) -> Result<(), RuntimeError> {
+        let open = self.open(last).await?;
+        match open.and_then(|open| open.calls.into_iter().next()) {
+            Some(call) => Err(Rejected::Unanswered(call.tool_call_id).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses answers that leave a call of the client's waiting whose tool is not sent again: nobody
+    /// would know then that it is the client's.
+    async fn check_left(
+        &self,
+        answers: &NewItem,
+        run: &Run,
+        last: Option<Seq>,
+    ) -> Result<(), RuntimeError> {
+        let Some(open) = self.open(last).await? else {
+            return Ok(());
+        };
+        let (before, now) = (sent(&Run::of(open.execution.run.as_ref())), sent(run));
+        let answers = Answer::read(answers.content.as_ref()).unwrap_or_default();
+        let is_open = |answer: &Answer| {
+            let mut calls = open.calls.iter();
+            calls.any(|call| call.tool_call_id == answer.tool_call_id)
+        };
+        if !answers.iter().all(is_open) {
+            // What is wrong with it is for the runtime to say.
+            return Ok(());
+        }
+        let left = open.calls.into_iter().find(|call| {
+            let tool = ToolPart::read(&call.part);
+            let name = tool.as_ref().map(ToolPart::tool_name).unwrap_or_default();
+            before.contains(name)
+                && !now.contains(name)
+                && answers
+                    .iter()
+                    .all(|it| it.tool_call_id != call.tool_call_id)
+        });
+        match left {
+            Some(call) => Err(Rejected::Unanswered(call.tool_call_id).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The names of the client's tools in the parameters of a run.
+fn sent(run: &Run) -> BTreeSet<String> {
+    let options = run.params.as_ref().map(RunOptions::deserialize);
+    let tools = options.and_then(Result::ok).unwrap_or_default().tools;
+    tools.into_iter().map(|tool| tool.name).collect()
+}

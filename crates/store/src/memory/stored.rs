@@ -1,0 +1,434 @@
+//! What is kept in memory, and what happens to it.
+
+use super::landmarks::Landmarks;
+use super::objects::Objects;
+use crate::{
+    Append, CheckpointRow, Claim, Created, Epoch, Filter, Head, LimitReached, Logged, NewRecord,
+    PageSize, Quotas, Side, StorageUsage, StoreError, TenantId, ThreadRow, ThreadRows, Token,
+    inherited,
+};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
+
+/// What a [`MemoryStore`](super::MemoryStore) keeps.
+#[derive(Debug)]
+pub(super) struct StoredThread {
+    pub(super) closed: bool,
+    threads: BTreeMap<ThreadId, Log>,
+    pub(super) keys: BTreeMap<(TenantId, String), ThreadId>,
+    // The order of each tenant's list, from its end.
+    recent: BTreeMap<TenantId, BTreeMap<u64, ThreadId>>,
+    // The forks of each thread that has some, in the order they were made.
+    pub(super) forks: BTreeMap<ThreadId, Vec<ThreadId>>,
+    pub(super) checkpoints: BTreeMap<(TenantId, String), (CheckpointRow, String)>,
+    pub(super) objects: Objects,
+    /// The threads of each tenant, and their bytes.
+    usage: BTreeMap<TenantId, StorageUsage>,
+    pub(super) quotas: Quotas,
+    /// Maximum size of the events of all tenants, in bytes.
+    max_bytes: u64,
+}
+
+impl Default for StoredThread {
+    /// Nothing, without limits.
+    fn default() -> Self {
+        Self::with_limits(Quotas::default(), u64::MAX)
+    }
+}
+
+/// The log of a thread, and what is known of it.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) tenant: TenantId,
+    epoch: Epoch,
+    state: State,
+    records: Vec<Logged>,
+    bytes: u64,
+    changed_at: Timestamp,
+    change: u64,
+    pub(super) tokens: BTreeMap<String, String>,
+    pub(super) landmarks: Landmarks,
+}
+
+/// The size of the records' texts, in bytes.
+fn size(records: &[NewRecord]) -> u64 {
+    records.iter().map(|record| record.text.len() as u64).sum()
+}
+
+impl Log {
+    fn tail(&self) -> Seq {
+        Seq(self.records.len() as u64)
+    }
+
+    fn row(&self, thread: &Thread) -> ThreadRow {
+        let mut thread = thread.clone();
+        thread.updated_at = Some(self.changed_at);
+        ThreadRow {
+            tenant: self.tenant.clone(),
+            thread,
+            tail: self.tail(),
+            bytes: self.bytes,
+            change: self.change,
+        }
+    }
+
+    fn extend(&mut self, records: Vec<NewRecord>) -> Result<(), StoreError> {
+        let events = records.iter().map(|record| &record.event);
+        self.landmarks.are_new(events)?;
+        for NewRecord { at, event, text } in records {
+            self.state.apply(&event);
+            self.bytes += text.len() as u64;
+            self.changed_at = at;
+            let seq = self.tail().next();
+            let record = Record { seq, at, event };
+            self.landmarks.note(&record, &self.records);
+            self.records.push(Logged {
+                record,
+                text,
+                large: None,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The number of a tenant's next change.
+fn next_change(recent: &BTreeMap<u64, ThreadId>) -> u64 {
+    recent.keys().next_back().map_or(1, |last| last + 1)
+}
+
+impl StoredThread {
+    pub(super) fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
+        Self {
+            closed: false,
+            threads: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            forks: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            objects: Objects::default(),
+            usage: BTreeMap::new(),
+            quotas,
+            max_bytes,
+        }
+    }
+
+    pub(super) fn usage(&self) -> Vec<(TenantId, StorageUsage)> {
+        let tenants: BTreeSet<_> = self.usage.keys().chain(self.objects.tenants()).collect();
+        let usage = tenants
+            .into_iter()
+            .map(|it| (it.clone(), self.usage_of(it)));
+        usage.collect()
+    }
+
+    pub(super) fn usage_of(&self, tenant: &TenantId) -> StorageUsage {
+        let threads = self.usage.get(tenant).copied().unwrap_or_default();
+        let objects = self.objects.usage_of(tenant);
+        StorageUsage {
+            threads: threads.threads,
+            bytes: threads.bytes + objects.bytes,
+            files: objects.files,
+        }
+    }
+
+    /// Refuses events of this size where all tenants together have too many.
+    fn check_total(&self, tenant: &TenantId, bytes: u64) -> Result<(), LimitReached> {
+        let total: u64 = self.usage.values().map(|usage| usage.bytes).sum();
+        if total.saturating_add(bytes) > self.max_bytes {
+            let reached = self
+                .quotas
+                .reached(tenant, "ephemeral_bytes", self.max_bytes);
+            return Err(reached);
+        }
+        Ok(())
+    }
+
+    pub(super) fn log(&self, thread: &ThreadId) -> Result<&Log, StoreError> {
+        self.threads.get(thread).ok_or(StoreError::NotFound)
+    }
+
+    pub(super) fn row(&self, thread: &ThreadId) -> Result<ThreadRow, StoreError> {
+        let log = self.log(thread)?;
+        let made = log.state.thread().ok_or(StoreError::NotFound)?;
+        Ok(log.row(made))
+    }
+
+    pub(super) fn create(
+        &mut self,
+        tenant: &TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> Result<Created, StoreError> {
+        let thread = NewRecord::thread_of(&first)
+            .cloned()
+            .ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
+        let key = thread.key.clone().map(|key| (tenant.clone(), key));
+        if let Some(found) = key.as_ref().and_then(|key| self.keys.get(key)) {
+            return Ok(Created {
+                thread: found.clone(),
+                claim: None,
+            });
+        }
+        if self.threads.contains_key(&thread.id) {
+            return Err(StoreError::Duplicate(thread.id.to_string()));
+        }
+        if let Some(fork) = &thread.fork
+            && self.log(&fork.thread_id)?.tenant != *tenant
+        {
+            return Err(StoreError::NotFound);
+        }
+        // What it is made with supersedes it, or leaves something else open.
+        let open = match &thread.fork {
+            Some(fork) => self.open_at(&fork.thread_id, fork.seq)?,
+            None => None,
+        };
+        let bytes = size(&first);
+        let usage = self.usage_of(tenant);
+        self.quotas.check_thread(tenant, usage, bytes)?;
+        self.check_total(tenant, bytes)?;
+        let mut log = Log {
+            tenant: tenant.clone(),
+            epoch: Epoch::FIRST,
+            state: State::default().with_open(open),
+            records: Vec::new(),
+            bytes: 0,
+            changed_at: thread.created_at,
+            change: 0,
+            tokens: token.map(|it| (it.token, it.answer)).into_iter().collect(),
+            landmarks: Landmarks::default(),
+        };
+        log.extend(first)?;
+        let recent = self.recent.entry(tenant.clone()).or_default();
+        log.change = next_change(recent);
+        recent.insert(log.change, thread.id.clone());
+        let usage = self.usage.entry(tenant.clone()).or_default();
+        usage.threads += 1;
+        usage.bytes += bytes;
+        self.keys.extend(key.map(|key| (key, thread.id.clone())));
+        if let Some(fork) = thread.fork {
+            let forks = self.forks.entry(fork.thread_id).or_default();
+            forks.push(thread.id.clone());
+        }
+        self.threads.insert(thread.id.clone(), log);
+        Ok(Created {
+            thread: thread.id,
+            claim: Some(Epoch::FIRST),
+        })
+    }
+
+    /// What a fork of a thread at this event has of the calls that were open there.
+    fn open_at(&self, thread: &ThreadId, seq: Seq) -> Result<Option<Open>, StoreError> {
+        let (mut log, mut seq) = (self.log(thread)?, seq);
+        let run = loop {
+            if let Some(run) = log.landmarks.run(Side::Before(seq.next())) {
+                break run;
+            }
+            // Nothing ran in this one: unless something was said, what it has is its parent's.
+            let fork = log.state.thread().and_then(|made| made.fork.as_ref());
+            let fork = fork.filter(|_| {
+                log.landmarks
+                    .triggers(Side::Before(seq.next()), 1)
+                    .is_empty()
+            });
+            let Some(fork) = fork else {
+                return Ok(None);
+            };
+            (log, seq) = (self.log(&fork.thread_id)?, fork.seq);
+        };
+        let before = usize::try_from(run.created.0).unwrap_or(usize::MAX);
+        let mut state = State::default();
+        let records = log.records.iter().skip(before.saturating_sub(1));
+        for logged in records.take_while(|logged| logged.record.seq <= seq) {
+            state.apply(&logged.record.event);
+        }
+        Ok(state.open().cloned().and_then(inherited))
+    }
+
+    pub(super) fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
+        let Append {
+            thread,
+            epoch,
+            tail,
+            records,
+            token,
+            is_limited,
+        } = append;
+        let bytes = size(&records);
+        let refused = is_limited.then(|| self.refused(&thread, bytes)).flatten();
+        let log = self.threads.get_mut(&thread).ok_or(StoreError::NotFound)?;
+        if let Some(answer) = token
+            .as_ref()
+            .and_then(|token| log.tokens.get(&token.token))
+        {
+            return Err(StoreError::Repeated {
+                answer: answer.clone(),
+            });
+        }
+        if log.epoch != epoch {
+            return Err(StoreError::Fenced { thread });
+        }
+        if log.tail() != tail {
+            return Err(StoreError::Conflict {
+                thread,
+                expected: tail,
+                found: log.tail(),
+            });
+        }
+        if let Some(reached) = refused {
+            return Err(reached.into());
+        }
+        log.extend(records)?;
+        if let Some(usage) = self.usage.get_mut(&log.tenant) {
+            usage.bytes += bytes;
+        }
+        if let Some(Token { token, answer }) = token {
+            log.tokens.insert(token, answer);
+        }
+        if let Some(recent) = self.recent.get_mut(&log.tenant) {
+            recent.remove(&log.change);
+            log.change = next_change(recent);
+            recent.insert(log.change, thread);
+        }
+        Ok(log.tail())
+    }
+
+    /// Why no events of this size are appended to a thread.
+    fn refused(&self, thread: &ThreadId, bytes: u64) -> Option<LimitReached> {
+        let tenant = &self.threads.get(thread)?.tenant;
+        let usage = self.usage_of(tenant);
+        let own = self.quotas.check_bytes(tenant, usage, bytes);
+        own.and_then(|()| self.check_total(tenant, bytes)).err()
+    }
+
+    pub(super) fn list(&self, tenant: &TenantId, page: &ThreadRows) -> Vec<ThreadRow> {
+        let matches = |thread: &Thread| {
+            page.prefix.as_ref().is_none_or(|prefix| {
+                thread
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| key.starts_with(prefix))
+            })
+        };
+        let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self
+            .recent
+            .get(tenant)
+            .into_iter()
+            .flat_map(|recent| recent.range((Bound::Unbounded, end)).rev());
+        rows.filter_map(|(_, id)| {
+            let log = self.threads.get(id)?;
+            let thread = log.state.thread().filter(|thread| matches(thread))?;
+            Some(log.row(thread))
+        })
+        .take(page.limit)
+        .collect()
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        tenant: &TenantId,
+        thread: &ThreadId,
+    ) -> Result<(), StoreError> {
+        let log = self.log(thread)?;
+        if log.tenant != *tenant {
+            return Err(StoreError::NotFound);
+        }
+        let made = log.state.thread();
+        let parent = made.and_then(|made| made.fork.as_ref().map(|fork| fork.thread_id.clone()));
+        let key = made.and_then(|made| made.key.clone());
+        if self.forks.contains_key(thread) {
+            return Err(StoreError::HasForks {
+                thread: thread.clone(),
+            });
+        }
+        self.objects.delete_sidecars(tenant, thread);
+        if let Some(log) = self.threads.remove(thread) {
+            if let Some(usage) = self.usage.get_mut(tenant) {
+                usage.threads -= 1;
+                usage.bytes -= log.bytes;
+            }
+            if let Some(recent) = self.recent.get_mut(tenant) {
+                recent.remove(&log.change);
+            }
+            if let Some(key) = key {
+                self.keys.remove(&(tenant.clone(), key));
+            }
+        }
+        if let Some(parent) = parent
+            && let Some(forks) = self.forks.get_mut(&parent)
+        {
+            forks.retain(|id| id != thread);
+            if forks.is_empty() {
+                self.forks.remove(&parent);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn head(&self, thread: &ThreadId) -> Result<Head, StoreError> {
+        let log = self.log(thread)?;
+        Ok(Head {
+            tenant: log.tenant.clone(),
+            tail: log.tail(),
+            last_at: log.changed_at,
+            state: log.state.clone(),
+        })
+    }
+
+    pub(super) fn claim(&mut self, thread: &ThreadId) -> Result<Claim, StoreError> {
+        let log = self.threads.get_mut(thread).ok_or(StoreError::NotFound)?;
+        log.epoch = Epoch(log.epoch.0 + 1);
+        let epoch = log.epoch;
+        Ok(Claim {
+            epoch,
+            head: self.head(thread)?,
+        })
+    }
+
+    pub(super) fn read(
+        &self,
+        thread: &ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> Result<Vec<Logged>, StoreError> {
+        let records = &self.log(thread)?.records;
+        let start = usize::try_from(after.0)
+            .unwrap_or(usize::MAX)
+            .min(records.len());
+        let mut size = PageSize::default();
+        Ok(records
+            .iter()
+            .skip(start)
+            .filter(|logged| filter.keeps(&logged.record.event))
+            .take(limit)
+            .take_while(|logged| size.add(logged.text.len()))
+            .cloned()
+            .collect())
+    }
+
+    pub(super) fn checkpoint(
+        &self,
+        tenant: &TenantId,
+        session_id: &str,
+    ) -> Option<&(CheckpointRow, String)> {
+        let key = (tenant.clone(), session_id.to_owned());
+        self.checkpoints.get(&key)
+    }
+
+    pub(super) fn unfinished(&self) -> Vec<ThreadId> {
+        let unfinished = |state: &State| {
+            let closed = state
+                .thread()
+                .is_none_or(|thread| thread.status == ThreadStatus::Closed);
+            state.active().is_some() || (state.waiting().len() > 0 && !closed)
+        };
+        self.threads
+            .iter()
+            .filter(|(_, log)| unfinished(&log.state))
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+}
