@@ -3,7 +3,7 @@
 //! Server, followers and model share the machine. `cargo bench -p loomline-benches --bench fanout`
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
-use loomline_benches::{percentile, saying};
+use loomline_benches::{percentile, post_request};
 use server::{App, Config, OpenMode};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,7 +46,7 @@ async fn fan_out(n_followers: usize) {
     let stop = shutdown.clone();
     let mut serving = tokio::task::JoinSet::new();
     serving.spawn(async move { server::serve(app, listener, stop).await });
-    let mut request = saying(&runtime, "fan", "slow 5ms say 400 words");
+    let mut request = post_request(&runtime, "fan", "slow 5ms say 400 words");
     request.tenant = server::DEV_TENANT.into();
     runtime.react(request).await.unwrap();
     let begun = Instant::now();

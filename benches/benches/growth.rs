@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
 use futures_util::StreamExt;
-use loomline_benches::{percentile, runtime_over, saying, sqlite};
+use loomline_benches::{percentile, post_request, runtime_over, sqlite};
 use runtime::{Runtime, Until};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const PROBES: usize = 200;
 async fn turn(runtime: &Runtime, key: &str) -> Duration {
     let begun = Instant::now();
     let accepted = runtime
-        .react(saying(runtime, key, "say 20 words"))
+        .react(post_request(runtime, key, "say 20 words"))
         .await
         .unwrap();
     let until = Until::Execution(accepted.execution_id.unwrap());

@@ -4,13 +4,13 @@
 use agents::AgentState;
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::StreamExt;
-use loomline_benches::{THREE_ROUNDS, agent, runtime_over, saying, sqlite};
+use loomline_benches::{THREE_ROUNDS, agent, post_request, runtime_over, sqlite};
 use runtime::{MemoryStore, Runtime, Until};
 use std::sync::Arc;
 
 async fn durable(runtime: &Runtime, key: &str) {
     let accepted = runtime
-        .react(saying(runtime, key, THREE_ROUNDS))
+        .react(post_request(runtime, key, THREE_ROUNDS))
         .await
         .unwrap();
     let until = Until::Execution(accepted.execution_id.unwrap());

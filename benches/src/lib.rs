@@ -62,7 +62,7 @@ pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
 }
 
 /// A trigger with a text.
-pub fn saying(runtime: &Runtime, key: &str, text: &str) -> ReactRequest {
+pub fn post_request(runtime: &Runtime, key: &str, text: &str) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": text}]).into();
     ReactRequest::new("bench".into(), key, NewItem::user(runtime.mint(), content))
 }

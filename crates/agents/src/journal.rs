@@ -35,15 +35,15 @@ impl Future for Recorded {
 /// Shows an event at once, or where that takes waiting, when this is polled. So no event lies in a
 /// future that shows it: there are many, and each would be copied into it and out again.
 #[must_use = "an event that must wait is not shown before"]
-pub(crate) struct Shown<'a>(Option<BoxFuture<'a, Result<(), Stopped>>>);
+pub(crate) struct EmitFuture<'a>(Option<BoxFuture<'a, Result<(), Stopped>>>);
 
 /// Shows an event, with a future only where it must wait.
-pub(crate) fn show(journal: &dyn Journal, event: impl Into<AgentStreamEvent>) -> Shown<'_> {
+pub(crate) fn show(journal: &dyn Journal, event: impl Into<AgentStreamEvent>) -> EmitFuture<'_> {
     let left = journal.try_emit(event.into());
-    Shown(left.map(|event| journal.emit(event)))
+    EmitFuture(left.map(|event| journal.emit(event)))
 }
 
-impl Future for Shown<'_> {
+impl Future for EmitFuture<'_> {
     type Output = Result<(), Stopped>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

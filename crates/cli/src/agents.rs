@@ -37,11 +37,11 @@ fn check(place: &StoreLocation, output: &Output) -> Result<(), CliError> {
     };
     for agent in &inspection.agents {
         output.value(&json!({ "agent": agent }))?;
-        output.line(&shown(agent))?;
+        output.line(&agent_lines(agent))?;
     }
     for finding in &inspection.findings {
         output.value(&json!({ "finding": finding }))?;
-        output.line(&told(finding))?;
+        output.line(&finding_line(finding))?;
     }
     match inspection.n_errors() {
         0 => output.line(&verdict(&inspection)),
@@ -71,7 +71,7 @@ fn verdict(inspection: &Inspection) -> String {
     format!("{GOOD}ok{GOOD:#}  {agents}, {warnings}; nobody was called")
 }
 
-fn told(finding: &Found) -> String {
+fn finding_line(finding: &Found) -> String {
     let word = match finding.severity {
         FindingSeverity::Error => format!("{BAD}error{BAD:#}"),
         FindingSeverity::Warning => format!("{BOLD}warning{BOLD:#}"),
@@ -101,7 +101,7 @@ fn model(agent: &AgentReport) -> String {
     })
 }
 
-fn shown(agent: &AgentReport) -> String {
+fn agent_lines(agent: &AgentReport) -> String {
     let mut lines = vec![title(agent)];
     let mut say = |what: &str, text: &str| lines.push(format!("  {what:<12}{}", clean(text)));
     let model = &agent.model;

@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::output::{BAD, BOLD, DIM, GOOD, Output, WARNED, clean, json_line};
 use crate::report::{at_line, before, location};
 use crate::sink::Sink;
-use crate::work::{Done, Spot, Totals, Way, work};
+use crate::work::{BatchOptions, Done, Location, Totals, work};
 use interop::convert::{self, ReadOptions};
 use serde_json::json;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) fn validate(options: &Validate, output: &Output) -> Result<(), CliErr
     }))?;
     let (by_line, totals) = judged?;
     let profile = profile.map(|it| format!(" under {it}")).unwrap_or_default();
-    output.line(&said(&profile, by_line, totals))
+    output.line(&summary_line(&profile, by_line, totals))
 }
 
 /// Prints what is wrong with each document; gives whether each is a line, and how many there are.
@@ -71,10 +71,10 @@ fn judge_input(
     let source = &options.source;
     let input = Input::of(source)?;
     let (by_line, name) = (input.by_line, Arc::clone(&input.name));
-    let way = Way {
+    let way = BatchOptions {
         refused: "not valid",
         judges: true,
-        ..Way::new(output, source.limits, Going { keep_going: true })
+        ..BatchOptions::new(output, source.limits, Going { keep_going: true })
     };
     let limits = source.limits.limits();
     let rules = Rules {
@@ -95,13 +95,13 @@ fn judge_input(
             Ok(document) => thread::validate(&document, rules.clone()),
             Err(error) => vec![Violation::from(&error)],
         };
-        Ok(judge(&violations, &counts, spot, &out))
+        Ok(report_violations(&violations, &counts, spot, &out))
     });
     match totals {
         Err(error @ CliError::NotUtf8 { .. }) => {
             tally.documents.fetch_add(1, Relaxed);
             tally.errors.fetch_add(1, Relaxed);
-            let spot = Spot { name, line: None };
+            let spot = Location { name, line: None };
             let rule = Some(Rule::Json);
             output.report(&finding(
                 "error",
@@ -117,7 +117,7 @@ fn judge_input(
     }
 }
 
-fn said(profile: &str, by_line: bool, totals: Totals) -> String {
+fn summary_line(profile: &str, by_line: bool, totals: Totals) -> String {
     let warnings = match totals.found {
         1 => "1 warning".to_owned(),
         n => format!("{n} warnings"),
@@ -131,7 +131,12 @@ fn said(profile: &str, by_line: bool, totals: Totals) -> String {
 }
 
 /// What validation found, in lines.
-fn judge(violations: &[Violation], tally: &Tally, spot: &Spot, output: &Output) -> Done {
+fn report_violations(
+    violations: &[Violation],
+    tally: &Tally,
+    spot: &Location,
+    output: &Output,
+) -> Done {
     let n_errors = tally.add(violations);
     let lines = violations.iter().map(|violation| {
         let Violation {
@@ -160,7 +165,7 @@ fn finding(
     pointer: &str,
     rule: Option<Rule>,
     message: &str,
-    spot: &Spot,
+    spot: &Location,
     output: &Output,
 ) -> String {
     let rule = rule.map(Rule::id);
@@ -184,7 +189,7 @@ fn readable(
     form: convert::SourceForm,
     text: &str,
     (limits, tally): (Limits, &Tally),
-    spot: &Spot,
+    spot: &Location,
     output: &Output,
 ) -> Done {
     let options = ReadOptions {
@@ -192,10 +197,10 @@ fn readable(
         ..ReadOptions::default()
     };
     let Err(mut error) = convert::read(form, text, &options) else {
-        return judge(&[], tally, spot, output);
+        return report_violations(&[], tally, spot, output);
     };
     if let Some(fault) = json_fault(&mut error) {
-        return judge(&[Violation::from(&*fault)], tally, spot, output);
+        return report_violations(&[Violation::from(&*fault)], tally, spot, output);
     }
     tally.documents.fetch_add(1, Relaxed);
     tally.errors.fetch_add(1, Relaxed);
@@ -210,7 +215,7 @@ fn readable(
 pub(crate) fn hash(options: &Hash, output: &Output) -> Result<(), CliError> {
     let source = &options.source;
     let input = Input::of(source)?;
-    let way = Way::new(output, source.limits, options.going);
+    let way = BatchOptions::new(output, source.limits, options.going);
     let limits = source.limits.limits();
     let canonical = CanonicalOptions {
         keep_sys: !options.without_sys,
@@ -250,7 +255,7 @@ fn hash_value(hash: &str, inexact: Option<&InexactNumbers>) -> serde_json::Value
 }
 
 /// The warning that a hash is not exact, for people: scripts have it beside the hash.
-fn inexact_line(inexact: &InexactNumbers, spot: &Spot, output: &Output) -> String {
+fn inexact_line(inexact: &InexactNumbers, spot: &Location, output: &Output) -> String {
     if output.is_json() {
         return String::new();
     }
@@ -262,11 +267,11 @@ fn inexact_line(inexact: &InexactNumbers, spot: &Spot, output: &Output) -> Strin
 }
 
 /// Reads a `ThreadProtocol` document.
-pub(crate) fn decode(text: &str, limits: &Limits, spot: &Spot) -> Result<Thread, CliError> {
+pub(crate) fn decode(text: &str, limits: &Limits, spot: &Location) -> Result<Thread, CliError> {
     Thread::decode_with(text, limits).map_err(|error| undecoded(error, spot))
 }
 
-pub(crate) fn undecoded(mut source: DecodeError, spot: &Spot) -> CliError {
+pub(crate) fn undecoded(mut source: DecodeError, spot: &Location) -> CliError {
     if let Some(line) = spot.line {
         source.line = usize::try_from(line).unwrap_or(usize::MAX);
     }

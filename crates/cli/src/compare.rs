@@ -9,7 +9,7 @@ use crate::output::{BAD, DIM, GOOD, Output, TOOL, clean, json_line};
 use crate::progress::Progress;
 use crate::report::{location, report};
 use crate::sink::Sink;
-use crate::work::Spot;
+use crate::work::Location;
 use anstyle::Style;
 use interop::Loss;
 use interop::convert::{self, ReadOptions};
@@ -107,7 +107,7 @@ pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
             output.write_stderr(&lines.collect::<String>());
         }
         None => {
-            let lines = merged.conflicts.iter().map(told);
+            let lines = merged.conflicts.iter().map(conflict_line);
             output.write_stderr(&lines.collect::<String>());
         }
     }
@@ -138,7 +138,7 @@ fn words(kind: &ConflictKind) -> (&'static str, &str) {
     }
 }
 
-fn told(conflict: &Conflict) -> String {
+fn conflict_line(conflict: &Conflict) -> String {
     let pointer = location(&conflict.pointer);
     let (_, what) = words(&conflict.kind);
     let mut text = format!("{BAD}conflict{BAD:#}  {pointer}  {}\n", clean(what));
@@ -232,7 +232,7 @@ fn load(
     let input = Input::open(Some(file))?;
     let _progress = Progress::of_document(&input, output);
     let limits = limits.limits();
-    let spot = Spot {
+    let spot = Location {
         name: Arc::clone(&input.name),
         line: None,
     };

@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::output::{Output, json_line};
 use crate::report::report;
 use crate::sink::Sink;
-use crate::work::{Done, Spot, Totals, Way, work};
+use crate::work::{BatchOptions, Done, Location, Totals, work};
 use interop::ai_sdk::sse::{DONE, EventTooLarge, SseDecoder};
 use interop::archive::{Archive, Format};
 use interop::convert::{self, ConvertError, ReadOptions, SourceForm, Trust, WriteOptions};
@@ -64,9 +64,9 @@ pub(crate) fn convert(options: Convert, output: &Output) -> Result<(), CliError>
         },
     };
     let sink = Sink::open(options.target.output.as_deref(), output)?;
-    let way = Way {
+    let way = BatchOptions {
         refused: "not carried whole",
-        ..Way::new(output, limits, options.going)
+        ..BatchOptions::new(output, limits, options.going)
     };
     let by_line = input.by_line;
     let totals = work(input, sink, &way, move |text, spot| {
@@ -109,7 +109,7 @@ fn archive(file: &Path, limits: LimitOptions) -> Result<Archive, CliError> {
 }
 
 impl Conversion {
-    fn document(&self, text: &str, spot: &Spot) -> Result<Done, CliError> {
+    fn document(&self, text: &str, spot: &Location) -> Result<Done, CliError> {
         let (archive, mut losses) = self.archive(text, spot)?;
         let written = convert::write(self.to, &archive, &self.write);
         losses.extend(match self.onto {
@@ -144,7 +144,7 @@ impl Conversion {
         Ok(done)
     }
 
-    fn archive(&self, text: &str, spot: &Spot) -> Result<(Archive, Vec<Loss>), CliError> {
+    fn archive(&self, text: &str, spot: &Location) -> Result<(Archive, Vec<Loss>), CliError> {
         let failed = |error| unreadable(self.from, error, spot);
         if let Some(archive) = &self.onto {
             let mut archive = archive.clone();
@@ -158,7 +158,7 @@ impl Conversion {
 }
 
 /// The error of a text that is not in this form.
-pub(crate) fn unreadable(form: SourceForm, mut error: ConvertError, spot: &Spot) -> CliError {
+pub(crate) fn unreadable(form: SourceForm, mut error: ConvertError, spot: &Location) -> CliError {
     if let (Some(line), Some(error)) = (spot.line, json_fault(&mut error)) {
         error.line = usize::try_from(line).unwrap_or(usize::MAX);
     }

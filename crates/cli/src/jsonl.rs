@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::sink::Sink;
-use crate::work::{Spot, Totals, Way, Work};
+use crate::work::{BatchOptions, Location, Totals, Work};
 use budget::Budget;
 use lines::{Batch, Lines};
 use std::borrow::Cow;
@@ -51,7 +51,7 @@ struct Shop {
 pub(crate) fn work(
     input: Input,
     mut sink: Sink,
-    way: &Way,
+    way: &BatchOptions,
     work: Arc<Work>,
 ) -> Result<Totals, CliError> {
     let progress = Progress::of_lines(&input, &way.output);
@@ -241,8 +241,8 @@ impl Shop {
         }
     }
 
-    fn spot(&self, line: u64) -> Spot {
-        Spot {
+    fn spot(&self, line: u64) -> Location {
+        Location {
             name: Arc::clone(&self.name),
             line: Some(line),
         }

@@ -22,9 +22,9 @@ impl Progress {
         match input.size {
             Some(size) => {
                 let template = "{bar:30} {bytes}/{total_bytes}  {msg}  {bytes_per_sec}  {eta} left";
-                Self::shown(ProgressBar::new(size), template)
+                Self::with_template(ProgressBar::new(size), template)
             }
-            None => Self::shown(
+            None => Self::with_template(
                 ProgressBar::new_spinner(),
                 "{spinner} {bytes}  {msg}  {bytes_per_sec}",
             ),
@@ -44,12 +44,12 @@ impl Progress {
         if is_hidden(output) {
             return Self(ProgressBar::hidden());
         }
-        let shown = Self::shown(ProgressBar::new_spinner(), "{spinner} {msg}  {elapsed}");
+        let shown = Self::with_template(ProgressBar::new_spinner(), "{spinner} {msg}  {elapsed}");
         shown.0.set_message(what);
         shown
     }
 
-    fn shown(bar: ProgressBar, template: &str) -> Self {
+    fn with_template(bar: ProgressBar, template: &str) -> Self {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

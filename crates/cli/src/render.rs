@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::output::Output;
 use crate::report::report;
 use crate::sink::Sink;
-use crate::work::{Done, Spot, Way, work};
+use crate::work::{BatchOptions, Done, Location, work};
 use thread::render::{self, RenderOptions, ToolTraffic, What};
 use thread::{Json, Thread};
 
@@ -15,7 +15,7 @@ pub(crate) fn render(options: Render, output: &Output) -> Result<(), CliError> {
     let input = Input::of(&options.source)?;
     let sink = Sink::open(options.target.output.as_deref(), output)?;
     let limits = options.source.limits;
-    let way = Way::new(output, limits, options.going);
+    let way = BatchOptions::new(output, limits, options.going);
     let limits = limits.limits();
     let rendering = RenderOptions {
         attribution: match options.attribution {
@@ -72,7 +72,7 @@ pub(crate) fn render(options: Render, output: &Output) -> Result<(), CliError> {
 }
 
 /// The agent with this id, or else the one with this name.
-fn agent_id(thread: &Thread, agent: &str, spot: &Spot) -> Result<String, CliError> {
+fn agent_id(thread: &Thread, agent: &str, spot: &Location) -> Result<String, CliError> {
     if thread.agent(agent).is_some() {
         return Ok(agent.to_owned());
     }

@@ -1,13 +1,13 @@
 //! Lines about places in documents.
 
 use crate::output::{DIM, Output, clean, json_line};
-use crate::work::Spot;
+use crate::work::Location;
 use serde_json::{Value, json};
 
 /// A line that says what became of a place in a document; a loss and a change look alike.
 pub(crate) fn report(
     output: &Output,
-    spot: &Spot,
+    spot: &Location,
     word: &str,
     pointer: &str,
     what: &str,
@@ -33,13 +33,13 @@ pub(crate) fn location(pointer: &str) -> String {
 }
 
 /// The line, for people, where each is a document.
-pub(crate) fn before(spot: &Spot) -> String {
+pub(crate) fn before(spot: &Location) -> String {
     let line = spot.line.map(|line| format!("line {line}: "));
     line.unwrap_or_default()
 }
 
 /// Adds the line number to a JSON object if the file has one document a line.
-pub(crate) fn at_line(mut value: Value, spot: &Spot) -> Value {
+pub(crate) fn at_line(mut value: Value, spot: &Location) -> Value {
     if let (Some(line), Some(object)) = (spot.line, value.as_object_mut()) {
         object.insert("line".to_owned(), line.into());
     }

@@ -7,14 +7,14 @@ use crate::input::Input;
 use crate::output::Output;
 use crate::report::report;
 use crate::sink::Sink;
-use crate::work::{Done, Spot, Way, work};
+use crate::work::{BatchOptions, Done, Location, work};
 use thread::{Change, Version};
 
 pub(crate) fn upgrade(options: &Upgrade, output: &Output) -> Result<(), CliError> {
     let source = &options.source;
     let input = Input::of(source)?;
     let sink = Sink::open(options.target.output.as_deref(), output)?;
-    let way = Way::new(output, source.limits, options.going);
+    let way = BatchOptions::new(output, source.limits, options.going);
     let (limits, to) = (source.limits.limits(), Version::from(options.to.as_str()));
     let output = output.clone();
     work(input, sink, &way, move |text, spot| {
@@ -34,9 +34,9 @@ pub(crate) fn downgrade(options: &Downgrade, output: &Output) -> Result<(), CliE
     let source = &options.source;
     let input = Input::of(source)?;
     let sink = Sink::open(options.target.output.as_deref(), output)?;
-    let way = Way {
+    let way = BatchOptions {
         refused: "not carried whole",
-        ..Way::new(output, source.limits, options.going)
+        ..BatchOptions::new(output, source.limits, options.going)
     };
     let (limits, to) = (source.limits.limits(), Version::from(options.to.as_str()));
     let (strict, output) = (options.strict, output.clone());
@@ -61,7 +61,7 @@ pub(crate) fn downgrade(options: &Downgrade, output: &Output) -> Result<(), CliE
     .map(drop)
 }
 
-fn done(document: String, changes: &[Change], spot: &Spot, output: &Output) -> Done {
+fn done(document: String, changes: &[Change], spot: &Location, output: &Output) -> Done {
     Done {
         out: document,
         stderr_lines: changes

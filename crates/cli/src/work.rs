@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 /// Where a document was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct Location {
     /// The file.
     pub(crate) name: Arc<str>,
     /// The line, where each is a document.
     pub(crate) line: Option<u64>,
 }
 
-impl std::fmt::Display for Spot {
+impl std::fmt::Display for Location {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.name)?;
         match self.line {
@@ -42,10 +42,10 @@ pub(crate) struct Done {
 }
 
 /// What a command makes of each document.
-pub(crate) type Work = dyn Fn(&str, &Spot) -> Result<Done, CliError> + Send + Sync;
+pub(crate) type Work = dyn Fn(&str, &Location) -> Result<Done, CliError> + Send + Sync;
 
 /// How a command goes through documents.
-pub(crate) struct Way {
+pub(crate) struct BatchOptions {
     pub(crate) output: Output,
     pub(crate) limits: LimitOptions,
     /// Whether bad lines are reported and left out.
@@ -56,7 +56,7 @@ pub(crate) struct Way {
     pub(crate) refused: &'static str,
 }
 
-impl Way {
+impl BatchOptions {
     pub(crate) fn new(output: &Output, limits: LimitOptions, going: Going) -> Self {
         Self {
             output: output.clone(),
@@ -85,14 +85,14 @@ pub(crate) struct Totals {
 pub(crate) fn work(
     input: Input,
     mut sink: Sink,
-    way: &Way,
-    work: impl Fn(&str, &Spot) -> Result<Done, CliError> + Send + Sync + 'static,
+    way: &BatchOptions,
+    work: impl Fn(&str, &Location) -> Result<Done, CliError> + Send + Sync + 'static,
 ) -> Result<Totals, CliError> {
     if input.by_line {
         return jsonl::work(input, sink, way, Arc::new(work));
     }
     let progress = Progress::of_document(&input, &way.output);
-    let spot = Spot {
+    let spot = Location {
         name: Arc::clone(&input.name),
         line: None,
     };

@@ -26,8 +26,8 @@ pub use archive::{
 };
 pub use chunk::{FieldFault, Major, check_chunk};
 pub use history::{Difference, StoredMessage, Streamed, stored_messages};
-pub use left::leave;
-pub use messages::{answered_item, goes_on, message_so_far, to_ui_messages};
+pub use left::close_open_calls;
+pub use messages::{answered_item, continues_message, message_so_far, to_ui_messages};
 pub use partial_json::{PartialJson, PartialJsonError, PartialState, parse_partial_json};
 pub use reduce::{
     Aborted, Pushed, ReduceError, Reduced, Reducer, StreamError, StreamFacts, reduce,

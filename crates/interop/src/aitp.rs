@@ -1,7 +1,7 @@
 //! AITP: actors, capability messages and the life of requests (AITP-1, 3, 4, 5).
 //!
 //! * [`ThreadMetadata`], [`Actor`]: who takes part, in every shape that was ever written.
-//! * [`ParticipantChange`], [`Roster`]: join, leave and declare as facts of the thread, and who may speak as whom.
+//! * [`ParticipantChange`], [`Participants`]: join, leave and declare as facts of the thread, and who may speak as whom.
 //! * [`Message`], [`find`], [`Schemas`]: capability messages in what is said, and what is wrong with them.
 //! * [`Ledger`]: what was asked in the thread, by whom, and what came of it; who may answer.
 //! * [`RequestQuestion`]: a request for those who don't speak AITP, and their answer as a capability message.
@@ -40,14 +40,14 @@ pub use family::{Family, FamilyVersion, REQUESTS, capability_of};
 pub use form::{Field, FieldOption, FieldType, MAX_FIELDS, RequestForm, read_form_document};
 pub use kind::{Kind, Purpose, Topic};
 pub use ledger::{
-    Key, Ledger, Life, MAX_ANSWERS, MAX_CLOSED, MAX_OPEN, MAX_REASON, MessageVerdict, Refusing,
-    Request, RequestEffect, RequestRefusal, RequestState, RequestStatus, RequestTerms, Settlement,
-    SubmittedAnswer,
+    Key, Ledger, MAX_ANSWERS, MAX_CLOSED, MAX_OPEN, MAX_REASON, MessageVerdict, Refusing, Request,
+    RequestEffect, RequestProgress, RequestRefusal, RequestState, RequestStatus, RequestTerms,
+    Settlement, SubmittedAnswer,
 };
 pub use meaning::{RequestedWork, check_answer, check_request};
 pub use message::{MAX_MESSAGE, MAX_MESSAGES, Message, TooManyMessages, find, find_in_part};
-pub use participants::{MayNotSpeak, Participant, Party, Roster, Voice};
+pub use participants::{MayNotSpeak, Participant, Participants, Party, Speaker};
 pub use question::RequestQuestion;
 pub use schemas::{PayloadSchemaError, Schemas, Strictness, schema_text};
-pub use state::{AcceptedChange, AcceptedMessage, AitpState, ChangeTurned, Judged, Turned};
+pub use state::{AcceptedChange, AcceptedMessage, AitpState, ChangeTurned, Judged, MessageRefusal};
 pub use violation::MessageViolation;

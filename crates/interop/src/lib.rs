@@ -43,7 +43,6 @@ pub mod archive;
 mod attribution;
 mod canonical;
 pub mod convert;
-mod cut;
 pub mod document;
 mod fields;
 pub mod ids;
@@ -66,6 +65,7 @@ pub mod run;
 pub mod runs;
 pub mod sse;
 pub mod threads;
+mod truncate;
 
 pub use attribution::AttributionError;
 use loss::Losses;

@@ -11,4 +11,4 @@ pub use answer::{answer, assistant_message, recorded};
 pub use history::{Marked, RemovedMessages, history, item_message, marked_history, superseded};
 pub use prompt::{prompt_message, prompt_part};
 pub use result::{result_of, with_result, with_unknown_outcome};
-pub use user::{item_content, linked_files, unreadable_part, unsaid_part, user_message};
+pub use user::{item_content, linked_files, part_without_text, unreadable_part, user_message};

@@ -85,7 +85,7 @@ pub struct RunOptions {
 impl RunOptions {
     /// Makes these options, as JSON, those of the run that goes on where another one has left calls: once they are
     /// answered the model is asked.
-    pub fn go_on(options: &mut Value) {
+    pub fn keep_for_continuation(options: &mut Value) {
         if let Value::Object(options) = options {
             options.remove("withoutModel");
         }
@@ -93,7 +93,7 @@ impl RunOptions {
 
     /// Options for a run that somebody else's answer continues. The token limit of one request does not apply.
     pub fn go_on_for_others(options: &mut Value) {
-        Self::go_on(options);
+        Self::keep_for_continuation(options);
         if let Value::Object(options) = options
             && options.remove("tokensBeginHere").is_some()
         {

@@ -8,11 +8,11 @@
 
 mod append;
 mod check;
-mod cut;
 mod history;
 mod messages;
 mod note;
 mod schema;
+mod truncate;
 
 pub use append::append;
 pub(crate) use history::model_runs;

@@ -17,7 +17,7 @@ pub(crate) struct Admitted {
 
 impl Admitted {
     /// The request is written: the thread has the slot.
-    pub(crate) fn settle(self, live: &Live) {
+    pub(crate) fn resolve(self, live: &Live) {
         if let Some(slot) = self.slot {
             live.occupied.occupy(slot);
         }

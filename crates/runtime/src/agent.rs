@@ -3,6 +3,7 @@
 mod answers;
 mod begin;
 mod failure;
+mod finish;
 mod journal;
 mod limits;
 mod middleware;
@@ -10,7 +11,6 @@ mod options;
 pub(crate) mod record;
 mod replay;
 mod run_config;
-mod settle;
 
 pub(crate) use answers::called;
 pub use options::{Models, OptionsRefused};
@@ -75,7 +75,7 @@ struct Remembered {
 }
 
 /// What one step is run with.
-struct Cast<'a> {
+struct AgentSetup<'a> {
     agent: &'a Agent,
     journal: &'a AgentJournal<'a>,
     answered: &'a [ToolResult],
@@ -186,7 +186,9 @@ impl AgentReactor {
         record.tool_calls = so_far.map(|spent| spent.calls);
         record.output_tokens = so_far.map(|spent| spent.tokens);
         if wants_more && step.step.iteration == 0 {
-            record.kept.clone_from(around.extension_members());
+            record
+                .middleware_state
+                .clone_from(around.extension_members());
         }
         let mut outcome = outcome(&journal.written());
         outcome.open_calls = open;
@@ -243,7 +245,7 @@ impl AgentReactor {
                 self.resumed(step, state, (&resumed, left), journal).await?
             }
             (None, None) => {
-                let cast = Cast {
+                let cast = AgentSetup {
                     agent: &self.agent,
                     journal,
                     answered: &[],
@@ -274,8 +276,10 @@ impl AgentReactor {
         let agent = replay::replaying(&self.agent, known)
             .map_err(|error| ReactorError::failed(crate::error::render_error(&error)))?;
         journal.resume(resumed.parts.clone(), resumed.response.clone());
-        let answered = self.settle(step, resumed, journal, n_calls_left).await?;
-        let cast = Cast {
+        let answered = self
+            .finish_step(step, resumed, journal, n_calls_left)
+            .await?;
+        let cast = AgentSetup {
             agent: &agent,
             journal,
             answered: &answered,
@@ -303,7 +307,9 @@ impl AgentReactor {
         let mut has_traces = false;
         if let Some(resumed) = resumed {
             journal.answer(calls, resumed.parts.clone(), resumed.response.clone());
-            known = self.settle(step, &resumed, journal, n_calls_left).await?;
+            known = self
+                .finish_step(step, &resumed, journal, n_calls_left)
+                .await?;
             has_traces = !record::traces(&resumed.parts).is_empty();
         } else {
             let about = Payload::from(json!({ "answers": true }));
@@ -316,7 +322,7 @@ impl AgentReactor {
             let state = state.clone();
             return Ok((Cycle { state, next }, false));
         }
-        let cast = Cast {
+        let cast = AgentSetup {
             agent: &self.agent,
             journal,
             answered: &known,
@@ -353,7 +359,11 @@ fn heard(trigger: &Item, mut cycle: Cycle) -> Cycle {
 }
 
 /// Runs one cycle of the agent's strategy.
-async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<Cycle, AgentError> {
+async fn cycle(
+    step: &StepRun<'_>,
+    state: AgentState,
+    cast: AgentSetup<'_>,
+) -> Result<Cycle, AgentError> {
     // The same whenever a call is run, and no other response's: providers may repeat call ids.
     let scope = scope(step);
     let parts = cast.journal.written();

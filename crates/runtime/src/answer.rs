@@ -3,7 +3,7 @@
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
 use crate::gate::{Preconditions, judged};
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::react::started_execution;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, AnswerRequest, for_others};
@@ -38,7 +38,7 @@ impl Runtime {
     }
 
     /// Refuses what does not fit what waits.
-    fn judge(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
+    fn check(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
         state.check_answers(&request.item)?;
         let (run, calls) = waiting_run(state);
         let agent = run.agent.as_deref();
@@ -96,11 +96,11 @@ impl Runtime {
         }
         let mut at = None;
         if let Some(gate) = &terms.gate {
-            let mut said = request.item.said_beside();
+            let mut said = request.item.attached_messages_of();
             at = Some(judged(&live, &mut held, gate.as_ref(), &mut said).await?);
         }
         let core = held.core()?;
-        if let Err(refused) = self.judge(&core.state, &request) {
+        if let Err(refused) = self.check(&core.state, &request) {
             drop(held);
             let RuntimeError::Rejected(Rejected::NotOpen(call)) = refused else {
                 return Err(refused);
@@ -158,7 +158,7 @@ impl Runtime {
         if accepted.repeated {
             return Ok(accepted);
         }
-        admitted.settle(&live);
+        admitted.resolve(&live);
         self.ensure_worker(&live, &mut held)?;
         drop(held);
         let answer = Some(&accepted.item_id);
@@ -171,7 +171,7 @@ impl Runtime {
     pub(crate) async fn withdraw(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
         why: Interruption,
     ) -> Result<Option<ExecutionId>, RuntimeError> {
         self.withdraw_and(live, held, why, Vec::new()).await
@@ -181,7 +181,7 @@ impl Runtime {
     pub(crate) async fn withdraw_and(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
         why: Interruption,
         then: Vec<(Option<Timestamp>, Command)>,
     ) -> Result<Option<ExecutionId>, RuntimeError> {
@@ -221,7 +221,7 @@ pub(crate) fn waiting_run(state: &State) -> (Run, &[OpenCall]) {
     };
     let mut run = Run::of(execution.run.as_ref());
     if let Some(params) = &mut run.params {
-        RunOptions::go_on(params);
+        RunOptions::keep_for_continuation(params);
     }
     (run, calls)
 }

@@ -30,7 +30,7 @@ impl Drop for PendingThread<'_> {
 
 impl PendingThread<'_> {
     /// Looks at what came of making it.
-    pub(crate) fn settle<T>(mut self, made: &Result<T, RuntimeError>) {
+    pub(crate) fn resolve<T>(mut self, made: &Result<T, RuntimeError>) {
         self.is_settled = true;
         match made {
             Ok(_) => self.runtime.name(&self.live),

@@ -2,7 +2,7 @@
 //! written.
 
 use crate::error::RuntimeError;
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::request::ReactRequest;
 use crate::runtime::Runtime;
 use futures_util::future::BoxFuture;
@@ -13,7 +13,7 @@ use timeline::{Command, NewItem, Seq, ThreadId};
 
 /// What is about to be written to a thread.
 #[derive(Debug)]
-pub struct IncomingItem<'a> {
+pub struct GateRequest<'a> {
     /// The thread; none where the request is about to make it.
     pub thread: Option<&'a ThreadId>,
     /// The last event of its log. Nothing is written before what is judged.
@@ -46,7 +46,7 @@ pub trait Gate: Send + Sync {
     /// # Errors
     ///
     /// [`RuntimeError::TurnedAway`] with the reason, which the caller gets back as it is.
-    fn judge<'a>(&'a self, entering: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
+    fn check<'a>(&'a self, entering: GateRequest<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
 }
 
 /// What is asked under a thread's lock before something is taken.
@@ -105,26 +105,26 @@ impl Runtime {
 /// Has a gate judge items; gives the instant that they are to be written with.
 pub(crate) async fn judged(
     live: &Live,
-    held: &mut Held<'_>,
+    held: &mut LockedThread<'_>,
     gate: &dyn Gate,
     items: &mut [NewItem],
 ) -> Result<Timestamp, RuntimeError> {
     let (tail, at) = held.next_position()?;
     let is_there = !held.core()?.is_pending();
-    let entering = IncomingItem {
+    let entering = GateRequest {
         thread: is_there.then_some(&live.thread),
         tail: if is_there { tail } else { Seq::ZERO },
         at,
         items,
     };
-    gate.judge(entering).await?;
+    gate.check(entering).await?;
     Ok(at)
 }
 
 /// Has a gate judge the trigger of a run with what is said before it.
 pub(crate) async fn judged_trigger(
     live: &Live,
-    held: &mut Held<'_>,
+    held: &mut LockedThread<'_>,
     gate: &dyn Gate,
     request: &mut ReactRequest,
 ) -> Result<Timestamp, RuntimeError> {

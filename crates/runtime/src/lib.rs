@@ -52,7 +52,7 @@ pub use children::{Addressed, Below, CallAddress, Cursor, GoesOn, Pending, Tree,
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::{AnswerRefusal, RuntimeError};
 pub use follow::{Follow, Until};
-pub use gate::{Gate, IncomingItem, Preconditions};
+pub use gate::{Gate, GateRequest, Preconditions};
 pub use observer::{Ended, Observer};
 pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
 pub use registry::{AgentReactors, RegistryError};

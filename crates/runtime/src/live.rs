@@ -146,7 +146,7 @@ pub(crate) struct Live {
 }
 
 /// The lock of a thread, with its state loaded.
-pub(crate) struct Held<'a> {
+pub(crate) struct LockedThread<'a> {
     live: &'a Live,
     slot: MutexGuard<'a, Option<Core>>,
 }
@@ -221,7 +221,7 @@ impl Live {
 
     /// Takes the thread's lock; claims the thread first if this process has not. A thread that is
     /// deleted is not found.
-    pub(crate) async fn hold(&self) -> Result<Held<'_>, RuntimeError> {
+    pub(crate) async fn hold(&self) -> Result<LockedThread<'_>, RuntimeError> {
         let mut slot = self.core.lock().await;
         if self.tail.borrow().gone {
             return Err(StoreError::NotFound.into());
@@ -250,7 +250,7 @@ impl Live {
                 unmade: None,
             });
         }
-        Ok(Held { live: self, slot })
+        Ok(LockedThread { live: self, slot })
     }
 
     /// Waits until the thread is neither forked nor deleted by others; nobody does until the guard is
@@ -421,7 +421,7 @@ impl Live {
     }
 }
 
-impl Held<'_> {
+impl LockedThread<'_> {
     /// The thread's state. A lock is only given with the state loaded; it is gone after a failed
     /// append, and the next one who takes the lock loads it anew.
     pub(crate) fn core(&mut self) -> Result<&mut Core, RuntimeError> {

@@ -4,7 +4,7 @@ use crate::attempt_note::Abandoned;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::error::RuntimeError;
 use crate::gate::{Preconditions, judged_trigger};
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, ReactRequest};
 use crate::runtime::Runtime;
@@ -52,7 +52,7 @@ impl Runtime {
                 let unmade = runtime.pending_thread(&request.tenant, &request.key)?;
                 let made = runtime.accept_on(&unmade.live, request.clone(), &terms);
                 let made = made.await;
-                unmade.settle(&made);
+                unmade.resolve(&made);
                 match made {
                     // Somebody else has made it a moment ago.
                     Err(RuntimeError::Store(StoreError::KeyTaken(_))) if n_tries < MAX_TRIES => {}
@@ -68,7 +68,7 @@ impl Runtime {
     pub(crate) async fn check_last(
         &self,
         live: &Live,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
         seq: Seq,
     ) -> Result<(), RuntimeError> {
         let (store, thread) = (&self.inner.store, &live.thread);
@@ -131,7 +131,7 @@ impl Runtime {
     async fn accept_held(
         &self,
         live: &Arc<Live>,
-        mut held: Held<'_>,
+        mut held: LockedThread<'_>,
         mut request: ReactRequest,
         terms: &Preconditions,
     ) -> Result<Accepted, RuntimeError> {
@@ -218,7 +218,7 @@ impl Runtime {
         }
         self.stop_children(children);
         self.abandon(abandoned);
-        admitted.settle(live);
+        admitted.resolve(live);
         self.ensure_worker(live, &mut held)?;
         drop(held);
         self.wake_later(live, waiting_parent.as_ref(), None).await;
@@ -339,7 +339,7 @@ impl Runtime {
     pub(crate) async fn end(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
         execution: &ExecutionId,
         ending: Ending,
     ) -> Result<(), RuntimeError> {

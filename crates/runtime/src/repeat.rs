@@ -1,7 +1,7 @@
 //! Requests that come again under the client's token: whoever asks is given the first answer.
 
 use crate::error::RuntimeError;
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::request::{Accepted, RequestToken};
 use crate::runtime::Runtime;
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ impl Runtime {
     pub(crate) async fn answered_before(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
         token: Option<&RequestToken>,
     ) -> Result<Option<Accepted>, RuntimeError> {
         let is_unmade = held.core()?.is_pending();
@@ -60,7 +60,7 @@ impl Runtime {
 /// Writes what was accepted, with its answer under the token. Where the token was used meanwhile nothing
 /// is written, and the answer is the first one: [repeated](Accepted::repeated).
 pub(crate) async fn commit_accepted(
-    held: &mut Held<'_>,
+    held: &mut LockedThread<'_>,
     commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
     token: Option<RequestToken>,
     accepted: Accepted,

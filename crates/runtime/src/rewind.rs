@@ -67,7 +67,7 @@ impl Runtime {
         let store = self.inner.store.as_ref();
         let chain = Chain::of(store, store.row(&live.thread).await?).await?;
         let place = removable(&chain, named()).await?;
-        let cut = cut(&chain, place, to).await?;
+        let cut = cut_at(&chain, place, to).await?;
         let span = Span {
             first: cut.first,
             last: chain.last,
@@ -109,7 +109,7 @@ enum Stays {
     Trigger,
 }
 
-async fn cut(chain: &Chain<'_>, place: Position, to: &Rewind) -> Result<Cut, RuntimeError> {
+async fn cut_at(chain: &Chain<'_>, place: Position, to: &Rewind) -> Result<Cut, RuntimeError> {
     let run = if is_written(chain, place).await? {
         chain.run_before(place.next()).await?
     } else {

@@ -6,7 +6,7 @@ mod take_up;
 
 use crate::children::waiting_parent;
 use crate::error::{RuntimeError, log_failure};
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::reactor::Resumed;
 use crate::runtime::Runtime;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Runtime {
     pub(crate) fn ensure_worker(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
         let idle = state.active().is_none() && state.waiting().len() == 0;

@@ -3,7 +3,7 @@
 use crate::children::{StoppedChildren, waiting_parent};
 use crate::error::RuntimeError;
 use crate::follow::{Follow, Until, follow};
-use crate::live::{Held, Live, check_size};
+use crate::live::{Live, LockedThread, check_size};
 use crate::request::{Import, NewThreadRequest};
 use crate::runtime::Runtime;
 use jiff::Timestamp;
@@ -191,7 +191,7 @@ impl Runtime {
     pub(crate) async fn append_held(
         &self,
         live: &Arc<Live>,
-        mut held: Held<'_>,
+        mut held: LockedThread<'_>,
         tail: Option<Seq>,
         commands: Vec<(Option<Timestamp>, Command)>,
     ) -> Result<Seq, RuntimeError> {

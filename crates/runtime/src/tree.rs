@@ -63,9 +63,9 @@
 
 mod branch_events;
 mod branch_state;
-mod cut;
 mod error;
 mod import;
+mod ranges;
 mod trees;
 mod walk;
 mod written;

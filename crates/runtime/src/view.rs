@@ -136,7 +136,7 @@ impl Held {
     }
 
     /// A reading is over: gives back what it does not need.
-    fn settle(&mut self) {
+    fn publish(&mut self) {
         self.turn = None;
         let needed = self.bytes.min(SHORT_BYTES).div_ceil(UNIT);
         if let Some(short) = &mut self.short {
@@ -264,7 +264,7 @@ impl ReadSize {
 impl Drop for ReadSize {
     fn drop(&mut self) {
         if let Some(share) = &self.share {
-            share.held().settle();
+            share.held().publish();
         }
     }
 }

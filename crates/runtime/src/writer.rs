@@ -54,7 +54,7 @@ impl BlockDelta {
     }
 }
 
-enum Piece {
+enum PendingChunk {
     Delta {
         kind: BlockDelta,
         id: String,
@@ -64,7 +64,7 @@ enum Piece {
     Command(Box<Command>),
 }
 
-impl Piece {
+impl PendingChunk {
     fn command(command: Command) -> Self {
         Self::Command(Box::new(command))
     }
@@ -73,7 +73,7 @@ impl Piece {
 /// What is to be written, in order.
 #[derive(Default)]
 struct Buffer {
-    pieces: Vec<Piece>,
+    pieces: Vec<PendingChunk>,
     bytes: usize,
     /// When it is written at the latest, unless the step ends first.
     due: Option<Instant>,
@@ -86,7 +86,7 @@ impl Buffer {
     fn put(&mut self, idx: u32, part: Payload) {
         self.n_parts = self.n_parts.max(idx.saturating_add(1));
         self.pieces
-            .push(Piece::command(Command::PutPart { idx, part }));
+            .push(PendingChunk::command(Command::PutPart { idx, part }));
     }
 
     /// Puts a part after those there are; gives its position.
@@ -99,12 +99,12 @@ impl Buffer {
     fn push_delta(&mut self, kind: BlockDelta, id: &str, text: &str) {
         self.bytes += text.len();
         match self.pieces.last_mut() {
-            Some(Piece::Delta {
+            Some(PendingChunk::Delta {
                 kind: last,
                 id: of,
                 text: whole,
             }) if *last == kind && of == id => whole.push_str(text),
-            _ => self.pieces.push(Piece::Delta {
+            _ => self.pieces.push(PendingChunk::Delta {
                 kind,
                 id: id.to_owned(),
                 text: text.to_owned(),
@@ -119,9 +119,9 @@ impl Buffer {
         let mut commands: Vec<Command> = Vec::new();
         for piece in std::mem::take(&mut self.pieces) {
             let chunk = match piece {
-                Piece::Delta { kind, id, text } => kind.chunk(&id, &text).encode(),
-                Piece::Chunk(chunk) => chunk,
-                Piece::Command(command) => {
+                PendingChunk::Delta { kind, id, text } => kind.chunk(&id, &text).encode(),
+                PendingChunk::Chunk(chunk) => chunk,
+                PendingChunk::Command(command) => {
                     commands.push(*command);
                     continue;
                 }
@@ -197,7 +197,7 @@ impl StepWriter {
     pub(crate) async fn emit_chunk(&self, chunk: NewChunk) -> Result<(), WriterStopped> {
         self.put(|buffer| {
             buffer.bytes += chunk.data.as_ref().map_or(0, |data| data.text().len());
-            buffer.pieces.push(Piece::Chunk(chunk));
+            buffer.pieces.push(PendingChunk::Chunk(chunk));
         })
         .await
     }
@@ -220,7 +220,7 @@ impl StepWriter {
     }
 
     /// Waits until nothing is being written.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn flushed(&self) {
         drop(self.order.lock().await);
     }
 
@@ -257,14 +257,16 @@ impl StepWriter {
         let acts = parts.iter().any(|part| ToolPart::read(part).is_some());
         {
             let mut buffer = self.buffer();
-            buffer.pieces.extend(last.into_iter().map(Piece::Chunk));
+            buffer
+                .pieces
+                .extend(last.into_iter().map(PendingChunk::Chunk));
             let n_parts = u32::try_from(parts.len()).unwrap_or(u32::MAX);
             buffer.n_parts = buffer.n_parts.max(n_parts);
             buffer
                 .pieces
-                .push(Piece::command(Command::Respond { parts, response }));
+                .push(PendingChunk::command(Command::Respond { parts, response }));
             if acts {
-                buffer.pieces.push(Piece::command(substate(true)));
+                buffer.pieces.push(PendingChunk::command(substate(true)));
             }
             self.set_due(&mut buffer, Instant::now());
         }
@@ -276,7 +278,7 @@ impl StepWriter {
         let start = Command::StartTool {
             tool_call_id: tool_call_id.to_owned(),
         };
-        self.buffer().pieces.push(Piece::command(start));
+        self.buffer().pieces.push(PendingChunk::command(start));
         self.flush().await
     }
 
@@ -284,7 +286,7 @@ impl StepWriter {
     /// Durable when this returns.
     pub async fn note(&self, note: Payload) -> Result<(), WriterStopped> {
         let note = Command::Note { note };
-        self.buffer().pieces.push(Piece::command(note));
+        self.buffer().pieces.push(PendingChunk::command(note));
         self.flush().await
     }
 

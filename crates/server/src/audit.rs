@@ -50,7 +50,7 @@ impl Audit {
     }
 
     /// What there is to be said, if anything.
-    fn said(&self) -> Option<&'static str> {
+    fn outcome_text(&self) -> Option<&'static str> {
         let is_refused = matches!(
             self.status,
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS)
@@ -69,7 +69,9 @@ impl Audit {
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        let Some(said) = self.said() else { return };
+        let Some(said) = self.outcome_text() else {
+            return;
+        };
         let caller = self.who.0.get();
         let tenant = caller.map(|caller| display(&caller.tenant));
         let key = caller.map(|caller| display(&caller.name));

@@ -100,10 +100,10 @@ impl Timing {
     }
 
     fn end(mut self, outcome: &str) {
-        self.told(outcome);
+        self.count_outcome(outcome);
     }
 
-    fn told(&mut self, outcome: &str) {
+    fn count_outcome(&mut self, outcome: &str) {
         if let Some(tell) = self.tell.take() {
             tell(outcome, self.start.elapsed());
         }
@@ -117,7 +117,7 @@ impl Drop for Timing {
         } else {
             CANCELLED
         };
-        self.told(outcome);
+        self.count_outcome(outcome);
     }
 }
 

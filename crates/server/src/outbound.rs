@@ -126,7 +126,7 @@ impl OutboundStream {
     ///
     /// [`OutboundError::Timeout`] if nothing comes for too long, [`OutboundError::TooLarge`] and
     /// [`OutboundError::Unreached`].
-    pub async fn piece(&mut self) -> Result<Option<Bytes>, OutboundError> {
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, OutboundError> {
         let after = self.idle;
         let piece = tokio::time::timeout(after, self.response.chunk()).await;
         let piece = piece.map_err(|_| OutboundError::Timeout { after })?;
@@ -144,7 +144,7 @@ impl OutboundStream {
     /// As of [`OutboundStream::piece`].
     pub async fn whole(mut self) -> Result<Bytes, OutboundError> {
         let mut body = BytesMut::new();
-        while let Some(piece) = self.piece().await? {
+        while let Some(piece) = self.chunk().await? {
             body.extend_from_slice(&piece);
         }
         Ok(body.freeze())

@@ -83,7 +83,7 @@ impl RemoteAgent {
         }
         let refused = RemoteRefusal {
             agent: self.client.agent.clone(),
-            at: self.client.at.shown().to_owned(),
+            at: self.client.at.as_text().to_owned(),
         };
         let noted = Notes::of(request).write(&refused.note()).await;
         noted.err().unwrap_or(error)
@@ -166,5 +166,5 @@ async fn noted(unnamed: &Unnamed, note: Value) -> Option<Value> {
     let Some(key) = note.get(call::CALL).and_then(Value::as_str) else {
         return Some(note);
     };
-    call::begun(unnamed.take_abandoned(key).await?).await
+    call::position(unnamed.take_abandoned(key).await?).await
 }

@@ -100,7 +100,7 @@ pub(crate) fn frame(
     sse::begin(event, out);
     out.push_str(head);
     record_place(logged, out);
-    let text = shown(logged);
+    let text = record_text(logged);
     // JSON that came from outside is kept as it came, line breaks between its tokens included.
     if text.contains(['\n', '\r']) {
         let data = fields(&text).replace("\r\n", "\n").replace('\r', "\n");
@@ -117,7 +117,7 @@ pub(crate) fn frame(
 pub(crate) fn record_json(logged: &Logged, out: &mut String) {
     out.push('{');
     record_place(logged, out);
-    out.push_str(fields(&shown(logged)));
+    out.push_str(fields(&record_text(logged)));
 }
 
 /// Writes where a record stands, and when it was written.
@@ -136,7 +136,7 @@ fn fields(text: &str) -> &str {
 }
 
 /// The event as clients may see it: that an actor has joined, without the credential it is bound to.
-fn shown(logged: &Logged) -> Cow<'_, str> {
+fn record_text(logged: &Logged) -> Cow<'_, str> {
     let text: &str = &logged.text;
     let Event::ItemCreated { item } = &logged.record.event else {
         return text.into();

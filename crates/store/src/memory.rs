@@ -95,7 +95,7 @@ impl LogIndex for MemoryStore {
         landmark: Landmark<'a>,
     ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         Box::pin(
-            async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.place_of(landmark))) },
+            async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.position_of(landmark))) },
         )
     }
 

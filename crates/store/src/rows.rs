@@ -91,7 +91,7 @@ pub struct ItemRow<'e> {
     pub waiting: bool,
     /// Where it is read: at its own event, or where its execution began. None while it waits, and for what an
     /// execution writes.
-    pub place: Option<Seq>,
+    pub position: Option<Seq>,
 }
 
 /// An execution.
@@ -219,7 +219,7 @@ impl<'e> Rows<'e> {
                 status: item.status,
                 updated_at: None,
                 waiting: is_input && item.run.is_some(),
-                place: (is_input && item.run.is_none()).then_some(seq),
+                position: (is_input && item.run.is_none()).then_some(seq),
             };
             self.insert(Table::Items, item.id.as_str(), RowChange::Item(row));
         }
@@ -304,7 +304,7 @@ impl<'e> Rows<'e> {
         let trigger = execution.trigger_item_id.as_str();
         if let Some(RowChange::Item(row)) = self.new_row(Table::Items, trigger) {
             if row.waiting {
-                (row.waiting, row.place) = (false, Some(stamp.seq));
+                (row.waiting, row.position) = (false, Some(stamp.seq));
             }
         } else {
             self.changes
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(executions.collect::<Vec<_>>(), [expected]);
         let items = changes.iter().filter_map(|change| {
             if let RowChange::Item(row) = change {
-                return Some((row.item.id.as_str(), row.waiting, row.place.is_some()));
+                return Some((row.item.id.as_str(), row.waiting, row.position.is_some()));
             }
             None
         });

@@ -18,12 +18,12 @@
 //! `args_text`, what came of its arguments, in place of `args`.
 
 mod delta;
+mod ending;
 mod json;
-mod settle;
 
 pub use delta::{DeltaRefused, MessageDelta, StreamedKind};
+pub use ending::PartialEnding;
 pub use json::PartialError;
-pub use settle::PartialEnding;
 
 use crate::json::{Json, Object};
 

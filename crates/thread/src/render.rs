@@ -155,7 +155,7 @@ pub fn render(thread: &Thread, options: &RenderOptions) -> Rendered {
         .iter()
         .map(|call| (call.turn, Some(call.message), call.part));
     let mut drafts =
-        open_calls::settle(drafts, options.unanswered, &pending.collect(), &mut changes);
+        open_calls::close_open_calls(drafts, options.unanswered, &pending.collect(), &mut changes);
     configure(&mut drafts, options);
     Rendered {
         messages: drafts.into_iter().map(Draft::into_json).collect(),
@@ -197,7 +197,7 @@ fn configure(drafts: &mut Vec<Draft<'_>>, options: &RenderOptions) {
         }
         let at = (0, None, 0);
         let prompts = options.system_prompts.iter();
-        let prompts = prompts.map(|prompt| draft::Piece {
+        let prompts = prompts.map(|prompt| draft::DraftPart {
             json: system_prompt(prompt, timestamp.clone()),
             at,
             link: None,

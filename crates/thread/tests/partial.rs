@@ -91,7 +91,7 @@ fn a_turn_that_streams_shows_what_came_so_far() {
 
 #[test]
 fn an_interrupted_turn_keeps_whole_cycles_and_counts_what_the_rest_used() {
-    let settled = turn(run()).settle(interrupted());
+    let settled = turn(run()).finish(interrupted());
     let expected = format!(
         r#"{{"turn_type":"agent","agent_id":"{AGENT}","started_at":"{AT}","completion_status":"interrupted","interruption":{{"reason":"user_cancelled","interrupted_at":"{AT}"}},"messages":[{{"message_type":"response","timestamp":"{AT}","agent_id":"{AGENT}","parts":[{{"part_kind":"thinking","content":"Hmm.","signature":"c2ln","provider_name":"fable"}},{{"part_kind":"tool-call","args":"{{\"q\": 1}}","tool_name":"t","tool_call_id":"c"}}],"usage":{{"output_tokens":5}},"finish_reason":"tool_call"}},{{"message_type":"request","timestamp":"{AT}","agent_id":"{AGENT}","parts":[{{"part_kind":"tool-return","tool_name":"t","tool_call_id":"c","status":"success","content":1}}]}}],"total_usage":{{"output_tokens":8}}}}"#
     );
@@ -101,13 +101,13 @@ fn an_interrupted_turn_keeps_whole_cycles_and_counts_what_the_rest_used() {
 #[test]
 fn a_call_that_was_never_answered_goes_with_its_response_but_not_its_usage() {
     let before_the_answer = run().into_iter().take(11);
-    let settled = turn(before_the_answer.clone()).settle(interrupted());
+    let settled = turn(before_the_answer.clone()).finish(interrupted());
     assert_eq!(settled.pointer("/messages/0"), None);
     assert_eq!(
         settled.pointer("/total_usage/output_tokens"),
         Some(&5u64.into())
     );
-    let pending = turn(before_the_answer).settle(complete());
+    let pending = turn(before_the_answer).finish(complete());
     assert_eq!(
         pending.pointer("/messages/0/parts/1/tool_call_id"),
         Some(&"c".into())
@@ -126,7 +126,7 @@ fn arguments_given_whole_at_the_end_stand_for_their_draft() {
         },
         MessageDelta::finish(),
     ])
-    .settle(complete());
+    .finish(complete());
     let args = settled
         .pointer("/messages/0/parts/0/args")
         .map(Json::to_text);
@@ -281,7 +281,7 @@ proptest! {
 
     #[test]
     fn however_a_turn_is_interrupted_its_document_holds_only_whole_cycles(turn in any_turn()) {
-        let thread = document(turn.settle(interrupted()));
+        let thread = document(turn.finish(interrupted()));
         let cycles = [Rule::CompleteCycle, Rule::Interruption, Rule::CompletionStatus, Rule::Shape, Rule::Required];
         for violation in validate(&thread, Profile::Strict) {
             prop_assert!(!cycles.contains(&violation.rule), "{}", violation);
@@ -291,6 +291,6 @@ proptest! {
     #[test]
     fn usage_counts_however_a_turn_ends(turn in any_turn()) {
         let total = |settled: Json| settled.pointer("/total_usage").cloned();
-        prop_assert_eq!(total(turn.clone().settle(interrupted())), total(turn.settle(complete())));
+        prop_assert_eq!(total(turn.clone().finish(interrupted())), total(turn.finish(complete())));
     }
 }

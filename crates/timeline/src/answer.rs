@@ -59,8 +59,8 @@ impl Answer {
         let mut answers = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let pointer = format!("/{index}");
-            if is_said(part) {
-                said_of(part, &pointer)?;
+            if is_attached_message(part) {
+                read_attached_message(part, &pointer)?;
                 continue;
             }
             let answer = read(part, &pointer)?;
@@ -102,7 +102,7 @@ pub fn messages_with_answers(item: &Item) -> Vec<Item> {
 
 impl NewItem {
     /// What it says beside answers, as [`messages_with_answers`] has it once it is stored.
-    pub fn said_beside(&self) -> Vec<Self> {
+    pub fn attached_messages_of(&self) -> Vec<Self> {
         let (said_in, content) = (&self.id, self.content.as_ref());
         let messages = messages(self.item_type, said_in, content).map(|(id, said)| Self {
             id,
@@ -125,10 +125,10 @@ fn messages(
     let content = content.filter(|_| item_type == ItemType::ActionResult);
     let parts = content.map(|content| attached_messages(Some(content)));
     let parts = parts.unwrap_or_default().into_iter();
-    parts.map(move |(index, said)| (said_id(answers, index), said))
+    parts.map(move |(index, said)| (attached_id(answers, index), said))
 }
 
-fn said_id(answers: &ItemId, index: usize) -> ItemId {
+fn attached_id(answers: &ItemId, index: usize) -> ItemId {
     format!("{answers}:{index}").into()
 }
 
@@ -137,9 +137,12 @@ pub(crate) fn attached_messages(content: Option<&Payload>) -> Vec<(usize, Attach
     let parts: Vec<Payload> = content
         .and_then(|content| content.read().ok())
         .unwrap_or_default();
-    let parts = parts.iter().enumerate().filter(|(_, part)| is_said(part));
+    let parts = parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| is_attached_message(part));
     parts
-        .filter_map(|(index, part)| Some((index, said_of(part, "").ok()?)))
+        .filter_map(|(index, part)| Some((index, read_attached_message(part, "").ok()?)))
         .collect()
 }
 
@@ -163,11 +166,11 @@ pub(crate) struct AttachedMessage {
     metadata: Option<Payload>,
 }
 
-fn is_said(part: &Payload) -> bool {
+fn is_attached_message(part: &Payload) -> bool {
     part.str_field("type").as_deref() == Some(ATTACHED_MESSAGE)
 }
 
-fn said_of(part: &Payload, pointer: &str) -> Result<AttachedMessage, ContentError> {
+fn read_attached_message(part: &Payload, pointer: &str) -> Result<AttachedMessage, ContentError> {
     let malformed = |field, expected| ContentError::Reinterpreted {
         pointer: pointer.to_owned(),
         kind: ATTACHED_MESSAGE.to_owned(),

@@ -23,7 +23,7 @@ pub(crate) use body::{Conversation, tool_result_text};
 pub use call_ids::CallIdForm;
 pub(crate) use call_ids::CallIds;
 pub(crate) use document::{document_text, file_name};
-pub(crate) use end::{data, ended_early, invalid, is_cut, structured, text};
+pub(crate) use end::{data, ended_early, invalid, is_truncated, structured, text};
 pub(crate) use origin::{is_native, native_facts, native_metadata};
 
 use crate::error::Error;

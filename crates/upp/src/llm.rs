@@ -40,7 +40,7 @@ pub type TurnStream = BoxStream<'static, Result<TurnEvent, Error>>;
 
 /// How a model is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum CallMode {
     /// Its events are shown.
     Stream,
     /// Only its answer counts.
@@ -119,7 +119,7 @@ impl Llm {
         signal: CancellationToken,
     ) -> Result<Turn, Error> {
         let progress = Progress::new(history.into_messages(), inputs);
-        let mut stream = self.clone().run(progress, signal, Way::Whole);
+        let mut stream = self.clone().run(progress, signal, CallMode::Whole);
         while let Some(item) = stream.next().await {
             if let TurnEvent::Done(turn) = item? {
                 return Ok(*turn);
@@ -147,13 +147,13 @@ impl Llm {
         signal: CancellationToken,
     ) -> TurnStream {
         let progress = Progress::new(history.into_messages(), inputs);
-        self.clone().run(progress, signal, Way::Stream)
+        self.clone().run(progress, signal, CallMode::Stream)
     }
 
     /// Refuses what the model can't do.
-    fn check(&self, messages: &Messages, way: Way) -> Result<(), Error> {
+    fn check(&self, messages: &Messages, way: CallMode) -> Result<(), Error> {
         let can = self.capabilities();
-        if way == Way::Stream && !can.streaming {
+        if way == CallMode::Stream && !can.streaming {
             return Err(self.error(Code::InvalidRequest, "the model can't stream"));
         }
         match can.refuses(messages) {
@@ -166,15 +166,15 @@ impl Llm {
     }
 
     /// One model call.
-    fn call_model(&self, request: Request, way: Way) -> ModelStream {
+    fn call_model(&self, request: Request, way: CallMode) -> ModelStream {
         let model = &*self.options.model;
         match way {
-            Way::Stream => telemetry::call(model, request),
-            Way::Whole => telemetry::call_whole(model, request),
+            CallMode::Stream => telemetry::call(model, request),
+            CallMode::Whole => telemetry::call_whole(model, request),
         }
     }
 
-    fn run(self, mut progress: Progress, signal: CancellationToken, way: Way) -> TurnStream {
+    fn run(self, mut progress: Progress, signal: CancellationToken, way: CallMode) -> TurnStream {
         async_stream::try_stream! {
             self.check(&progress.all, way)?;
             // Whoever drops the stream cancels what the turn has started.
@@ -198,7 +198,7 @@ impl Llm {
                     response.data = None;
                 }
                 let calls = progress.answered(&response);
-                if !self.goes_on(&calls, &response, progress.rounds)? {
+                if !self.needs_another_round(&calls, &response, progress.rounds)? {
                     guard.disarm();
                     yield TurnEvent::Done(Box::new(progress.into_turn(response)));
                     break;
@@ -246,7 +246,12 @@ impl Llm {
     }
 
     /// Whether tools run now. Reaching the limit is an error, unless it is zero.
-    fn goes_on(&self, calls: &[ToolCall], response: &Response, rounds: u32) -> Result<bool, Error> {
+    fn needs_another_round(
+        &self,
+        calls: &[ToolCall],
+        response: &Response,
+        rounds: u32,
+    ) -> Result<bool, Error> {
         let strategy = &self.options.tool_strategy;
         if calls.is_empty()
             || self.tools.is_empty()

@@ -49,15 +49,15 @@ fn one<T: Serialize>(key: &str, value: &T) -> Map<String, Value> {
 impl EventData {
     /// The data of `action`.
     pub(crate) fn action(response: Arc<AssistantMessage>) -> Self {
-        Self::told(Source::Action(response))
+        Self::from_source(Source::Action(response))
     }
 
     /// The data of `observation`.
     pub(crate) fn observation(results: Arc<ToolResultMessage>) -> Self {
-        Self::told(Source::Observation(results))
+        Self::from_source(Source::Observation(results))
     }
 
-    fn told(source: Source) -> Self {
+    fn from_source(source: Source) -> Self {
         Self(Kept::Told(source, OnceLock::new()))
     }
 }

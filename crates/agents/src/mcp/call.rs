@@ -84,12 +84,12 @@ impl Target {
         for may_repeat in [true, false] {
             let connected = tokio::select! {
                 biased;
-                () = stop.cancelled() => return Err(self.told(End::Cancelled)),
+                () = stop.cancelled() => return Err(self.failure_of(End::Cancelled)),
                 connected = self.inner.connected() => connected,
             };
             let connection = match (connected, lost.take()) {
                 (Ok(connection), _) => connection,
-                (Err(_), Some(cause)) => return Err(self.told(End::Lost(cause))),
+                (Err(_), Some(cause)) => return Err(self.failure_of(End::Lost(cause))),
                 (Err(error), None) => return Err(not_run(&self.shown, &error.to_string())),
             };
             let limits = &self.inner.server.limits;
@@ -108,10 +108,10 @@ impl Target {
                 }
                 Err(End::NotSent(_)) if may_repeat => {}
                 Err(End::Lost(cause)) if may_repeat && self.repeats() => lost = Some(cause),
-                Err(end) => return Err(self.told(end)),
+                Err(end) => return Err(self.failure_of(end)),
             }
         }
-        Err(self.told(End::NotSent("it went away twice".to_owned())))
+        Err(self.failure_of(End::NotSent("it went away twice".to_owned())))
     }
 
     /// Whether a call with an unknown outcome may run again.
@@ -122,7 +122,7 @@ impl Target {
         }
     }
 
-    fn told(&self, end: End) -> ToolFailure {
+    fn failure_of(&self, end: End) -> ToolFailure {
         let server = &self.inner.server.name;
         ToolFailure::new(match end {
             End::NotSent(cause) => {

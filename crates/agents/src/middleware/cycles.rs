@@ -55,7 +55,7 @@ pub(super) fn needed(messages: &Messages, cut: usize) -> BTreeSet<usize> {
 
 /// The messages at these places, all before a cut. The last one that said something to the model
 /// has a note of the rounds of tools that came after it and are cut away.
-pub(super) fn taken(messages: &Messages, places: &BTreeSet<usize>, cut: usize) -> Vec<Message> {
+pub(super) fn without(messages: &Messages, places: &BTreeSet<usize>, cut: usize) -> Vec<Message> {
     let at = |place: usize| messages.get(place);
     let is_said = |place: &usize| at(*place).is_some_and(|it| prompt::user_text(it).is_some());
     let last = places.iter().copied().rfind(is_said);

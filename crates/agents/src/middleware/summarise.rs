@@ -95,7 +95,7 @@ impl Summarise {
     }
 
     /// Where to cut; nowhere when there is nothing to gain.
-    fn cut(&self, state: &AgentState) -> Option<Cut> {
+    fn split_point(&self, state: &AgentState) -> Option<Cut> {
         let messages = state.messages();
         let (_, total) = self.estimate.of_all(messages);
         if total <= self.threshold {
@@ -192,14 +192,14 @@ impl Middleware for Summarise {
     ) -> BoxFuture<'a, Result<(), AgentError>> {
         async move {
             let messages = context.state.messages();
-            let Some(Cut { at: cut, needed }) = self.cut(&context.state) else {
+            let Some(Cut { at: cut, needed }) = self.split_point(&context.state) else {
                 return Ok(());
             };
             let old: Vec<Message> = messages.iter().take(cut).cloned().collect();
             match self.summary(&old).await {
                 Ok(summary) => {
                     let recent = (cut..messages.len()).filter_map(|at| messages.get(at).cloned());
-                    let needed = cycles::taken(messages, &needed, cut);
+                    let needed = cycles::without(messages, &needed, cut);
                     let kept = std::iter::once(summary.into()).chain(needed).chain(recent);
                     context.state = context.state.with_context(kept);
                 }

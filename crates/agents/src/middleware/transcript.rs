@@ -53,7 +53,7 @@ fn user(text: &mut String, block: &UserContent) {
         | UserContent::Document(media)
         | UserContent::Audio(media)
         | UserContent::Video(media)
-        | UserContent::Binary(media) => shown(text, "User", media),
+        | UserContent::Binary(media) => write_media(text, "User", media),
     }
 }
 
@@ -65,11 +65,11 @@ fn assistant(text: &mut String, block: &AssistantContent) {
         AssistantContent::Reasoning { .. } => {}
         AssistantContent::Image(media)
         | AssistantContent::Audio(media)
-        | AssistantContent::Video(media) => shown(text, "Assistant", media),
+        | AssistantContent::Video(media) => write_media(text, "Assistant", media),
     }
 }
 
-fn shown(text: &mut String, who: &str, media: &Media) {
+fn write_media(text: &mut String, who: &str, media: &Media) {
     let (kind, title) = (&media.mime_type, media.title.as_deref().unwrap_or_default());
     match &media.source {
         MediaSource::Text { data } => {

@@ -49,7 +49,7 @@ impl SlidingWindow {
         if head.len() == start {
             return None;
         }
-        let mut kept = cycles::taken(messages, &head, start);
+        let mut kept = cycles::without(messages, &head, start);
         kept.extend((start..n).filter_map(|at| messages.get(at).cloned()));
         Some(kept)
     }

@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::answers::Answers;
 use crate::error::AgentError;
 use crate::event::{EventData, UapEvent, UapEventType};
-use crate::journal::{self, Journal, Shown};
+use crate::journal::{self, EmitFuture, Journal};
 use crate::state::AgentState;
 use crate::subagent::SubAgentHost;
 use crate::tools::{self, Round};
@@ -297,7 +297,12 @@ impl StepContext<'_> {
     }
 
     /// [`emit`](Self::emit) at once, where that takes no waiting.
-    pub(crate) fn emit_data(&self, kind: UapEventType, step: u64, data: EventData) -> Shown<'_> {
+    pub(crate) fn emit_data(
+        &self,
+        kind: UapEventType,
+        step: u64,
+        data: EventData,
+    ) -> EmitFuture<'_> {
         let event = UapEvent {
             kind,
             step,

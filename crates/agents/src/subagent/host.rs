@@ -185,14 +185,14 @@ pub(super) async fn run(spawn: Spawn, parent: Option<Parent>) -> SubAgentRun {
 
 /// A sub-agent's journal: it keeps what the trace needs, and hands the events to the parent.
 struct Child {
-    heard: Mutex<Heard>,
+    heard: Mutex<ReportInbox>,
     parent: Option<Parent>,
     spawn: Spawn,
 }
 
 /// What a sub-agent did, whether or not it comes to a result.
 #[derive(Default)]
-struct Heard {
+struct ReportInbox {
     executions: Vec<ToolExecutionTrace>,
     usage: TokenUsage,
     traces: Vec<SubagentExecutionTrace>,
@@ -219,7 +219,7 @@ impl Child {
         }
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, ReportInbox> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -139,7 +139,7 @@ impl Board {
     pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
         loop {
             if self.is_used.load(Ordering::SeqCst)
-                && let Some(left) = self.leave(n_running)
+                && let Some(left) = self.waiting_calls(n_running)
             {
                 return left;
             }
@@ -147,7 +147,7 @@ impl Board {
         }
     }
 
-    fn leave(&self, n_running: usize) -> Option<BTreeSet<ToolCallId>> {
+    fn waiting_calls(&self, n_running: usize) -> Option<BTreeSet<ToolCallId>> {
         let mut calls = self.lock();
         if n_running == 0 || calls.waiting().count() != n_running {
             return None;

@@ -129,7 +129,7 @@ impl Phase<'_> {
                     Either::Right((left, _)) => return Ok(self.suspended(left, [call])),
                 }
             }
-            Task::Settle(execution) => self.settle(0, execution).await?,
+            Task::Settle(execution) => self.finish_call(0, execution).await?,
             Task::Wait => return Ok(self.suspended(BTreeSet::new(), [call])),
         };
         Ok(Outcome {
@@ -162,7 +162,7 @@ impl Phase<'_> {
     async fn scheduled(&self, calls: &[ToolCall]) -> Result<Outcome, AgentError> {
         let (mut n_open, needed_by) = schedule::inverted(&self.round.needs);
         let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
-        let mut taken = self.taken();
+        let mut taken = self.take_results();
         let mut running = FuturesUnordered::new();
         let mut ready: Vec<usize> = (0..calls.len())
             .filter(|at| n_open.get(*at) == Some(&0))
@@ -185,7 +185,8 @@ impl Phase<'_> {
                                 .map(move |ended| (at, ended)),
                         )),
                         Task::Settle(execution) => running.push(Either::Right(
-                            self.settle(at, execution).map(move |ended| (at, ended)),
+                            self.finish_call(at, execution)
+                                .map(move |ended| (at, ended)),
                         )),
                         Task::Wait => {}
                     }
@@ -214,7 +215,7 @@ impl Phase<'_> {
     }
 
     /// The results from before a crash, by position.
-    fn taken(&self) -> BTreeMap<usize, ToolResult> {
+    fn take_results(&self) -> BTreeMap<usize, ToolResult> {
         let matched = crate::state::matched(self.round.calls, self.context.answered);
         matched
             .into_iter()
@@ -317,11 +318,11 @@ impl Phase<'_> {
         };
         let execution =
             upp::execute(call, tool, arguments, &options.tool_strategy, context).await?;
-        self.settle(at, execution).await
+        self.finish_call(at, execution).await
     }
 
     /// Has the end of a call kept, then shown.
-    async fn settle(&self, at: usize, execution: ToolExecution) -> Result<Ended, AgentError> {
+    async fn finish_call(&self, at: usize, execution: ToolExecution) -> Result<Ended, AgentError> {
         let execution = readable(execution);
         let journal = self.context.journal;
         let traces = self.hosted.take(&execution.tool_call_id);

@@ -170,7 +170,7 @@ pub fn goes_on_id(task: &ItemId, n: usize) -> ItemId {
 }
 
 /// The metadata of a message that goes on with a task.
-pub fn going_on(mut metadata: Value, task: &ItemId) -> Value {
+pub fn with_task(mut metadata: Value, task: &ItemId) -> Value {
     metadata[MESSAGE_METADATA][GOES_ON_WITH] = task.as_str().into();
     metadata
 }

@@ -250,7 +250,7 @@ fn push_step(
                 texts.push(text("text").unwrap_or_default().to_owned());
             }
             Some(MessagePartKind::Refusal) => {
-                texts.push(text("refusal").unwrap_or_default().to_owned())
+                texts.push(text("refusal").unwrap_or_default().to_owned());
             }
             Some(MessagePartKind::Reasoning) => {
                 let read: Option<ReasoningPart> = part.part.read().ok();

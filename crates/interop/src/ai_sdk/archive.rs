@@ -40,9 +40,9 @@ mod model;
 mod namespace;
 mod project;
 mod read;
-mod shown;
 mod source;
 mod stream;
+mod visible;
 mod write;
 
 pub use append::{append_messages, append_stream};

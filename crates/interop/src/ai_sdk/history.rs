@@ -13,7 +13,7 @@
 mod same;
 mod tool;
 
-use super::messages::{Shown, shown_messages};
+use super::messages::{MessageView, shown_messages};
 use super::reduce::Reducer;
 use super::request::{SentMessage, SentRole};
 use super::stream::{ChunkJson, StreamView};
@@ -64,7 +64,7 @@ pub fn stored_messages(transcript: &Transcript) -> Vec<StoredMessage> {
 }
 
 impl StoredMessage {
-    fn of(shown: Shown<'_>) -> Self {
+    fn of(shown: MessageView<'_>) -> Self {
         let steps = shown.chain.iter().flat_map(|reaction| &reaction.steps);
         let left = steps.map(|step| OpenCall::list(step.step.outcome.open_calls.as_ref()));
         let answers = |reaction: &&Reaction| {
@@ -127,7 +127,7 @@ impl StoredMessage {
         for (place, part) in sent.parts.iter().enumerate() {
             let is_there = stored
                 .get(place)
-                .is_some_and(|stored| is_same_said(stored, part));
+                .is_some_and(|stored| is_same_message(stored, part));
             if !is_there {
                 let pointer = format!("{}/parts/{place}", sent.pointer());
                 let what = format!("the message {:?} says something else", sent.id);
@@ -279,7 +279,11 @@ impl<'a> Said<'a> {
     }
 
     fn has(&self, part: &Value) -> Result<(), String> {
-        if self.others.iter().any(|stored| is_same_said(stored, part)) {
+        if self
+            .others
+            .iter()
+            .any(|stored| is_same_message(stored, part))
+        {
             return Ok(());
         }
         let kind = text(part, "type").unwrap_or_default();
@@ -288,7 +292,7 @@ impl<'a> Said<'a> {
 }
 
 /// Whether two parts that are no calls say the same.
-fn is_same_said(stored: &Value, sent: &Value) -> bool {
+fn is_same_message(stored: &Value, sent: &Value) -> bool {
     let members: &[&str] = match text(stored, "type").unwrap_or_default() {
         "text" | "reasoning" => &["type", "text"],
         "file" => &["type", "url", "mediaType", "filename"],

@@ -8,7 +8,7 @@ pub(super) const LEFT: &str = "The call was left without a result.";
 
 /// Says of the calls in messages that wait, as their executions have left them, and are not among those that are
 /// open, that they were left. Linear in the messages.
-pub fn leave(messages: &mut [Value], open: &BTreeSet<String>) {
+pub fn close_open_calls(messages: &mut [Value], open: &BTreeSet<String>) {
     let parts = messages.iter_mut().filter_map(|message| {
         let parts = message.get_mut("parts")?;
         parts.as_array_mut()

@@ -2,7 +2,7 @@
 
 mod chains;
 
-pub use chains::goes_on;
+pub use chains::continues_message;
 
 use super::chunk::Major;
 use super::reduce::Reducer;
@@ -41,7 +41,7 @@ pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
 }
 
 /// A message, and the executions that have written it.
-pub(super) struct Shown<'a> {
+pub(super) struct MessageView<'a> {
     pub(super) message: Value,
     pub(super) chain: Vec<&'a Reaction>,
 }
@@ -51,11 +51,11 @@ pub(super) struct Shown<'a> {
 pub(super) fn shown_messages(
     transcript: &Transcript,
     with_running: bool,
-) -> Converted<Vec<Shown<'_>>> {
+) -> Converted<Vec<MessageView<'_>>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
     let chains = Chains::of(transcript, with_running);
-    let said = |message: Value| Shown {
+    let said = |message: Value| MessageView {
         message,
         chain: Vec::new(),
     };
@@ -76,7 +76,7 @@ pub(super) fn shown_messages(
                 for _ in parts.filter(|part| is_foreign(&part.part)) {
                     losses.push(at.as_str(), "a part that no client can show");
                 }
-                if chains.goes_on(place) {
+                if chains.continues_at(place) {
                     continue;
                 }
                 let chain = chains.up_to(place);
@@ -85,7 +85,7 @@ pub(super) fn shown_messages(
                     continue;
                 }
                 match answered(&chain) {
-                    Some(message) => messages.push(Shown { message, chain }),
+                    Some(message) => messages.push(MessageView { message, chain }),
                     None => losses.push(at, "chunks that make no message"),
                 }
             }
@@ -96,8 +96,10 @@ pub(super) fn shown_messages(
 
 fn item_message(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
     match (item.item_type, item.role) {
-        (ItemType::Message, Some(Role::User) | None) => Some(said(item, "user", at, losses)),
-        (ItemType::Message, Some(Role::Assistant)) => Some(said(item, "assistant", at, losses)),
+        (ItemType::Message, Some(Role::User) | None) => Some(message_of(item, "user", at, losses)),
+        (ItemType::Message, Some(Role::Assistant)) => {
+            Some(message_of(item, "assistant", at, losses))
+        }
         (ItemType::Message, Some(Role::System | Role::Developer)) => {
             losses.push(at, "a system message");
             None
@@ -118,7 +120,7 @@ fn happened(item: &Item) -> Option<Value> {
     Some(json!({"id": item.id.as_str(), "role": "system", "parts": [part]}))
 }
 
-fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
+fn message_of(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
     let content = item.content.as_ref().map(Payload::value);
     let parts = match content {
         Some(Value::Array(parts)) => parts,
@@ -130,7 +132,7 @@ fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
     let shown: Vec<Value> = parts
         .iter()
         .filter_map(|part| {
-            let shown = shown(part);
+            let shown = part_view(part);
             if shown.is_none() {
                 losses.push(at, "a part that no client can show");
             }
@@ -152,7 +154,7 @@ fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
 }
 
 /// A part of a user's message, if a client can show it.
-fn shown(part: &Value) -> Option<Value> {
+fn part_view(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let file = |url: &str, otherwise: &str| {
         let found = data_url(url).map(|(media_type, _)| media_type);

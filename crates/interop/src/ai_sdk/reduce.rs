@@ -90,7 +90,7 @@ impl Reducer {
             refused: None,
         };
         if given.get_str("role") == Some("assistant") {
-            reducer.go_on(given);
+            reducer.continue_from(given);
         } else {
             let id = given.get("id").filter(|id| !id.is_null()).cloned();
             reducer.begin(id.unwrap_or_else(|| "".into()));

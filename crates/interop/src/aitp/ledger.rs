@@ -9,13 +9,14 @@ mod verdict;
 
 use super::kind::Topic;
 use super::message::Message;
-use super::participants::{Party, Roster};
+use super::participants::{Participants, Party};
 use check::Draft;
 use fold::Running;
 use index::Index;
 use jiff::Timestamp;
 pub use request::{
-    Life, Refusing, Request, RequestState, RequestStatus, RequestTerms, Settlement, SubmittedAnswer,
+    Refusing, Request, RequestProgress, RequestState, RequestStatus, RequestTerms, Settlement,
+    SubmittedAnswer,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +57,7 @@ impl std::fmt::Display for Key {
 #[serde(from = "Kept")]
 pub struct Ledger {
     seq: Seq,
-    roster: Roster,
+    roster: Participants,
     // Requests by their number, in the order in which they were asked.
     requests: BTreeMap<u64, Request>,
     // The number of the next request or turn.
@@ -70,7 +71,7 @@ pub struct Ledger {
 #[derive(Deserialize)]
 struct Kept {
     seq: Seq,
-    roster: Roster,
+    roster: Participants,
     requests: BTreeMap<u64, Request>,
     next: u64,
     running: Option<Running>,
@@ -104,7 +105,7 @@ impl Ledger {
     }
 
     /// Who takes part.
-    pub fn roster(&self) -> &Roster {
+    pub fn participants(&self) -> &Participants {
         &self.roster
     }
 

@@ -1,15 +1,15 @@
 //! Who takes part in a thread, and who may speak as whom: a fold over the thread's records.
 
-mod voice;
+mod speaker;
 
 use super::actors::{Actor, MAX_ACTORS, named_actor, read_actors};
 use super::change::{ChangeRefused, ParticipantChange};
 use super::family::{Family, FamilyVersion};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+pub use speaker::{MayNotSpeak, Party, Speaker};
 use std::collections::BTreeMap;
 use timeline::{Event, Item, ItemType, Payload, Record, Role};
-pub use voice::{MayNotSpeak, Party, Voice};
 
 /// One who takes part, or took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,12 +38,12 @@ enum Began {
 
 /// Who takes part in a thread. It is as large as the actors there ever were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Roster {
+pub struct Participants {
     members: BTreeMap<String, Participant>,
     began: Began,
 }
 
-impl Roster {
+impl Participants {
     /// Whether a change can be.
     pub fn check(&self, change: &ParticipantChange) -> Result<(), ChangeRefused> {
         change.check()?;
@@ -97,13 +97,13 @@ impl Roster {
             if let Some(change) = ParticipantChange::of_item(item) {
                 self.change(change);
             } else {
-                self.said(item);
+                self.record_message(item);
             }
         }
     }
 
     /// The first who speaks in the role `user` began the thread.
-    fn said(&mut self, item: &Item) {
+    fn record_message(&mut self, item: &Item) {
         let is_users = item.item_type == ItemType::Message && item.role == Some(Role::User);
         if self.began != Began::Nobody || !is_users {
             return;

@@ -62,11 +62,11 @@ impl RequestQuestion {
         let payload = ask.payload.value();
         let schema = schema::of(&asked, answer_kind(&ask)?, &payload)?;
         let signed = signed::of(ask.key.topic, &payload);
-        let said = said(ask.key.topic, &payload);
+        let said = request_text(ask.key.topic, &payload);
         Some(Self {
             title: text(&payload, "title"),
             description: match &signed {
-                Some(signed) => Some(signed::shown(signed, said.as_deref())),
+                Some(signed) => Some(signed::signed_text(signed, said.as_deref())),
                 None => said,
             },
             signed,
@@ -173,7 +173,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
 }
 
 /// What the asker says of a request.
-fn said(topic: Topic, payload: &Value) -> Option<String> {
+fn request_text(topic: Topic, payload: &Value) -> Option<String> {
     match topic {
         Topic::Payment => text(quote_of(payload), "description"),
         Topic::TopUp => text(payload, "reason"),

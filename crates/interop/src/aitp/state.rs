@@ -1,6 +1,6 @@
 //! All that a server asks of AITP, as one state of a thread.
 
-mod turned;
+mod refusal;
 
 use super::actors::named_actor;
 use super::change::ParticipantChange;
@@ -9,18 +9,18 @@ use super::kind::Purpose;
 use super::ledger::{Key, Ledger, MessageVerdict, Request, RequestTerms};
 use super::meaning::{RequestedWork, check_answer};
 use super::message::{Message, find};
-use super::participants::{MayNotSpeak, Party, Roster, Voice};
+use super::participants::{MayNotSpeak, Participants, Party, Speaker};
 use super::question::RequestQuestion;
 use super::schemas::{Schemas, Strictness};
 use jiff::Timestamp;
+pub use refusal::{ChangeTurned, MessageRefusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use timeline::{ItemType, NewItem, Record, Role, Seq};
-pub use turned::{ChangeTurned, Turned};
 
 /// Who takes part in a thread and what waits for an answer there.
 ///
-/// A server folds the thread's records in, asks [`AitpState::judge`] before it records what somebody says,
+/// A server folds the thread's records in, asks [`AitpState::check`] before it records what somebody says,
 /// and shows what is [`AitpState::pending`]. A desk is bounded, whatever the thread's length. It can be
 /// serialised and kept beside its [`AitpState::seq`], and goes on from there; one that can't be read any
 /// more is folded anew. Nothing in it runs by itself: what has expired follows from the instant that
@@ -84,7 +84,7 @@ pub struct AcceptedMessage {
     /// The item, as it came; where it names its actor and no role, with the role of that actor.
     pub item: NewItem,
     /// Who says it, and whether that is an actor bound to the credential.
-    pub voice: Voice,
+    pub voice: Speaker,
     /// The capability messages in it, in order. None where it is only text.
     pub messages: Vec<Judged>,
 }
@@ -131,8 +131,8 @@ impl AitpState {
     }
 
     /// Who takes part.
-    pub fn roster(&self) -> &Roster {
-        self.ledger.roster()
+    pub fn participants(&self) -> &Participants {
+        self.ledger.participants()
     }
 
     /// What was asked and what came of it.
@@ -142,12 +142,12 @@ impl AitpState {
 
     /// Whether a message that came in with this credential may be recorded now, and what it does.
     /// Capability messages are held to their schemas leniently.
-    pub fn judge(
+    pub fn check(
         &self,
         principal: &str,
         message: &NewItem,
         now: Timestamp,
-    ) -> Result<AcceptedMessage, Turned> {
+    ) -> Result<AcceptedMessage, MessageRefusal> {
         self.judge_as(principal, message, Strictness::Lenient, now)
     }
 
@@ -158,16 +158,16 @@ impl AitpState {
         message: &NewItem,
         strictness: Strictness,
         now: Timestamp,
-    ) -> Result<AcceptedMessage, Turned> {
+    ) -> Result<AcceptedMessage, MessageRefusal> {
         if message.item_type != ItemType::Message {
-            return Err(Turned::NotAMessage);
+            return Err(MessageRefusal::NotAMessage);
         }
-        let actor = named_actor(message.metadata.as_ref()).map_err(Turned::Actor)?;
+        let actor = named_actor(message.metadata.as_ref()).map_err(MessageRefusal::Actor)?;
         let found = match &message.content {
             Some(content) => find(content)?,
             None => Vec::new(),
         };
-        let voice = self.voice(principal, actor.as_deref(), message.role, &found)?;
+        let voice = self.speaker(principal, actor.as_deref(), message.role, &found)?;
         let messages = self.judged(found, &voice.party, strictness, now)?;
         let mut item = message.clone();
         item.role = item.role.or(Some(match voice.party {
@@ -183,19 +183,19 @@ impl AitpState {
 
     /// Who says it. Where nobody ever was an actor an id is a note of its client's, unless there is a
     /// capability message: who says that takes part.
-    fn voice(
+    fn speaker(
         &self,
         principal: &str,
         actor: Option<&str>,
         role: Option<Role>,
         found: &[(usize, Message)],
-    ) -> Result<Voice, MayNotSpeak> {
+    ) -> Result<Speaker, MayNotSpeak> {
         let is_plain = found.iter().all(|(_, it)| it.capability.is_none());
-        if actor.is_some() && is_plain && self.roster().is_empty() {
+        if actor.is_some() && is_plain && self.participants().is_empty() {
             let role = role.or(Some(Role::User));
-            return self.roster().may_speak(principal, None, role);
+            return self.participants().may_speak(principal, None, role);
         }
-        self.roster().may_speak(principal, actor, role)
+        self.participants().may_speak(principal, actor, role)
     }
 
     fn judged(
@@ -204,7 +204,7 @@ impl AitpState {
         by: &Party,
         strictness: Strictness,
         now: Timestamp,
-    ) -> Result<Vec<Judged>, Turned> {
+    ) -> Result<Vec<Judged>, MessageRefusal> {
         if found.is_empty() {
             return Ok(Vec::new());
         }
@@ -213,7 +213,7 @@ impl AitpState {
             let wrong = schemas.violations(message, strictness);
             if !wrong.is_empty() {
                 let place = *place;
-                return Err(Turned::Unfit { place, wrong });
+                return Err(MessageRefusal::Unfit { place, wrong });
             }
         }
         let place_of = |n: usize| found.get(n).map_or(0, |(place, _)| *place);
@@ -221,13 +221,13 @@ impl AitpState {
         let verdicts = self.ledger.check_all(messages, by, now);
         let verdicts = verdicts.map_err(|(n, refusal)| {
             let place = place_of(n);
-            Turned::Refused { place, refusal }
+            MessageRefusal::Refused { place, refusal }
         })?;
         let mut judged = Vec::with_capacity(found.len());
         for ((place, message), verdict) in found.into_iter().zip(verdicts) {
             let wrong = self.wrong_with_fetched(&message, &verdict, now);
             if !wrong.is_empty() {
-                return Err(Turned::Unfit { place, wrong });
+                return Err(MessageRefusal::Unfit { place, wrong });
             }
             judged.push(Judged {
                 index: place,
@@ -342,14 +342,16 @@ impl AitpState {
                 if bound.get_or_insert_with(|| principal.to_owned()) != principal {
                     return Err(ChangeTurned::OtherPrincipal(actor.id.clone()));
                 }
-                self.roster().member(&actor.id).is_none()
+                self.participants().member(&actor.id).is_none()
             }
             ParticipantChange::Leave { actor_id } | ParticipantChange::Declare { actor_id, .. } => {
-                let voice = self.roster().may_speak(principal, Some(actor_id), None)?;
+                let voice = self
+                    .participants()
+                    .may_speak(principal, Some(actor_id), None)?;
                 voice.is_bound
             }
         };
-        self.roster().check(&change)?;
+        self.participants().check(&change)?;
         let item = change.into_item(item_id)?;
         Ok(AcceptedChange { item, is_bound })
     }

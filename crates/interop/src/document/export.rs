@@ -4,8 +4,8 @@ use super::agents::Registry;
 use super::clock::{Clock, rfc3339};
 use super::delta::{ORDER, patched, read, read_object};
 use super::events::note_targets;
-use super::left::Left;
-use super::settle::settle;
+use super::open_calls::Left;
+use super::resolve_open_calls::resolve_open_calls;
 use super::turns::{EXTENSION, ItemTurn, agent_turn, item_turn};
 use crate::parts::{ThreadEvent, cut_off_parts};
 use crate::{Converted, Loss, Losses};
@@ -71,7 +71,7 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     }
     let mut value = thread::Thread::from_root(root);
     if is_open {
-        settle(&mut value, &mut losses);
+        resolve_open_calls(&mut value, &mut losses);
     }
     losses.with(value)
 }

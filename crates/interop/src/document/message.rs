@@ -90,7 +90,7 @@ impl Cycle<'_> {
         }
         let response = self
             .response
-            .map(|response| said_of(response, agent_id, returns))
+            .map(|response| message_text(response, agent_id, returns))
             .transpose()?;
         let last = self.after.last().copied().and_then(Json::as_object);
         let last_at = last
@@ -110,7 +110,7 @@ fn request_of(agent_id: &str) -> Object {
 }
 
 /// What the log keeps of a response beside its parts.
-fn said_of(
+fn message_text(
     response: &Object,
     agent_id: &str,
     returns: Option<Object>,

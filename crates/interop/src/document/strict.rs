@@ -6,7 +6,7 @@
 use super::clock::rfc3339;
 use super::content::identifier;
 use super::export::to_document;
-use super::settle::settle;
+use super::resolve_open_calls::resolve_open_calls;
 use super::turns::SEPARATORS;
 use crate::{Converted, Losses};
 use thread::document::CompletionStatus;
@@ -48,7 +48,7 @@ fn mend(document: &mut Thread, defaults: &Object, losses: &mut Losses) -> bool {
     errors.retain(|it| it.severity == Severity::Error);
     let is_of_cycle = |it: &Violation| matches!(it.rule, Rule::CompleteCycle | Rule::ToolCallId);
     if !errors.is_empty() && errors.iter().all(is_of_cycle) {
-        settle(document, losses);
+        resolve_open_calls(document, losses);
         return true;
     }
     let mut is_changed = false;

@@ -5,7 +5,7 @@ use super::clock::{Clock, rfc3339};
 use super::content;
 use super::delta::{RETURNS, patched, read, read_object, unwrapped};
 use super::events::{Events, SYSTEM, event_turn};
-use super::left::Left;
+use super::open_calls::Left;
 use super::parts::{self, MESSAGE};
 use super::usage;
 use crate::parts::{StepResponse, ThreadEvent, ToolPart, is_prompt};
@@ -272,7 +272,7 @@ fn push_step(
         .parts
         .iter()
         .filter_map(|part| ToolPart::read(&part.part))
-        .map(|tool| left.settled(tool, step))
+        .map(|tool| left.with_outcome(tool, step))
         .collect();
     let mut said_parts = Vec::with_capacity(step.parts.len());
     let mut after = Vec::new();

@@ -170,7 +170,7 @@ pub(super) fn content(mut blocks: Vec<Value>) -> Value {
 mod tests {
     use super::*;
 
-    fn shown(content_of: &Value) -> Value {
+    fn content_view(content_of: &Value) -> Value {
         let parts = read(Some(content_of), "/content", "input_text").unwrap();
         content(parts.iter().filter_map(block).collect())
     }
@@ -185,12 +185,12 @@ mod tests {
             json!([{"type": "file", "base64": "aGk=", "mime_type": "application/pdf", "filename": "a.pdf"}]),
             json!([{"type": "audio", "url": "https://a.example/b", "mime_type": "audio/wav"}]),
         ] {
-            assert_eq!(shown(&said), said);
+            assert_eq!(content_view(&said), said);
         }
         let old = json!([{"type": "image", "source_type": "base64", "data": "aGk=", "mime_type": "image/png"}]);
         let url =
             json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]);
-        assert_eq!(shown(&old), url);
+        assert_eq!(content_view(&old), url);
     }
 
     #[test]

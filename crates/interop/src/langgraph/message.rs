@@ -41,12 +41,12 @@ pub(super) fn agent_of(run: Option<&Payload>) -> Option<String> {
 
 /// What an item says: its message, or those beside its answers.
 pub(super) fn item_messages(item: &Item) -> Vec<Value> {
-    let mut messages: Vec<Value> = said(item).into_iter().collect();
-    messages.extend(messages_with_answers(item).iter().filter_map(said));
+    let mut messages: Vec<Value> = message_of(item).into_iter().collect();
+    messages.extend(messages_with_answers(item).iter().filter_map(message_of));
     messages
 }
 
-fn said(item: &Item) -> Option<Value> {
+fn message_of(item: &Item) -> Option<Value> {
     let kind = match (item.item_type, item.role) {
         (ItemType::Message, Some(Role::User) | None) => "human",
         (ItemType::Message, Some(Role::Assistant)) => "ai",

@@ -87,7 +87,7 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
                 told.release();
             }
             Entry::Item(item) => {
-                let from = told.hear(item);
+                let from = told.read_item(item);
                 let what = || Removed::Item(item.id.clone());
                 told.note(what, from);
             }
@@ -104,7 +104,7 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
                     told.note(what, from);
                     told.release();
                     for item in beside.by_ref() {
-                        told.hear(&item);
+                        told.read_item(&item);
                     }
                 }
             }
@@ -139,7 +139,7 @@ impl Told<'_> {
 
     /// Puts in what was said, after what the calls that waited until then come to, which goes with the
     /// calls if they are removed. Answers with its place.
-    fn hear(&mut self, item: &Item) -> usize {
+    fn read_item(&mut self, item: &Item) -> usize {
         let marked = &mut self.marked;
         if let Some(left) = superseded(open_calls(&marked.messages), item) {
             let mut asked = marked.messages.iter().rev();

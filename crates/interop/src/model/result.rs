@@ -20,7 +20,7 @@ pub fn with_result(
     tool.duration_ms = Some(execution.duration);
     if execution.is_error {
         tool.state = ToolState::OutputError;
-        tool.error_text = Some(shown(&execution.result));
+        tool.error_text = Some(result_text(&execution.result));
         if execution.approved == Some(false) {
             tool.outcome = Some("denied".into());
         }
@@ -43,7 +43,7 @@ pub fn with_unknown_outcome(part: &Payload) -> Result<Payload, serde_json::Error
 }
 
 /// What a model sees of a result: a string as it is, anything else as JSON.
-fn shown(result: &Value) -> String {
+fn result_text(result: &Value) -> String {
     match result {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

@@ -150,7 +150,7 @@ pub fn linked_files(content: &Payload) -> Vec<(usize, String)> {
 
 /// The first part of a message that nobody says to an agent: an agent's own text, reasoning, refusal or
 /// call. Its place in the list.
-pub fn unsaid_part(parts: &[Value]) -> Option<usize> {
+pub fn part_without_text(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         match part.get("type").and_then(Value::as_str).and_then(part_kind) {
             Some(

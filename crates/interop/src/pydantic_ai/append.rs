@@ -4,9 +4,9 @@ mod old;
 
 use self::old::{Meaning, Old};
 use super::PydanticAiError;
-use super::cut::{Open, Roles, Who, cut};
 use super::history::{head, own, register};
 use super::note::{Note, notes};
+use super::truncate::{Open, Roles, Who, truncate};
 use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use crate::convert::ReadOptions;
 use std::collections::BTreeMap;
@@ -108,13 +108,13 @@ struct Plan {
     /// Where each old message stands now.
     places: Vec<Option<usize>>,
     /// The runs that are new, by the messages after those with owners.
-    cuts: Vec<super::cut::Cut>,
+    cuts: Vec<super::truncate::Cut>,
 }
 
 impl Plan {
     fn add(notes: &[Note<'_>], roles: &mut Roles<'_>) -> Self {
         Self {
-            cuts: cut(notes, None, roles),
+            cuts: truncate(notes, None, roles),
             ..Self::default()
         }
     }
@@ -174,7 +174,7 @@ impl Plan {
             })
         });
         let tail = notes.get(kept..).unwrap_or_default();
-        let mut cuts = cut(tail, open, roles);
+        let mut cuts = truncate(tail, open, roles);
         // What goes on with a run that the archive knows is no new run.
         let mut n_old = 0;
         for cut in &cuts {

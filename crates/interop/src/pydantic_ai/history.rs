@@ -1,9 +1,9 @@
 //! Histories in and out of an archive.
 
 use super::PydanticAiError;
-use super::cut::{Cut, Roles, Who, cut};
 use super::messages::library_message;
 use super::note::{Note, notes};
+use super::truncate::{Cut, Roles, Who, truncate};
 use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use crate::canonical::instant;
 use crate::convert::ReadOptions;
@@ -44,7 +44,7 @@ fn archive_of(
     source: impl FnOnce() -> Arc<String>,
     options: &ReadOptions,
 ) -> Archive {
-    let cuts = cut(notes, None, &mut Roles::new(&options.attribution, None));
+    let cuts = truncate(notes, None, &mut Roles::new(&options.attribution, None));
     let created_at = notes
         .iter()
         .find_map(own)

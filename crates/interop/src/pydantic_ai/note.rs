@@ -185,11 +185,11 @@ impl<'t> Reader<'t> {
             span,
             ..Note::default()
         };
-        self.judge(note)
+        self.check(note)
     }
 
     /// Judges a message by its members; which are known depends on its kind.
-    fn judge(&mut self, mut note: Note<'t>) -> Result<Note<'t>, PydanticAiError> {
+    fn check(&mut self, mut note: Note<'t>) -> Result<Note<'t>, PydanticAiError> {
         let kind = self.members.iter().find(|(_, member)| member.key == "kind");
         let kind = kind.and_then(|(_, member)| check::string(self.text, member));
         note.is_response = match kind.as_deref() {

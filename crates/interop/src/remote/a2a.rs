@@ -112,7 +112,7 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
         data.insert("threadKey".to_owned(), key.as_str().into());
     }
     let value = match (kind, value) {
-        (AskKind::Approval, value) => leave(&value),
+        (AskKind::Approval, value) => without_extensions(&value),
         (_, value) => value,
     };
     match (kind, value) {
@@ -140,7 +140,7 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
 
 /// What an approval is answered with: an object that says whether, also where it came as a text, for most protocols
 /// know no other outputs.
-fn leave(value: &Value) -> Value {
+fn without_extensions(value: &Value) -> Value {
     let text = value.as_str();
     let read: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
     let said = read.as_ref().unwrap_or(value);

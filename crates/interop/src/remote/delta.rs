@@ -136,7 +136,7 @@ mod tests {
         };
         let place = RemotePosition {
             agent: "far".into(),
-            at: address().shown().into(),
+            at: address().as_text().into(),
             conversation: conversation.into(),
             context: context.map(Into::into),
             run: Some("r".into()),
@@ -231,7 +231,7 @@ mod tests {
     fn refused(text: &str, agent: &str) -> Message {
         let refused = RemoteRefusal {
             agent: agent.into(),
-            at: address().shown().into(),
+            at: address().as_text().into(),
         };
         refused.marked(Message::from(text))
     }

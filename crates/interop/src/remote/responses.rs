@@ -53,7 +53,7 @@ impl OwnCalls {
 }
 
 /// Whether an event is shown while the answer comes. Whose calls there are is known at the end only.
-pub fn is_shown(event: &StreamEvent) -> bool {
+pub fn is_visible(event: &StreamEvent) -> bool {
     !matches!(event, StreamEvent::ToolCallDelta { .. })
 }
 

@@ -190,16 +190,16 @@ pub fn n_tokens(request: &CreateRequest) -> u64 {
     let instructions = request.options.instructions.as_deref();
     let tools = request.options.tools.iter().map(|tool| {
         let described = tool.description.as_ref().map_or(0, String::len);
-        let schema = tool.parameters.as_ref().map_or(0, said_bytes);
+        let schema = tool.parameters.as_ref().map_or(0, text_bytes);
         tool.name.len() + described + schema
     });
     let said = request.input.iter().map(|given| match &given.content {
-        InputContent::Message { content, .. } => content.iter().map(said_bytes).sum(),
-        InputContent::Reasoning(part) => said_bytes(&part.value()),
+        InputContent::Message { content, .. } => content.iter().map(text_bytes).sum(),
+        InputContent::Reasoning(part) => text_bytes(&part.value()),
         InputContent::Call {
             name, arguments, ..
         } => name.len() + arguments.len(),
-        InputContent::CallOutput { output, .. } => said_bytes(output),
+        InputContent::CallOutput { output, .. } => text_bytes(output),
         InputContent::Compaction { summary } => summary.len(),
         InputContent::Approval { reason, .. } => reason.as_ref().map_or(0, String::len),
         InputContent::Reference { .. } => 0,
@@ -209,17 +209,17 @@ pub fn n_tokens(request: &CreateRequest) -> u64 {
 }
 
 /// The bytes of a value that are words: all of its texts, but for images and files.
-fn said_bytes(value: &Value) -> usize {
+fn text_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 0,
         Value::Number(number) => number.to_string().len(),
         Value::String(text) => text.len(),
-        Value::Array(values) => values.iter().map(said_bytes).sum(),
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
         Value::Object(members) => {
             let words = members
                 .iter()
                 .filter(|(key, _)| !MEDIA.contains(&key.as_str()));
-            words.map(|(_, value)| said_bytes(value)).sum()
+            words.map(|(_, value)| text_bytes(value)).sum()
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Echo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Members of the response, as they stand there.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(rename = "said", skip_serializing_if = "Map::is_empty")]
     pub members: Map<String, Value>,
     /// Whether the response names its conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

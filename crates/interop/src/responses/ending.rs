@@ -1,7 +1,7 @@
 //! How responses end, in the protocol's words.
 
 use super::error::ErrorKind;
-use crate::cut::Cut;
+use crate::truncate::Cut;
 use serde_json::{Value, json};
 use timeline::{ExecutionStatus, Interruption};
 

@@ -16,9 +16,9 @@ mod step;
 use super::slot::{Block, More, OutputStatus, Slot, SlotKind};
 use super::usage::Tokens;
 use super::wire::{Wire, put};
-use crate::cut::Cut;
 use crate::ids::IdForm;
 use crate::run::RunEvent;
+use crate::truncate::Cut;
 use crate::{Loss, Losses};
 pub(super) use done::Done;
 use done::Order;
@@ -109,7 +109,7 @@ impl Output {
     }
 
     /// Why the last answer of a model was cut off, or why no other one follows it.
-    pub(super) fn why_cut(&self) -> Option<Cut> {
+    pub(super) fn cut_reason(&self) -> Option<Cut> {
         self.cut
     }
 

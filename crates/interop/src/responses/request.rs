@@ -78,7 +78,7 @@ impl CreateRequest {
         let continues = continues(&fields)?;
         let mut options = RunOptions::default();
         let mut echo = Echo::default();
-        wishes(&fields, &mut options, &mut echo)?;
+        run_options(&fields, &mut options, &mut echo)?;
         sampling(&fields, &mut options, &mut echo)?;
         included(&fields, &mut echo, &mut losses)?;
         unheeded(&fields, &mut echo, &mut losses)?;
@@ -194,7 +194,7 @@ pub(super) fn continues(fields: &Fields<'_>) -> Result<Continues, RequestError> 
     }
 }
 
-fn wishes(
+fn run_options(
     fields: &Fields<'_>,
     options: &mut RunOptions,
     echo: &mut Echo,

@@ -127,7 +127,7 @@ pub fn response(
         Ending::none(Status::InProgress)
     } else {
         let why = execution.interruption.as_ref();
-        Ending::of(execution.status, why, output.why_cut())
+        Ending::of(execution.status, why, output.cut_reason())
     };
     let items = output.json();
     let mut json = String::with_capacity(items.len() + 1_024);

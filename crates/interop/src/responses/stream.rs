@@ -221,7 +221,7 @@ impl ResponseStream {
         at: Timestamp,
         out: &mut String,
     ) {
-        self.ending = Ending::of(status, why, self.output.why_cut());
+        self.ending = Ending::of(status, why, self.output.cut_reason());
         self.ended_at = Some(at);
         let name = match self.ending.status {
             Status::Completed => "response.completed",

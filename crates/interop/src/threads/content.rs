@@ -154,7 +154,7 @@ fn image_file(part: &Fields<'_>) -> Result<Value, RequestError> {
 
 /// What a client is shown of a part of the log; none for a part that there is no place for, which
 /// is noted.
-pub(super) fn shown(part: &Payload, at: &str, losses: &mut Losses) -> Option<Content> {
+pub(super) fn content_view(part: &Payload, at: &str, losses: &mut Losses) -> Option<Content> {
     let value = part.value();
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let owned = |key: &str| text(key).map(str::to_owned);

@@ -25,7 +25,7 @@ pub fn message_of_item(thread_id: &str, item: &Item) -> Option<Converted<Message
     let kept = own(item.metadata.as_ref());
     let (content, attachments) = split(item.content.as_ref(), &kept, &mut losses);
     let metadata: Option<Payload> = kept.get("metadata").map(|kept| kept.clone().into());
-    let mut metadata = Metadata::shown(metadata.as_ref(), Carrier::Message, "", &mut losses);
+    let mut metadata = Metadata::view(metadata.as_ref(), Carrier::Message, "", &mut losses);
     let actor = item.metadata.as_ref().and_then(|it| it.str_field(ACTOR));
     metadata
         .0
@@ -70,7 +70,11 @@ fn split(
                     .unwrap_or_default(),
                 file_id,
             }),
-            None => shown.extend(content::shown(part, &format!("/content/{place}"), losses)),
+            None => shown.extend(content::content_view(
+                part,
+                &format!("/content/{place}"),
+                losses,
+            )),
         }
     }
     (shown, attachments)

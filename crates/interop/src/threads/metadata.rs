@@ -113,7 +113,7 @@ impl Metadata {
     }
 
     /// What of an object's kept metadata clients of this API can be shown.
-    pub(super) fn shown(
+    pub(super) fn view(
         kept: Option<&Payload>,
         carrier: Carrier,
         at: &str,

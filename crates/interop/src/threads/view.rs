@@ -19,7 +19,7 @@ use timeline::{
 pub fn thread_object(thread: &Thread) -> Converted<ThreadObject> {
     let mut losses = Losses::default();
     let stored = thread.metadata.as_ref();
-    let metadata = Metadata::shown(stored, Carrier::Thread, "", &mut losses);
+    let metadata = Metadata::view(stored, Carrier::Thread, "", &mut losses);
     let mut own = own(stored);
     losses.with(ThreadObject {
         id: THREAD.write(thread.id.as_str()),

@@ -294,14 +294,14 @@ fn who_joined_and_left_is_in_the_document_and_comes_back() {
     let log = of_import("t", &imported.value);
     let ledger = ledger(&log);
     let present: Vec<&str> = ledger
-        .roster()
+        .participants()
         .present()
         .map(|it| it.actor.id.as_str())
         .collect();
     assert_eq!(present, ["b"]);
     assert_eq!(
         ledger
-            .roster()
+            .participants()
             .may_speak("key_1", Some("b"), None)
             .map(|voice| voice.is_bound),
         Ok(false),

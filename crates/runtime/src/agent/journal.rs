@@ -9,7 +9,7 @@ use crate::writer::StepWriter;
 use agents::{Agent, AgentStreamEvent, Journal, Stopped, SubagentExecutionTrace};
 use futures_util::future::BoxFuture;
 use interop::model;
-use show::Shown;
+use show::StreamedBlocks;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use timeline::Payload;
@@ -20,7 +20,7 @@ pub(super) struct AgentJournal<'a> {
     agent: &'a Agent,
     writer: &'a StepWriter,
     iteration: u32,
-    shown: Mutex<Shown>,
+    shown: Mutex<StreamedBlocks>,
     parts: Mutex<Parts>,
     /// What the model says of its answer.
     about: Mutex<Option<Payload>>,
@@ -120,7 +120,7 @@ impl<'a> AgentJournal<'a> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, StreamedBlocks> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -93,7 +93,7 @@ impl Around {
                 agent: agent.clone(),
                 input: question(&folded.state),
                 state: folded.state.clone(),
-                metadata: folded.kept.clone(),
+                metadata: folded.middleware_state.clone(),
             },
             n_entered: agent.options().middleware.len(),
             steps: folded.steps.clone(),

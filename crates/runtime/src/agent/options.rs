@@ -70,7 +70,7 @@ pub(super) fn configured(
         });
     }
     instruct(&mut options, wanted);
-    settle(&mut options, wanted);
+    apply(&mut options, wanted);
     match &wanted.format {
         None => {}
         Some(AnswerFormat::JsonObject) => {
@@ -113,7 +113,7 @@ fn instruct(options: &mut AgentOptions, wanted: &RunOptions) {
 }
 
 /// Puts the settings into the model's own words, over what the agent has.
-fn settle(options: &mut AgentOptions, wanted: &RunOptions) {
+fn apply(options: &mut AgentOptions, wanted: &RunOptions) {
     let NativeSettings { params, left_out } = options.model.settings(&Settings {
         temperature: wanted.temperature,
         top_p: wanted.top_p,

@@ -43,8 +43,8 @@ pub(super) struct StateRecord {
     #[serde(skip_serializing_if = "View::is_empty")]
     pub(super) view: View,
     /// What middleware keeps for the run, while it is not over.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub(super) kept: Map<String, Value>,
+    #[serde(rename = "kept", skip_serializing_if = "Map::is_empty")]
+    pub(super) middleware_state: Map<String, Value>,
     /// The open calls whose sub-agents wait on threads of their own.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     suspended: BTreeSet<ToolCallId>,
@@ -70,7 +70,7 @@ impl StateRecord {
             reasoning: after.reasoning_since(n_known).map(str::to_owned).collect(),
             metadata: (!is_same).then(|| after.metadata().clone()),
             view: View::default(),
-            kept: Map::new(),
+            middleware_state: Map::new(),
             suspended: after.suspended().clone(),
             tool_calls: None,
             output_tokens: None,
@@ -143,7 +143,7 @@ pub(super) fn traces<'a>(
 pub(super) struct Folded {
     pub(super) state: AgentState,
     /// What middleware keeps for the running execution.
-    pub(super) kept: Map<String, Value>,
+    pub(super) middleware_state: Map<String, Value>,
     /// The parts and responses of its steps so far.
     pub(super) steps: Vec<(Vec<Payload>, Payload)>,
     /// What the last run had done by its last step, where it has a limit.
@@ -168,7 +168,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
     let mut viewed = Vec::new();
     let mut folded = Folded {
         state: AgentState::initial(),
-        kept: Map::new(),
+        middleware_state: Map::new(),
         steps: Vec::new(),
         spent: None,
         holds_back,
@@ -205,8 +205,8 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
                 folded
                     .steps
                     .extend(about.map(|about| (parts.collect(), about)));
-                if let Some(record) = record.as_ref().filter(|it| !it.kept.is_empty()) {
-                    folded.kept.clone_from(&record.kept);
+                if let Some(record) = record.as_ref().filter(|it| !it.middleware_state.is_empty()) {
+                    folded.middleware_state.clone_from(&record.middleware_state);
                 }
             }
             folded.state = with_step(&folded.state, step, record);

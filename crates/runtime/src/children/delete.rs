@@ -4,7 +4,7 @@ use super::records::Spawned;
 use super::wake::waiting_parent;
 use crate::attempt_note::Abandoned;
 use crate::error::{RuntimeError, render_error};
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::pages::PAGE;
 use crate::runtime::Runtime;
 use futures_util::FutureExt;
@@ -108,7 +108,7 @@ impl Runtime {
     async fn end_for_good(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
         let why = Interruption::new(DELETED, "the thread was deleted");

@@ -68,14 +68,14 @@ async fn inside(site: Arc<Site>, spawn: Spawn, agent_id: Arc<str>, step: u64) ->
             traces: Vec::new(),
         };
     }
-    let journal = Shown(Arc::clone(&site.writer));
+    let journal = ChildEvents(Arc::clone(&site.writer));
     run_in_memory(spawn, agent_id, step, &journal).await
 }
 
 /// Shows the parent's followers what a sub-agent in memory tells.
-struct Shown(Arc<StepWriter>);
+struct ChildEvents(Arc<StepWriter>);
 
-impl Journal for Shown {
+impl Journal for ChildEvents {
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
         async move {
             let AgentStreamEvent::Uap { uap } = event else {

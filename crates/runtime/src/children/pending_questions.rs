@@ -70,7 +70,7 @@ pub enum Addressed {
     /// Calls of several sub-agents have the id, so the thread must be named.
     Ambiguous,
     /// The thread that was named is not beneath the other one.
-    Remote,
+    OtherThread,
 }
 
 impl Runtime {
@@ -172,7 +172,7 @@ impl Runtime {
             return Ok(if is_below {
                 Addressed::To(named.to_owned())
             } else {
-                Addressed::Remote
+                Addressed::OtherThread
             });
         }
         let row = self.inner.store.find(tenant, key).await?;

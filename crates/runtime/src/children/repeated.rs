@@ -32,10 +32,10 @@ impl Runtime {
         among: Among,
     ) -> Result<Option<String>, RuntimeError> {
         let mut n_left = MAX_THREADS;
-        self.look(tenant, thread, token, among, &mut n_left).await
+        self.find_taken(tenant, thread, token, among, &mut n_left).await
     }
 
-    fn look<'a>(
+    fn find_taken<'a>(
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
@@ -63,7 +63,7 @@ impl Runtime {
                     let key = row.thread.key.unwrap_or_else(|| child.to_string());
                     return Ok(Some(key));
                 }
-                let found = self.look(tenant, &child, token, among, n_left).await?;
+                let found = self.find_taken(tenant, &child, token, among, n_left).await?;
                 if found.is_some() {
                     return Ok(found);
                 }

@@ -269,7 +269,7 @@ impl Report {
             Message::User(_) | Message::ToolResult(_) => None,
         })?;
         let usage = self.usage();
-        let said = self.said().last();
+        let said = self.responses().last();
         let stop_reason = said
             .and_then(|said| said.stop_reason)
             .and_then(|word| serde_json::from_value(Value::String(word)).ok());
@@ -285,14 +285,14 @@ impl Report {
         })
     }
 
-    fn said(&self) -> impl Iterator<Item = StepResponse> {
+    fn responses(&self) -> impl Iterator<Item = StepResponse> {
         self.steps()
             .filter_map(|step| step.response.as_ref()?.0.read().ok())
     }
 
     fn usage(&self) -> TokenUsage {
         let mut usage = TokenUsage::default();
-        for said in self.said() {
+        for said in self.responses() {
             let cycle: Option<CycleUsage> = said.usage.and_then(|usage| usage.read().ok());
             usage.push(cycle.unwrap_or_default());
         }

@@ -3,7 +3,7 @@
 use super::records::{Ended, Spawned};
 use super::wake::waited_for;
 use crate::error::{RuntimeError, render_error};
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::runtime::Runtime;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Runtime {
     pub(crate) async fn stop_orphan(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
     ) -> Result<(), RuntimeError> {
         let Some(active) = held.core()?.state.active() else {
             return Ok(());

@@ -42,7 +42,7 @@ impl Runtime {
     /// How a thread goes on whose sub-agent, the thread with the key `target`, has taken an answer;
     /// now, or long ago. Costs a look where the answer woke the thread; else what the thread's log
     /// has got since.
-    pub async fn goes_on(
+    pub async fn has_continuation(
         &self,
         tenant: &TenantId,
         key: &str,

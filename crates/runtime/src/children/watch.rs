@@ -43,11 +43,13 @@ impl Runtime {
         after: Seq,
         until: Until,
     ) -> Result<Watch, RuntimeError> {
-        Ok(told(self.tree(tenant, key, after.into(), until).await?))
+        Ok(watch_tree(
+            self.tree(tenant, key, after.into(), until).await?,
+        ))
     }
 }
 
-fn told(mut tree: Tree) -> Watch {
+fn watch_tree(mut tree: Tree) -> Watch {
     Box::pin(async_stream::try_stream! {
         let mut family = Family::default();
         while let Some(below) = tree.next().await {

@@ -181,7 +181,7 @@ async fn driven(
     // What is being written is written to its end before the step's end is.
     tokio::select! {
         biased;
-        () = writer.settled() => {}
+        () = writer.flushed() => {}
         () = &mut flusher => return Err(ReactorError::Stopped),
     }
     reacted

@@ -7,7 +7,7 @@
 use super::is_elsewhere;
 use crate::children::{unended, waiting_parent};
 use crate::error::{RuntimeError, render_error};
-use crate::live::{Held, Live};
+use crate::live::{Live, LockedThread};
 use crate::run_slots::RunSlot;
 use crate::runtime::Runtime;
 use jiff::Timestamp;
@@ -128,7 +128,7 @@ impl Runtime {
     pub(crate) fn poisoned(
         &self,
         live: &Live,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
     ) -> Result<Option<ExecutionId>, RuntimeError> {
         let active = held.core()?.state.active();
         let poisoned = active.filter(|active| {
@@ -142,7 +142,7 @@ impl Runtime {
     pub(crate) async fn end_poisoned(
         &self,
         live: &Arc<Live>,
-        held: &mut Held<'_>,
+        held: &mut LockedThread<'_>,
         execution: &ExecutionId,
     ) -> Result<(), RuntimeError> {
         let n = self.inner.options.max_starts;

@@ -1,6 +1,6 @@
 //! What a thread's log tells of a branch, entry by entry.
 
-use super::cut::Piece;
+use super::ranges::MessageRange;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ pub(super) struct Saved {
     kind: String,
     /// How the entries since the one before differ from what was said, by their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) fixes: Vec<(usize, Vec<Piece>)>,
+    pub(super) fixes: Vec<(usize, Vec<MessageRange>)>,
     /// The messages of the snapshot, where they are not the whole conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) view: Option<Vec<Piece>>,
+    pub(super) view: Option<Vec<MessageRange>>,
     /// The state, without what it has in common with the one before.
     pub(super) state: Payload,
 }
 
 impl Saved {
     pub(super) fn new(
-        fixes: Vec<(usize, Vec<Piece>)>,
-        view: Option<Vec<Piece>>,
+        fixes: Vec<(usize, Vec<MessageRange>)>,
+        view: Option<Vec<MessageRange>>,
         state: Payload,
     ) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Reader {
             Event::ItemCreated { item } if item.execution_id.is_none() => self.item(seq, item)?,
             Event::ExecutionCreated { execution } => {
                 if let Some(item) = self.waiting.remove(&execution.trigger_item_id) {
-                    self.said(seq, Entry::Item(Item { run: None, ..item }));
+                    self.push_entry(seq, Entry::Item(Item { run: None, ..item }));
                 }
                 let mut running = Running::default();
                 running.transcript.apply(record);
@@ -133,10 +133,10 @@ impl Reader {
                     && let Some(running) = self.running.take()
                 {
                     for entry in running.transcript.entries {
-                        self.said(seq, entry);
+                        self.push_entry(seq, entry);
                     }
                     for item in running.beside {
-                        self.said(seq, Entry::Item(item));
+                        self.push_entry(seq, Entry::Item(item));
                     }
                 }
             }
@@ -167,7 +167,7 @@ impl Reader {
             if let Some(running) = &mut self.running {
                 running.beside.push(item.clone());
             } else {
-                self.said(seq, Entry::Item(item.clone()));
+                self.push_entry(seq, Entry::Item(item.clone()));
             }
         } else if item.item_type == ItemType::ItemReference
             && let Some(content) = &item.content
@@ -190,7 +190,7 @@ impl Reader {
         }
     }
 
-    fn said(&mut self, seq: Seq, entry: Entry) {
+    fn push_entry(&mut self, seq: Seq, entry: Entry) {
         self.events
             .push((seq, BranchEvent::Message(Box::new(entry))));
     }

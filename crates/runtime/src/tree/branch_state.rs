@@ -1,7 +1,7 @@
 //! Where a branch stands after each thing its log tells.
 
 use super::branch_events::{BranchEvent, Saved};
-use super::cut::{Piece, apply};
+use super::ranges::{MessageRange, apply};
 use crate::agent::record;
 use agents::AgentState;
 use interop::model;
@@ -69,7 +69,7 @@ impl BranchState {
     }
 
     /// What a state is stored on top of: the one before with the messages of this one.
-    pub(super) fn with_view(&self, view: Option<&[Piece]>) -> Option<AgentState> {
+    pub(super) fn with_view(&self, view: Option<&[MessageRange]>) -> Option<AgentState> {
         let messages = match view {
             None => self.conversation.clone(),
             Some(pieces) => {
@@ -194,7 +194,10 @@ fn identified(mut entry: Entry) -> Entry {
 
 /// The corrections of what was said, by place, and how many entries follow the last of them. Before
 /// the first place, `n_unsaved` entries were told of.
-fn fixes(told: &[(Seq, BranchEvent)], n_unsaved: usize) -> (BTreeMap<usize, &[Piece]>, usize) {
+fn fixes(
+    told: &[(Seq, BranchEvent)],
+    n_unsaved: usize,
+) -> (BTreeMap<usize, &[MessageRange]>, usize) {
     let mut fixes = BTreeMap::new();
     let mut said = vec![None; n_unsaved];
     for (place, (_, told)) in told.iter().enumerate() {

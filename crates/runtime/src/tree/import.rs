@@ -2,7 +2,7 @@
 
 use super::branch_events::{BranchEvent, Reader, Saved, checkout};
 use super::branch_state::{BranchState, Course, open_calls};
-use super::cut::{Piece, cut, is_same, is_whole, last_shared};
+use super::ranges::{MessageRange, is_same, is_whole, last_shared, split};
 use super::trees::{BranchFold, Trees};
 use super::walk::{Walked, about};
 use super::written::{WriteTarget, Written, is_observed, written};
@@ -161,7 +161,7 @@ impl ImportTarget<'_> {
                 branch,
                 parent,
                 forks: Vec::new(),
-                place: place as u64,
+                index: place as u64,
             },
             reader: draft.reader,
             course,
@@ -225,7 +225,7 @@ impl ImportTarget<'_> {
         for ((nth, entry), range) in (course.n_unsaved..).zip(said).zip(entries) {
             let want = own.get(range).unwrap_or_default();
             let have = now.messages(entry);
-            let pieces = cut(&have, want);
+            let pieces = split(&have, want);
             if !is_whole(&pieces, have.len()) {
                 fixes.push((nth, pieces));
             }
@@ -286,7 +286,7 @@ fn forked(stem: Option<&BranchFold>, node: &ThreadNode) -> (Option<Fork>, Branch
 /// A node's state as it is stored where its branch stands.
 fn saved(
     now: &BranchState,
-    fixes: Vec<(usize, Vec<Piece>)>,
+    fixes: Vec<(usize, Vec<MessageRange>)>,
     node: &ThreadNode,
 ) -> Result<Saved, StoredTreeError> {
     let want = node.state().messages();
@@ -297,7 +297,7 @@ fn saved(
             .all(|(a, b)| is_same(a, b));
     let view = (!is_whole).then(|| {
         let have: Vec<Message> = now.conversation.iter().cloned().collect();
-        cut(&have, &want.iter().cloned().collect::<Vec<_>>())
+        split(&have, &want.iter().cloned().collect::<Vec<_>>())
     });
     let state = |source| StoredTreeError::State {
         node: node.id().to_string(),

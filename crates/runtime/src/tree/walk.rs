@@ -53,7 +53,7 @@ pub(super) struct Walked {
     pub(super) parent: Option<usize>,
     /// The places of the forks, in the order they were made.
     pub(super) forks: Vec<usize>,
-    pub(super) place: u64,
+    pub(super) index: u64,
 }
 
 /// All branches of the tree that a thread is in, parents before their forks, the root first; and the
@@ -113,7 +113,7 @@ fn step(row: ThreadRow, parent_id: Option<Arc<str>>) -> Walked {
         },
         parent: None,
         forks: Vec::new(),
-        place: node.position.unwrap_or(u64::MAX),
+        index: node.position.unwrap_or(u64::MAX),
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn read(store: &dyn Store, row: &ThreadRow) -> Result<Reader, S
 /// The places of the walk in the order in which the nodes were made: the root, then those that were
 /// stored as they were numbered, then forks that were made otherwise, by their threads' ids.
 pub(super) fn in_order<'a>(walked: impl Iterator<Item = &'a Walked>) -> Vec<usize> {
-    let key = |it: &'a Walked| (it.parent.is_some(), it.place, &it.branch.row.thread.id);
+    let key = |it: &'a Walked| (it.parent.is_some(), it.index, &it.branch.row.thread.id);
     let mut order: Vec<_> = walked.map(key).zip(0..).collect();
     order.sort();
     order.into_iter().map(|(_, place)| place).collect()

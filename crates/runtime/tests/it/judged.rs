@@ -4,7 +4,7 @@ use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Accepted, AgentReactor, Gate, IncomingItem, Preconditions, ReactRequest, Runtime, RuntimeError,
+    Accepted, AgentReactor, Gate, GateRequest, Preconditions, ReactRequest, Runtime, RuntimeError,
     RuntimeOptions,
 };
 use serde_json::json;
@@ -21,7 +21,7 @@ struct Once {
 }
 
 impl Gate for Once {
-    fn judge<'a>(&'a self, entering: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn check<'a>(&'a self, entering: GateRequest<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let is_there = entering.thread.is_some();
             let asked = (is_there, entering.tail, entering.items.len());
@@ -147,7 +147,7 @@ struct AtOnce {
 }
 
 impl Gate for AtOnce {
-    fn judge<'a>(&'a self, _: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             if self.n_asked.fetch_add(1, Ordering::SeqCst) < 2 {
                 self.both.wait().await;

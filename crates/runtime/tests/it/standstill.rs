@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use loomline_runtime as runtime;
 use runtime::{
-    Gate, IncomingItem, Preconditions, ReactRequest, Reacted, Reactor, ReactorError, Rewind,
+    Gate, GateRequest, Preconditions, ReactRequest, Reacted, Reactor, ReactorError, Rewind,
     Runtime, RuntimeError, RuntimeOptions, StepRun,
 };
 use serde_json::{Value, json};
@@ -191,7 +191,7 @@ async fn a_thread_that_is_not_there_is_not_made_to_be_taken_back() {
 struct Shut;
 
 impl Gate for Shut {
-    fn judge<'a>(&'a self, _: IncomingItem<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async { Err(RuntimeError::TurnedAway("shut".into())) }.boxed()
     }
 }

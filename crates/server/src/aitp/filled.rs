@@ -4,7 +4,7 @@ use super::refused::Refused;
 use crate::error::ApiError;
 use crate::state::Api;
 use interop::aitp::{
-    Message, Party, RequestQuestion, RequestRefusal, RequestState, Schemas, Turned,
+    Message, MessageRefusal, Party, RequestQuestion, RequestRefusal, RequestState, Schemas,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -21,14 +21,15 @@ pub(crate) fn filled(
     value: &Value,
     pointer: &str,
 ) -> Result<Message, ApiError> {
-    let refused = |turned: Turned| ApiError::Refused(Box::new(Refused::at(turned, pointer)));
-    let schemas = Schemas::shared().map_err(|error| refused(Turned::Schemas(error)))?;
+    let refused =
+        |turned: MessageRefusal| ApiError::Refused(Box::new(Refused::at(turned, pointer)));
+    let schemas = Schemas::shared().map_err(|error| refused(MessageRefusal::Schemas(error)))?;
     let message = question.answer(schemas, value, Timestamp::now());
     message.map_err(|wrong| match over {
         Some(state) => {
             let request = question.ask.key.clone();
             let refusal = RequestRefusal::Late { request, state };
-            refused(Turned::Refused { place: 0, refusal })
+            refused(MessageRefusal::Refused { place: 0, refusal })
         }
         None => ApiError::InvalidRequestAnswer {
             pointer: pointer.to_owned(),

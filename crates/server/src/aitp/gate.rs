@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use interop::aitp::{AitpState, MayNotSpeak, ParticipantChange, Party, Strictness};
 use interop::model::linked_files;
 use jiff::Timestamp;
-use runtime::{Gate, IncomingItem, Landmark, RuntimeError};
+use runtime::{Gate, GateRequest, Landmark, RuntimeError};
 use std::sync::Arc;
 use timeline::{Event, ItemType, NewItem, Payload, Record, Seq, ThreadId};
 
@@ -23,7 +23,7 @@ pub(super) struct Speaker {
 
 impl Speaker {
     /// Judges one message; what it is recorded as.
-    fn judge(&self, desk: &AitpState, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
+    fn check_item(&self, desk: &AitpState, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
         let metadata = item.metadata.as_ref();
         let named = metadata.and_then(|metadata| metadata.str_field("actor"));
         if let Some(actor) = &named {
@@ -34,7 +34,7 @@ impl Speaker {
         // Who names nobody and speaks as the one who began the thread speaks as that actor.
         if let Party::Initiator = accepted.voice.party
             && named.is_none()
-            && let Some(initiator) = desk.roster().initiator()
+            && let Some(initiator) = desk.participants().initiator()
         {
             check_rights(&self.caller, initiator)?;
         }
@@ -71,7 +71,7 @@ impl Speaker {
                 continue;
             }
             let so_far = draft.as_ref().unwrap_or(desk);
-            let judged = self.judge(so_far, item, now);
+            let judged = self.check_item(so_far, item, now);
             *item = judged.map_err(|why| Refused::new(why, place))?;
             if place + 1 < n_items {
                 let draft = draft.get_or_insert_with(|| desk.clone());
@@ -112,21 +112,21 @@ pub(super) struct SpeechGate {
 }
 
 impl SpeechGate {
-    fn check(&self, desk: &AitpState, entering: &mut IncomingItem<'_>) -> Result<(), Refused> {
+    fn check(&self, desk: &AitpState, entering: &mut GateRequest<'_>) -> Result<(), Refused> {
         if let Some(actor) = &self.answerer {
-            self.check_answerer(desk, actor)
+            self.check_responder(desk, actor)
                 .map_err(|why| Refused::new(why, 0))?;
         }
         self.speaker.judge_all(desk, entering.items, entering.at)
     }
 
     /// Who answers calls is anybody, but nobody else than whom the key may be.
-    fn check_answerer(&self, desk: &AitpState, actor: &str) -> Result<(), Why> {
+    fn check_responder(&self, desk: &AitpState, actor: &str) -> Result<(), Why> {
         check_rights(&self.speaker.caller, actor)?;
         let principal = self.speaker.caller.principal();
-        match desk.roster().may_speak(principal, Some(actor), None) {
+        match desk.participants().may_speak(principal, Some(actor), None) {
             Err(error @ MayNotSpeak::NotBoundToIt(_)) => {
-                Err(interop::aitp::Turned::Speaker(error).into())
+                Err(interop::aitp::MessageRefusal::Speaker(error).into())
             }
             Ok(_)
             | Err(
@@ -142,7 +142,7 @@ impl SpeechGate {
     /// Whether the thread has what is refused: then it was said before, and the store says so.
     async fn is_known(
         &self,
-        entering: &IncomingItem<'_>,
+        entering: &GateRequest<'_>,
         refused: &Refused,
     ) -> Result<bool, RuntimeError> {
         let item = entering.items.get(refused.item);
@@ -164,9 +164,9 @@ impl Gate for SpeechGate {
         Box::pin(self.states.warm(thread, tail))
     }
 
-    fn judge<'a>(
+    fn check<'a>(
         &'a self,
-        mut entering: IncomingItem<'a>,
+        mut entering: GateRequest<'a>,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let is_said = entering
@@ -203,7 +203,7 @@ pub(super) struct ChangeGate {
 }
 
 impl ChangeGate {
-    fn check(&self, desk: &AitpState, entering: &mut IncomingItem<'_>) -> Result<(), Refused> {
+    fn check(&self, desk: &AitpState, entering: &mut GateRequest<'_>) -> Result<(), Refused> {
         let mut desk = desk.clone();
         let items = entering.items.iter_mut();
         for (place, (change, item)) in self.changes.iter().zip(items).enumerate() {
@@ -229,9 +229,9 @@ impl Gate for ChangeGate {
         Box::pin(self.states.warm(thread, tail))
     }
 
-    fn judge<'a>(
+    fn check<'a>(
         &'a self,
-        mut entering: IncomingItem<'a>,
+        mut entering: GateRequest<'a>,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let held = match entering.thread {

@@ -3,7 +3,7 @@
 use super::gate::{Speaker, actor_of, record};
 use super::refused::{Refused, Why, check_rights};
 use super::started::StartedAitpState;
-use interop::aitp::{AitpState, ParticipantChange, Roster};
+use interop::aitp::{AitpState, ParticipantChange, Participants};
 use jiff::Timestamp;
 use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
@@ -18,7 +18,7 @@ impl Speaker {
         commands: &[(Timestamp, Command)],
     ) -> Result<(), RuntimeError> {
         let mut roster =
-            StartedAitpState::new(AitpState::default(), metadata, Timestamp::now())?.roster();
+            StartedAitpState::new(AitpState::default(), metadata, Timestamp::now())?.participants();
         for (place, (at, command)) in commands.iter().enumerate() {
             let refused = |why: Why| Refused::new(why, place);
             for content in contents(command) {
@@ -33,7 +33,7 @@ impl Speaker {
         Ok(())
     }
 
-    fn check_past(&self, roster: &Roster, item: &NewItem, at: Timestamp) -> Result<(), Why> {
+    fn check_past(&self, roster: &Participants, item: &NewItem, at: Timestamp) -> Result<(), Why> {
         if let Some(change) = ParticipantChange::of_item(&item.clone().stored(at)) {
             return check_rights(&self.caller, actor_of(&change));
         }

@@ -161,7 +161,7 @@ impl<'a> MessagePost<'a> {
     ) -> Result<(), RuntimeError> {
         let (from, now) = (self.forked(fork).await?, Timestamp::now());
         let begun = StartedAitpState::new(from, metadata, now)?;
-        let desk = begun.judge(&self.speaker, commands, now);
+        let desk = begun.check(&self.speaker, commands, now);
         desk.map(drop).map_err(|error| placed(error, place))
     }
 

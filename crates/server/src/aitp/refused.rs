@@ -3,7 +3,7 @@
 use super::past::pointer_to;
 use crate::auth::Caller;
 use crate::outbound::OutboundError;
-use interop::aitp::{ChangeTurned, Turned};
+use interop::aitp::{ChangeTurned, MessageRefusal};
 use runtime::RuntimeError;
 
 /// Where a message stands in the body of a request.
@@ -76,7 +76,7 @@ impl BodyPointers {
 pub(crate) enum Why {
     /// A message.
     #[error(transparent)]
-    Message(#[from] Turned),
+    Message(#[from] MessageRefusal),
     /// A change of who takes part.
     #[error(transparent)]
     Change(#[from] ChangeTurned),
@@ -134,11 +134,18 @@ impl Refused {
         let place = place(self.item);
         self.pointer = match &self.why {
             Why::Message(
-                Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. },
+                MessageRefusal::Unfit { place: part, .. }
+                | MessageRefusal::Refused { place: part, .. },
             ) => place.part(*part),
             Why::Link(link) => place.part(link.index),
-            Why::Message(Turned::Speaker(_) | Turned::Actor(_)) | Why::Actor(_) => place.actor,
-            Why::Message(Turned::NotAMessage | Turned::TooManyMessages(_) | Turned::Schemas(_))
+            Why::Message(MessageRefusal::Speaker(_) | MessageRefusal::Actor(_)) | Why::Actor(_) => {
+                place.actor
+            }
+            Why::Message(
+                MessageRefusal::NotAMessage
+                | MessageRefusal::TooManyMessages(_)
+                | MessageRefusal::Schemas(_),
+            )
             | Why::Change(_) => place.content,
         };
         self

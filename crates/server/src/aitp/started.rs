@@ -3,7 +3,7 @@
 use super::gate::Speaker;
 use super::past::contents;
 use super::refused::Refused;
-use interop::aitp::{AitpState, Roster};
+use interop::aitp::{AitpState, Participants};
 use jiff::Timestamp;
 use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewThread, Payload, Record, State};
@@ -36,7 +36,7 @@ impl StartedAitpState {
 
     /// Judges what the commands record, in order, and puts what is recorded in its place. What agents
     /// are told to have said is taken as it is.
-    pub(super) fn judge(
+    pub(super) fn check(
         mut self,
         speaker: &Speaker,
         commands: &mut [(Timestamp, Command)],
@@ -62,8 +62,8 @@ impl StartedAitpState {
     }
 
     /// Who takes part.
-    pub(super) fn roster(self) -> Roster {
-        self.desk.roster().clone()
+    pub(super) fn participants(self) -> Participants {
+        self.desk.participants().clone()
     }
 
     /// The thread's desk after these commands, which are taken as they are.

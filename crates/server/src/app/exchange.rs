@@ -91,11 +91,11 @@ impl App {
         let (text, runtime) = (text.to_owned(), self.runtime().clone());
         let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
         let read = move || {
-            let taken = Taken::read(&source, &text, &local, &runtime)?;
+            let taken = ReadRequest::read(&source, &text, &local, &runtime)?;
             judge(&taken.imported, &text)?;
             Ok::<_, ExchangeError>(taken)
         };
-        let Taken {
+        let ReadRequest {
             imported,
             archive,
             losses,
@@ -116,14 +116,14 @@ impl App {
 }
 
 /// A conversation as it is taken in.
-struct Taken {
+struct ReadRequest {
     imported: Imported,
     /// What is kept beside the thread; none where the thread alone gives the source back.
     archive: Option<Archive>,
     losses: Vec<Loss>,
 }
 
-impl Taken {
+impl ReadRequest {
     /// Reads a text. `local` are the ids of the agents that run here.
     fn read(
         source: &ImportSource,

@@ -97,8 +97,9 @@ pub(super) fn check(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Checked, ConfigError> {
     let read = toml::Deserializer::parse(text).and_then(|it| File::deserialize(ByName(it)));
-    let file =
-        read.map_err(|error| ConfigError::at(text, error.span().unwrap_or(0..0), said(&error)))?;
+    let file = read.map_err(|error| {
+        ConfigError::at(text, error.span().unwrap_or(0..0), syntax_message(&error))
+    })?;
     let findings = RefCell::default();
     let checker = Checker {
         text,
@@ -111,7 +112,7 @@ pub(super) fn check(
 }
 
 /// What is wrong, on one line.
-fn said(error: &toml::de::Error) -> String {
+fn syntax_message(error: &toml::de::Error) -> String {
     serde_messages::TOML.of(error.message().lines().next().unwrap_or_default())
 }
 
@@ -137,7 +138,7 @@ impl Checker<'_> {
             None => place.get_ref().clone(),
         };
         let read: Result<T, toml::de::Error> = T::deserialize(ByName(value));
-        read.map_err(|error| self.wrong(place, said(&error)))
+        read.map_err(|error| self.wrong(place, syntax_message(&error)))
     }
 
     fn config(&self, file: File) -> Result<Config, ConfigError> {

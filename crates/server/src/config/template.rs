@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 /// A text in which `{name}` stands for an argument; `{{` and `}}` are braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PromptTemplate(Vec<Piece>);
+pub struct PromptTemplate(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     Argument(String),
 }
@@ -60,15 +60,15 @@ impl PromptTemplate {
                         return Err(TemplateError::Unknown { name, known });
                     }
                     if !literal.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                        pieces.push(TemplatePart::Text(std::mem::take(&mut literal)));
                     }
-                    pieces.push(Piece::Argument(name));
+                    pieces.push(TemplatePart::Argument(name));
                 }
                 c => literal.push(c),
             }
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(literal));
+            pieces.push(TemplatePart::Text(literal));
         }
         if pieces.is_empty() {
             return Err(TemplateError::Empty);
@@ -82,8 +82,8 @@ impl PromptTemplate {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(literal) => text.push_str(literal),
-                Piece::Argument(name) => match arguments.get(name) {
+                TemplatePart::Text(literal) => text.push_str(literal),
+                TemplatePart::Argument(name) => match arguments.get(name) {
                     None | Some(Value::Null) => {}
                     Some(Value::String(value)) => text.push_str(value),
                     Some(value) => {

@@ -47,9 +47,9 @@ impl Addresses {
     }
 
     /// Removes a connection, and with the last one the group.
-    pub(super) fn leave(&self, address: IpAddr, group: &Group) {
+    pub(super) fn release(&self, address: IpAddr, group: &Group) {
         let mut groups = self.lock();
-        if group.leave() == 0 {
+        if group.release() == 0 {
             groups.remove(&address);
         }
     }
@@ -81,9 +81,9 @@ mod tests {
         let (address, group) = addresses.of("192.0.2.1".parse().unwrap());
         addresses.join(address, &group);
         addresses.join(address, &group);
-        addresses.leave(address, &group);
+        addresses.release(address, &group);
         assert_eq!(addresses.len(), 1);
-        addresses.leave(address, &group);
+        addresses.release(address, &group);
         assert_eq!(addresses.len(), 0);
     }
 }

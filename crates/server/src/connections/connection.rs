@@ -158,13 +158,13 @@ impl Connection {
         }
         self.shared.figures.closed_for_room.inc();
         // Its socket is closed in a moment; another one may come at once.
-        self.leave();
+        self.release();
         self.signal.cancel();
         true
     }
 
     /// The socket is closed, or is about to be.
-    pub(super) fn leave(&self) {
+    pub(super) fn release(&self) {
         {
             let mut state = self.state();
             if std::mem::replace(&mut state.has_left, true) {
@@ -172,9 +172,9 @@ impl Connection {
             }
             state.turn = None;
         }
-        self.lane.leave();
+        self.lane.release();
         if let Some((address, group)) = &self.address {
-            self.shared.addresses.leave(*address, group);
+            self.shared.addresses.release(*address, group);
         }
         self.shared.figures.open.dec();
     }

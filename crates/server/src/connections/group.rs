@@ -48,7 +48,7 @@ impl Group {
     }
 
     /// Returns the number that is left.
-    pub(super) fn leave(&self) -> usize {
+    pub(super) fn release(&self) -> usize {
         let mut members = self.lock();
         members.n = members.n.saturating_sub(1);
         members.n

@@ -14,7 +14,7 @@ pub(super) struct SocketSlot(pub(super) Arc<Connection>);
 
 impl Drop for SocketSlot {
     fn drop(&mut self) {
-        self.0.leave();
+        self.0.release();
     }
 }
 

@@ -92,10 +92,10 @@ async fn a_connection_that_was_closed_for_room_begins_no_request() {
     assert!(first.is_closed() && first.signal().is_cancelled());
     assert!(first.begin(Version::HTTP_11).is_none());
     // Its socket, which is closed a moment later, is not counted twice.
-    first.leave();
+    first.release();
     assert_eq!(admission.all.len(), 1);
     assert_eq!(admission.shared.addresses.len(), 1);
-    second.leave();
+    second.release();
     assert_eq!(admission.all.len(), 0);
     assert_eq!(admission.shared.figures.open.get(), 0);
 }

@@ -4,7 +4,7 @@ use super::{ApiError, Verdict};
 use crate::aitp::refused::{Refused, Why};
 use http::StatusCode;
 use interop::aitp::{
-    ChangeRefused, ChangeTurned, Key, MayNotSpeak, MessageViolation, RequestRefusal, Turned,
+    ChangeRefused, ChangeTurned, Key, MayNotSpeak, MessageRefusal, MessageViolation, RequestRefusal,
 };
 use runtime::RuntimeError;
 use serde_json::{Value, json};
@@ -40,15 +40,15 @@ fn forbidden_actor() -> Verdict {
     Verdict::new(S::FORBIDDEN, "forbidden_actor")
 }
 
-fn of_message(turned: &Turned) -> Verdict {
+fn of_message(turned: &MessageRefusal) -> Verdict {
     use StatusCode as S;
     match turned {
-        Turned::Speaker(error) => of_speaker(error),
-        Turned::Actor(_) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor"),
-        Turned::NotAMessage | Turned::TooManyMessages(_) => unfit(&[]),
-        Turned::Unfit { wrong, .. } => unfit(wrong),
-        Turned::Refused { refusal, .. } => of_refusal(refusal),
-        Turned::Schemas(_) => {
+        MessageRefusal::Speaker(error) => of_speaker(error),
+        MessageRefusal::Actor(_) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor"),
+        MessageRefusal::NotAMessage | MessageRefusal::TooManyMessages(_) => unfit(&[]),
+        MessageRefusal::Unfit { wrong, .. } => unfit(wrong),
+        MessageRefusal::Refused { refusal, .. } => of_refusal(refusal),
+        MessageRefusal::Schemas(_) => {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
     }

@@ -16,13 +16,13 @@ pub(crate) fn body(status: StatusCode, failure: &Failure) -> Value {
 /// JSON-RPC's error object of what a call came to. A failure of the server's is logged, as where it is answered with
 /// a status.
 pub(crate) fn error(error: &ApiError) -> ErrorData {
-    let (status, failure) = shown(error);
+    let (status, failure) = failure_of(error);
     data(status, &failure)
 }
 
 /// An error as the result of a tool. A model reads it and can correct its call.
 pub(crate) fn tool_error(error: &ApiError) -> CallToolResult {
-    let (_, failure) = shown(error);
+    let (_, failure) = failure_of(error);
     let place = failure.pointer.as_deref().filter(|it| !it.is_empty());
     let place = place.map(|pointer| format!(" (at {pointer})"));
     let text = format!(
@@ -36,11 +36,11 @@ pub(crate) fn tool_error(error: &ApiError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)]).with_meta(Some(meta))
 }
 
-fn shown(error: &ApiError) -> (StatusCode, Failure) {
+fn failure_of(error: &ApiError) -> (StatusCode, Failure) {
     let verdict = error.verdict();
     let status = verdict.status;
     error.log(&verdict);
-    (status, error.shown(verdict))
+    (status, error.failure(verdict))
 }
 
 fn data(status: StatusCode, failure: &Failure) -> ErrorData {

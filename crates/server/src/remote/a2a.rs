@@ -60,7 +60,7 @@ impl TaskCall {
             return Err(client.error(Code::InvalidRequest, text));
         }
         let notes = Notes::of(request);
-        let news = call::news(&client, request, &notes)?;
+        let news = call::new_messages(&client, request, &notes)?;
         let place = news.position.as_ref();
         let asked = place
             .filter(|place| !place.asks.is_empty())
@@ -100,14 +100,14 @@ impl TaskCall {
         let Some(events) = &mut self.events else {
             let opened = self.open().await;
             return match opened {
-                Ok(()) => Ok(self.shown()),
+                Ok(()) => Ok(self.next_step()),
                 Err(error) => self.again(error).await,
             };
         };
         match events.next().await {
             Some(Ok(data)) => {
                 self.event(&data).await?;
-                Ok(self.shown())
+                Ok(self.next_step())
             }
             Some(Err(error)) => self.again(error).await,
             None => {
@@ -122,7 +122,7 @@ impl TaskCall {
         self.note.as_ref()?.task.as_deref()
     }
 
-    fn shown(&mut self) -> Step {
+    fn next_step(&mut self) -> Step {
         Step::Events(self.reader.text().take_events())
     }
 
@@ -287,7 +287,7 @@ impl TaskCall {
             return Err(error);
         }
         self.breaks.pause(error).await?;
-        Ok(self.shown())
+        Ok(self.next_step())
     }
 
     fn ended(&mut self) -> Result<Step, Error> {
@@ -310,7 +310,7 @@ impl TaskCall {
     fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>) -> Step {
         let place = RemotePosition {
             agent: self.client.agent.clone(),
-            at: self.client.at.shown().to_owned(),
+            at: self.client.at.as_text().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: self.reader.context.clone(),
             run: self.reader.task.clone(),

@@ -36,7 +36,7 @@ pub(super) trait RemoteCall: Send {
 }
 
 /// The note of what a call that was given up has begun, once that is known; none if there is nothing to be stopped.
-pub(super) async fn begun(mut talk: Box<dyn RemoteCall>) -> Option<Value> {
+pub(super) async fn position(mut talk: Box<dyn RemoteCall>) -> Option<Value> {
     loop {
         let begun = talk.position();
         if begun.is_some() {
@@ -181,7 +181,7 @@ impl Breaks {
 /// # Errors
 ///
 /// If it answers what another conversation is asked.
-pub(super) fn news<'a>(
+pub(super) fn new_messages<'a>(
     client: &Client,
     request: &'a Request,
     notes: &Notes,

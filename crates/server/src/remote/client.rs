@@ -139,7 +139,7 @@ impl Client {
         let this = Arc::clone(self);
         let bytes = async_stream::try_stream! {
             let mut answer = answer;
-            while let Some(piece) = answer.piece().await.map_err(|error| this.unsent(error))? {
+            while let Some(piece) = answer.chunk().await.map_err(|error| this.unsent(error))? {
                 yield piece;
             }
         };
@@ -247,7 +247,7 @@ impl Client {
         let status = answer.status().as_u16();
         let mut body = Vec::new();
         while body.len() < MAX_REFUSAL
-            && let Ok(Some(piece)) = answer.piece().await
+            && let Ok(Some(piece)) = answer.chunk().await
         {
             body.extend_from_slice(&piece);
         }
@@ -260,7 +260,7 @@ impl Client {
             _ if is_locked(&body) => Code::ProviderError,
             _ => Code::InvalidRequest,
         };
-        let said = said_in(&body);
+        let said = error_text(&body);
         let said = said.map(|text| format!(": {text}")).unwrap_or_default();
         let mut error = self.error(code, &format!("it answered {status}{said}"));
         error.status = Some(status);
@@ -290,7 +290,7 @@ fn is_locked(body: &[u8]) -> bool {
 }
 
 /// The message of an error, as the protocols have it.
-fn said_in(body: &[u8]) -> Option<String> {
+fn error_text(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error").unwrap_or(&body);
     let text = error.get("message").or(Some(error))?.as_str()?;

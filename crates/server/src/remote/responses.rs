@@ -5,7 +5,7 @@ use super::client::{Answered, Ask, Client};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use interop::remote::responses::{OwnCalls, is_shown, params, position_of};
+use interop::remote::responses::{OwnCalls, is_visible, params, position_of};
 use interop::remote::{AskKind, RemotePosition, RemoteQuestion as Asked};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub(super) struct ResponseCall {
 impl ResponseCall {
     pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         let notes = Notes::of(request);
-        let news = call::news(&client, request, &notes)?;
+        let news = call::new_messages(&client, request, &notes)?;
         let previous = news
             .position
             .as_ref()
@@ -74,7 +74,7 @@ impl ResponseCall {
             messages.push_back_mut(Message::from(message));
         }
         for message in &news.messages {
-            messages.push_back_mut(told(message));
+            messages.push_back_mut(input_message(message));
         }
         let params = params(&request.params, client.config.background, previous);
         let agent = client.config.agent.clone().unwrap_or_default();
@@ -204,12 +204,12 @@ impl ResponseCall {
         self.learn(&value).await?;
         self.breaks.recovered();
         let step = self.read(|decoder| decoder.push(data))?;
-        self.settle(&value)?;
+        self.finish(&value)?;
         Ok(step)
     }
 
     /// What a response lists in the end is what it says: an attempt that died there may have said more on the way.
-    fn settle(&mut self, event: &Value) -> Result<(), Error> {
+    fn finish(&mut self, event: &Value) -> Result<(), Error> {
         let response = event.get("response").filter(|_| self.done.is_some());
         let lists = response.and_then(|response| response.get("output")?.as_array());
         if let Some(response) = response
@@ -260,7 +260,9 @@ impl ResponseCall {
         } else {
             self.decoder = Some(decoder);
         }
-        Ok(Step::Events(events.into_iter().filter(is_shown).collect()))
+        Ok(Step::Events(
+            events.into_iter().filter(is_visible).collect(),
+        ))
     }
 
     /// The error of an answer that ended for another reason than its length or a policy.
@@ -327,7 +329,7 @@ impl ResponseCall {
         });
         let place = RemotePosition {
             agent: self.client.agent.clone(),
-            at: self.client.at.shown().to_owned(),
+            at: self.client.at.as_text().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: None,
             run: self.id().map(str::to_owned),
@@ -366,7 +368,7 @@ impl call::RemoteCall for ResponseCall {
 }
 
 /// What others said goes as words: the calls they made are none of this agent's.
-fn told(message: &Message) -> Message {
+fn input_message(message: &Message) -> Message {
     match message {
         Message::Assistant(answer) => {
             let content = answer.content.clone();

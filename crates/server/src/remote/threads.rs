@@ -67,7 +67,7 @@ pub(super) struct RunCall {
 impl RunCall {
     pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         let notes = Notes::of(request);
-        let news = call::news(&client, request, &notes)?;
+        let news = call::new_messages(&client, request, &notes)?;
         let place = news.position.as_ref();
         let mut note: Note = notes.read().unwrap_or_default();
         if note.thread.is_none() {
@@ -114,7 +114,7 @@ impl RunCall {
         let Some(events) = &mut self.events else {
             let opened = self.open().await;
             return match opened {
-                Ok(()) => Ok(self.shown()),
+                Ok(()) => Ok(self.next_step()),
                 Err(error) => self.again(error).await,
             };
         };
@@ -130,7 +130,7 @@ impl RunCall {
                 }
                 // Whatever is missing is asked for.
                 self.events = None;
-                Ok(self.shown())
+                Ok(self.next_step())
             }
             Some(Ok(data)) => {
                 let value = serde_json::from_str(&data).map_err(|cause| {
@@ -138,7 +138,7 @@ impl RunCall {
                 })?;
                 self.breaks.recovered();
                 self.take(&value).await?;
-                Ok(self.shown())
+                Ok(self.next_step())
             }
             Some(Err(error)) => self.again(error).await,
             None => {
@@ -157,10 +157,10 @@ impl RunCall {
             return Err(self.client.error(Code::Timeout, text));
         }
         self.events = None;
-        Ok(self.shown())
+        Ok(self.next_step())
     }
 
-    fn shown(&mut self) -> Step {
+    fn next_step(&mut self) -> Step {
         Step::Events(self.reader.text().take_events())
     }
 
@@ -360,7 +360,7 @@ impl RunCall {
             return Err(error);
         }
         self.breaks.pause(error).await?;
-        Ok(self.shown())
+        Ok(self.next_step())
     }
 
     fn ended(&mut self) -> Result<Step, Error> {
@@ -388,7 +388,7 @@ impl RunCall {
     fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>, reason: StopReason) -> Step {
         let place = RemotePosition {
             agent: self.client.agent.clone(),
-            at: self.client.at.shown().to_owned(),
+            at: self.client.at.as_text().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: self.note.thread.clone(),
             run: self.note.run.clone(),

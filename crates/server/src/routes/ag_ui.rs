@@ -20,7 +20,7 @@ use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use descendants::Beneath;
+use descendants::DescendantCall;
 use interop::ag_ui::{
     InterruptAnswer, NewMessage, RunInput, RunInputError, RunView, from_run_input, interrupt_id,
     to_messages, was_cut_off,
@@ -33,7 +33,7 @@ use runtime::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use stream::Shown;
+use stream::RunEventsView;
 use timeline::{NewItem, OpenCall, OpenKind, attached_message};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -148,7 +148,7 @@ async fn run(
     let filled = reader.filled(&given.requests).await?;
     let is_filled = !filled.parts.is_empty();
     let says_more = is_filled || !new.is_empty();
-    reader.check_beneath(&given.beneath, says_more).await?;
+    reader.check_descendants(&given.beneath, says_more).await?;
     let said = Saying {
         speech: &speech,
         tenant: &tenant,
@@ -160,7 +160,7 @@ async fn run(
         },
     };
     if !given.beneath.is_empty() {
-        let taken = reader.answer_beneath(&input, given.beneath).await?;
+        let taken = reader.answer_descendants(&input, given.beneath).await?;
         let own = if given.own.is_empty() {
             None
         } else {
@@ -185,7 +185,7 @@ async fn run(
         view
     };
     let after = accepted.after;
-    let shown = Shown { view, after };
+    let shown = RunEventsView { view, after };
     stream::response(reader, shown, open).await
 }
 
@@ -199,7 +199,7 @@ struct Given<'a> {
     /// Whether some of the calls are not answered.
     leaves_some: bool,
     /// The answers to calls of sub-agents.
-    beneath: Vec<Beneath>,
+    beneath: Vec<DescendantCall>,
     /// The answers to requests.
     requests: Vec<(usize, Key, &'a InterruptAnswer)>,
 }
@@ -220,8 +220,8 @@ async fn answers<'a>(thread: &ThreadKey, input: &'a RunInput) -> Result<Given<'a
         match (asks, subagent::read_call(id), Key::read(id)) {
             (None, Some((key, call)), _) => {
                 let is_result =
-                    resume.gives_result() || wants_result(&thread.beneath(key), call).await?;
-                beneath.push(Beneath {
+                    resume.gives_result() || wants_result(&thread.descendant(key), call).await?;
+                beneath.push(DescendantCall {
                     key: key.to_owned(),
                     call: call.to_owned(),
                     part: if is_result {
@@ -273,7 +273,7 @@ struct Saying<'a> {
 impl Saying<'_> {
     /// Answers calls; what is said besides is said with it.
     async fn answer(&self, mut parts: Vec<Value>, filled: Filled) -> Result<Accepted, ApiError> {
-        let (places, said) = self.said(filled);
+        let (places, said) = self.new_items(filled);
         parts.extend(said.iter().map(|item| attached_message(item).value()));
         self.take(parts, token(self.input), &places).await
     }
@@ -326,7 +326,7 @@ impl Saying<'_> {
 
     /// Has the agent go on with what is said; where nothing is said at all, with what there is.
     async fn say(&self, filled: Filled) -> Result<Accepted, RuntimeError> {
-        let (places, mut said) = self.said(filled);
+        let (places, mut said) = self.new_items(filled);
         let item = said.pop();
         let mint = || NewItem::reference(self.speech.runtime().mint(), None);
         let request = ReactRequest {
@@ -344,7 +344,7 @@ impl Saying<'_> {
     }
 
     /// What is said, and where each stands in the body.
-    fn said(&self, filled: Filled) -> (Vec<BodyPointers>, Vec<NewItem>) {
+    fn new_items(&self, filled: Filled) -> (Vec<BodyPointers>, Vec<NewItem>) {
         let place = filled.position();
         let filled = self.filled(filled).map(|item| (place, item));
         let new = self.new.iter().map(|said| {

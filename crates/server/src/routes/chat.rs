@@ -25,7 +25,8 @@ use axum::response::{IntoResponse, Response};
 use history::Chat;
 use http::StatusCode;
 use interop::ai_sdk::{
-    ChatRequest, ChatRequestError, SentMessage, from_chat_request, leave, subagent, to_ui_messages,
+    ChatRequest, ChatRequestError, SentMessage, close_open_calls, from_chat_request, subagent,
+    to_ui_messages,
 };
 use interop::run::RunSelector;
 use nested::SubagentView;
@@ -303,7 +304,7 @@ pub(crate) async fn messages(
     let piece = query.read(&thread, Filter::All).await?;
     open.extend(open_calls(&thread).await?);
     let mut messages = to_ui_messages(&piece.transcript).value;
-    leave(&mut messages, &open);
+    close_open_calls(&mut messages, &open);
     if query.is_tail() {
         let (pending, _) = thread.pending().await?;
         if let Some(step) = last_step(&piece.transcript) {

@@ -281,7 +281,7 @@ impl Standing {
     }
 
     /// What is shown of it.
-    fn shown(&self) -> Option<(&ExecutionId, &[InterruptedCall])> {
+    fn interrupted(&self) -> Option<(&ExecutionId, &[InterruptedCall])> {
         Some((self.execution.as_ref()?, self.asked.as_slice()))
     }
 }

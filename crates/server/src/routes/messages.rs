@@ -1,6 +1,6 @@
 //! Messages: what is said to an agent, and the conversation.
 
-use super::page_query::{Piece, PieceQuery};
+use super::page_query::{PageQuery, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
 use crate::aitp::{BodyPointers, MessagePost};
@@ -17,7 +17,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::ag_ui::was_cut_off;
-use interop::model::{unreadable_part, unsaid_part};
+use interop::model::{part_without_text, unreadable_part};
 use interop::run::RunSelector;
 use runtime::{Accepted, Filter, Logged, Policy, ReactRequest, RequestToken, Run, Until};
 use serde::{Deserialize, Serialize};
@@ -192,7 +192,7 @@ pub(crate) async fn list(
     if was_cut_off(&piece.transcript) {
         piece = query.read(&thread, Filter::All).await?;
     }
-    let Piece { transcript, before } = piece;
+    let PageQuery { transcript, before } = piece;
     let seq = head.unwrap_or(transcript.seq).0;
     Ok(Json(MessageList {
         messages: transcript.entries.into_iter().map(Into::into).collect(),
@@ -308,7 +308,7 @@ fn content(content: Payload, said: Value) -> Result<Payload, ApiError> {
         )),
         Value::Array(parts) => {
             check_parts(&parts).map_err(|error| ApiError::content("/content", &error))?;
-            if let Some(place) = unsaid_part(&parts) {
+            if let Some(place) = part_without_text(&parts) {
                 return Err(ApiError::field(
                     format!("/content/{place}/type"),
                     "only agents say this, expected input_text, input_image, input_file or a type with a namespace",

@@ -26,7 +26,7 @@ pub(crate) struct PieceQuery {
 }
 
 /// A piece of a thread.
-pub(super) struct Piece {
+pub(super) struct PageQuery {
     pub(super) transcript: Transcript,
     /// Where the piece before it ends; none where it begins with the thread.
     pub(super) before: Option<u64>,
@@ -38,18 +38,22 @@ impl PieceQuery {
     }
 
     /// Reads the piece. Costs what it has.
-    pub(super) async fn read(self, thread: &ThreadKey, filter: Filter) -> Result<Piece, ApiError> {
+    pub(super) async fn read(
+        self,
+        thread: &ThreadKey,
+        filter: Filter,
+    ) -> Result<PageQuery, ApiError> {
         if self.limit.is_none() && self.before.is_none() {
             let transcript = thread.transcript(filter).await?;
             let before = None;
-            return Ok(Piece { transcript, before });
+            return Ok(PageQuery { transcript, before });
         }
         let page = PageRequest::Before {
             before: self.before.map_or(Position::END, Position),
             n: self.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
         };
         let read = thread.page(page, filter).await?;
-        Ok(Piece {
+        Ok(PageQuery {
             transcript: read.transcript,
             before: Some(read.first.0).filter(|_| read.more),
         })

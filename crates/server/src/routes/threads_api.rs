@@ -5,7 +5,7 @@
 mod assistants;
 mod attach;
 mod files;
-mod look;
+mod find;
 mod messages;
 mod notes;
 mod outputs;
@@ -88,7 +88,7 @@ async fn find(api: &Api, named: &NamedThread) -> Result<ThreadRef, ApiError> {
 }
 
 /// Where a message stands in a body: its content, and what names its actor.
-fn said_at(pointer: &str, body: &Value) -> BodyPointers {
+fn message_pointers(pointer: &str, body: &Value) -> BodyPointers {
     let message = body.pointer(pointer);
     let content = message.and_then(|message| message.get("content"));
     let place = match content {

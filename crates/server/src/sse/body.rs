@@ -242,7 +242,7 @@ async fn guard(stream: Weak<Shared>, lifetime: StreamLifetime, stalled_reader: D
             break;
         }
     }
-    cut(&stream);
+    close(&stream);
 }
 
 fn end(stream: &Weak<Shared>, error: Option<&ApiError>) {
@@ -259,7 +259,7 @@ fn end(stream: &Weak<Shared>, error: Option<&ApiError>) {
 }
 
 /// Drops what a stream holds, its permit as well. Its connection fails when it asks for more.
-fn cut(stream: &Weak<Shared>) {
+fn close(stream: &Weak<Shared>) {
     let Some(stream) = stream.upgrade() else {
         return;
     };

@@ -71,7 +71,7 @@ impl TelemetryGuard {
 
     /// Sends what is left, and waits for it; blocks the thread, for up to five seconds.
     pub fn flush(&self) -> Result<(), TelemetryError> {
-        told(self.provider.force_flush())
+        export_result(self.provider.force_flush())
     }
 
     /// Sends what is left and stops; blocks the thread, for up to `limit`.
@@ -81,7 +81,7 @@ impl TelemetryGuard {
 
     fn stop(&mut self, limit: Duration) -> Result<(), TelemetryError> {
         self.is_over = true;
-        told(self.provider.shutdown_with_timeout(limit))
+        export_result(self.provider.shutdown_with_timeout(limit))
     }
 }
 
@@ -99,7 +99,7 @@ impl Drop for TelemetryGuard {
     }
 }
 
-fn told(result: OTelSdkResult) -> Result<(), TelemetryError> {
+fn export_result(result: OTelSdkResult) -> Result<(), TelemetryError> {
     result.map_err(|error| TelemetryError::Flush(error.into()))
 }
 

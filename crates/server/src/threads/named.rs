@@ -72,7 +72,7 @@ impl ThreadKey {
     }
 
     /// The thread of a sub-agent beneath this one: who may touch this one may touch it as well.
-    pub(crate) fn beneath(&self, key: &str) -> Self {
+    pub(crate) fn descendant(&self, key: &str) -> Self {
         Self {
             key: key.to_owned(),
             ..self.clone()
@@ -131,7 +131,7 @@ operations! {
     unanswered() -> Vec<Pending>;
     open_calls() -> (Option<Open>, Seq);
     addressed(call: &str, named: Option<&str>, token: Option<&str>) -> Addressed;
-    goes_on(target: &str, answer: &Accepted) -> GoesOn;
+    has_continuation(target: &str, answer: &Accepted) -> GoesOn;
     cancel(execution: Option<&ExecutionId>, reason: &str) -> Cancelled;
     close() -> Seq;
     reopen() -> Seq;

@@ -89,7 +89,7 @@ impl Landmarks {
         });
     }
 
-    pub(super) fn place_of(&self, landmark: Landmark<'_>) -> Option<Seq> {
+    pub(super) fn position_of(&self, landmark: Landmark<'_>) -> Option<Seq> {
         let made = |what, id: &str| self.made.get(&(what, id.to_owned())).copied();
         match landmark {
             Landmark::Item(id) => {

@@ -68,7 +68,7 @@ pub(super) fn create(
         });
     }
     if let Some(fork) = &thread.fork {
-        owned(conn, tenant, &fork.thread_id)?;
+        owner_of(conn, tenant, &fork.thread_id)?;
     }
     quotas.check_thread(tenant, usage::of(conn, tenant)?, size(first) as u64)?;
     let sql = "INSERT INTO thread_threads
@@ -191,7 +191,7 @@ pub(super) fn delete(
     tenant: &TenantId,
     thread: &ThreadId,
 ) -> Result<(), StoreError> {
-    let no = owned(conn, tenant, thread)?;
+    let no = owner_of(conn, tenant, thread)?;
     let sql = "SELECT EXISTS (SELECT 1 FROM thread_threads WHERE fork_no = ?1)";
     if conn
         .query_row(sql, [no], |row| row.get(0))
@@ -235,7 +235,7 @@ fn last(records: &[NewRecord]) -> Option<i64> {
 }
 
 /// The number of a thread of this tenant.
-pub(super) fn owned(
+pub(super) fn owner_of(
     conn: &Connection,
     tenant: &TenantId,
     thread: &ThreadId,

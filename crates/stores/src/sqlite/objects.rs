@@ -152,7 +152,7 @@ fn put(
 ) -> Result<(), StoreError> {
     let key = Key::of(tenant, &object.kind, &object.id);
     let thread = object.thread.as_ref();
-    let thread = thread.map(|thread| append::owned(conn, tenant, thread));
+    let thread = thread.map(|thread| append::owner_of(conn, tenant, thread));
     let thread = thread.transpose()?;
     let before_usage = usage::of(conn, tenant)?;
     let before = content_no(conn, &key)?;

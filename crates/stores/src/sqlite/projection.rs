@@ -152,7 +152,7 @@ impl<'a> Tables<'a> {
             text(item.metadata.as_ref()),
             nanos(item.created_at),
             row.updated_at.map(nanos),
-            row.place.map(|place| int(place.0)),
+            row.position.map(|place| int(place.0)),
         ];
         self.make(item.id.as_str(), sql, values)
     }

@@ -94,8 +94,8 @@ impl At {
             (Self::Turn, "messages") if tag("turn_type") == "agent" => Self::Messages,
             (Self::Turn, "messages") => Self::ForeignMessages,
             (Self::Turn, "total_usage") if tag("turn_type") == "agent" => Self::Usage,
-            (Self::Message, "parts") if is_said(object) => Self::Parts,
-            (Self::Message, "usage") if is_said(object) => Self::Usage,
+            (Self::Message, "parts") if has_content(object) => Self::Parts,
+            (Self::Message, "usage") if has_content(object) => Self::Usage,
             (Self::Part, "content_ref") if tag("part_kind") == "tool-return" => Self::ContentRef,
             _ => Self::Free,
         }
@@ -114,7 +114,7 @@ impl At {
                 "agent" => AGENT_TURN,
                 _ => &[],
             },
-            Self::Message if is_said(object) => MESSAGE,
+            Self::Message if has_content(object) => MESSAGE,
             Self::Message if tag("message_type") == "system" => SYSTEM,
             Self::Part => optional_in_part(tag("part_kind")),
             Self::Usage => USAGE,
@@ -131,7 +131,7 @@ impl At {
     }
 }
 
-fn is_said(message: &Object) -> bool {
+fn has_content(message: &Object) -> bool {
     matches!(
         message.get_str("message_type"),
         Some("request" | "response")

@@ -88,7 +88,7 @@ impl<'a> Ledger<'a> {
         }
         for open in std::mem::take(&mut ledger.waiting).into_values() {
             let is_last = open.calls.first().map(|(call, _)| call.turn) == last;
-            ledger.settle(
+            ledger.close_calls(
                 &open,
                 if is_last {
                     Reason::Pending
@@ -108,7 +108,7 @@ impl<'a> Ledger<'a> {
         for (message, view) in agent.messages().enumerate() {
             match view {
                 Message::Response(response) => {
-                    self.settle(&std::mem::take(&mut open), Reason::Overtaken);
+                    self.close_calls(&std::mem::take(&mut open), Reason::Overtaken);
                     responded = true;
                     for (part, view) in response.parts().enumerate() {
                         if is_call(view) {
@@ -142,7 +142,7 @@ impl<'a> Ledger<'a> {
             }
         }
         if responded && interrupted {
-            self.settle(&open, Reason::Interrupted);
+            self.close_calls(&open, Reason::Interrupted);
         } else if open.calls.iter().any(|(_, answered)| !answered) {
             self.waiting.insert(agent_id, open);
         }
@@ -246,7 +246,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Notes the calls that were not answered; a repeated id is answered with its first call.
-    fn settle(&mut self, open: &Open<'a>, reason: Reason) {
+    fn close_calls(&mut self, open: &Open<'a>, reason: Reason) {
         let answered = |call: &OpenToolCall<'a>| {
             let first = call.call.tool_call_id().and_then(|id| open.by_id.get(id));
             first

@@ -16,7 +16,7 @@ pub(crate) fn brief(value: &Json) -> String {
     match value {
         Json::String(string) => quoted(string, "", ""),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => {
-            let (text, cut) = cut(&value.to_text(), SHOWN);
+            let (text, cut) = shorten(&value.to_text(), SHOWN);
             format!("{}{}", printable(&text), if cut { "…" } else { "" })
         }
     }
@@ -51,11 +51,11 @@ pub(super) fn brief_pair(old: &Json, new: &Json) -> (String, String) {
 fn quoted(text: &str, before: &str, after: &str) -> String {
     let skipped = before.chars().count().saturating_sub(AROUND);
     let context: String = before.chars().skip(skipped).collect();
-    let (middle, middle_cut) = cut(text, SHOWN);
+    let (middle, middle_cut) = shorten(text, SHOWN);
     let (after, after_cut) = if middle_cut {
         (String::new(), true)
     } else {
-        cut(after, AROUND)
+        shorten(after, AROUND)
     };
     let shown = format!("{:?}", format!("{context}{middle}{after}"));
     let open = if skipped > 0 { "…" } else { "" };
@@ -64,7 +64,7 @@ fn quoted(text: &str, before: &str, after: &str) -> String {
 }
 
 /// The first characters of a text, and whether there are more.
-fn cut(text: &str, length: usize) -> (String, bool) {
+fn shorten(text: &str, length: usize) -> (String, bool) {
     let mut chars = text.chars();
     let kept = chars.by_ref().take(length).collect();
     (kept, chars.next().is_some())

@@ -21,7 +21,7 @@ pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes) -> Vec<usize>
         let path = turns.index(*place);
         for key in ["completion_status", "interruption"] {
             if let Some(value) = turn.remove(key) {
-                let what = format!("`{key}`, {}", shown(&value));
+                let what = format!("`{key}`, {}", json_text(&value));
                 changes.add(ChangeKind::Dropped, path.key(key).to_pointer(), what);
             }
         }
@@ -48,7 +48,7 @@ fn is_agent(turn: &Object) -> bool {
     turn.get_str("turn_type") == Some("agent")
 }
 
-fn shown(value: &Json) -> String {
+fn json_text(value: &Json) -> String {
     match value {
         Json::String(text) => format!("{text:?}"),
         Json::Null => "null".to_owned(),

@@ -1,6 +1,6 @@
 //! What is changed in a single message before others are looked at.
 
-use super::draft::{Draft, Kind, Piece, pointer_at};
+use super::draft::{Draft, DraftPart, Kind, pointer_at};
 use super::marker::marker;
 use super::pairs::Link;
 use super::{RenderChange, TargetModel, What};
@@ -143,7 +143,7 @@ pub(super) fn prefix_texts(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange
     let Some(marker) = draft.foreign.map(marker) else {
         return;
     };
-    for Piece { json, at, .. } in &mut draft.parts {
+    for DraftPart { json, at, .. } in &mut draft.parts {
         let part = Part::new(json);
         if part.kind() != PartKind::Text {
             continue;

@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 /// A part, where it comes from, and what ties it to another.
 #[derive(Clone, Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct DraftPart<'a> {
     pub(super) json: Json,
     pub(super) at: At,
     pub(super) link: Option<Link<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct Draft<'a> {
     /// Its turn, and its message if the turn is an agent's.
     pub(super) location: (usize, Option<usize>),
     pub(super) timestamp: Option<Json>,
-    pub(super) parts: Vec<Piece<'a>>,
+    pub(super) parts: Vec<DraftPart<'a>>,
     /// Every other member.
     pub(super) rest: Object,
 }
@@ -41,7 +41,7 @@ impl<'a> Draft<'a> {
     pub(super) fn request(
         place: (usize, Option<usize>),
         timestamp: Option<Json>,
-        parts: Vec<Piece<'a>>,
+        parts: Vec<DraftPart<'a>>,
     ) -> Self {
         Self {
             kind: Kind::Request,
@@ -155,13 +155,13 @@ fn pieces<'a>(
     message: &'a Object,
     place: (usize, Option<usize>),
     pairs: &Pairs<'a>,
-) -> Vec<Piece<'a>> {
+) -> Vec<DraftPart<'a>> {
     let parts = items(message, "parts").iter().enumerate();
     let piece = |(part, json): (usize, &Json)| {
         let at = (place.0, place.1, part);
         let link = pairs.link(at);
         let json = json.clone();
-        Piece { json, at, link }
+        DraftPart { json, at, link }
     };
     parts.map(piece).collect()
 }

@@ -1,6 +1,6 @@
 //! Every call gets its answer before the next response, or goes (ruling 15).
 
-use super::draft::{Draft, Kind, Piece, pointer_at};
+use super::draft::{Draft, DraftPart, Kind, pointer_at};
 use super::pairs::{At, Link};
 use super::{RenderChange, Unanswered, What};
 use crate::document::Part;
@@ -23,12 +23,12 @@ fn drop_open(drafts: &mut Vec<Draft<'_>>, changes: &mut Vec<RenderChange>) {
         !open
     });
     let is_dropped =
-        |piece: &Piece<'_>| answered_by(piece).is_some_and(|call| dropped.contains(&call));
+        |piece: &DraftPart<'_>| answered_by(piece).is_some_and(|call| dropped.contains(&call));
     drafts.retain_mut(|draft| take_out(draft, is_dropped, What::OpenCycleDropped, changes));
 }
 
 fn calls(draft: &Draft<'_>) -> impl Iterator<Item = At> {
-    let is_call = |piece: &Piece<'_>| matches!(piece.link, Some(Link::Call(_)));
+    let is_call = |piece: &DraftPart<'_>| matches!(piece.link, Some(Link::Call(_)));
     draft
         .parts
         .iter()
@@ -43,7 +43,7 @@ fn answers(drafts: &[Draft<'_>]) -> impl Iterator<Item = At> {
 }
 
 /// The call that a part answers.
-fn answered_by(piece: &Piece<'_>) -> Option<At> {
+fn answered_by(piece: &DraftPart<'_>) -> Option<At> {
     if let Some(Link::Answer(call, _)) = piece.link {
         return Some(call);
     }
@@ -53,7 +53,7 @@ fn answered_by(piece: &Piece<'_>) -> Option<At> {
 /// Takes parts out of a message; says whether the message stays.
 fn take_out(
     draft: &mut Draft<'_>,
-    goes: impl Fn(&Piece<'_>) -> bool,
+    goes: impl Fn(&DraftPart<'_>) -> bool,
     what: What,
     changes: &mut Vec<RenderChange>,
 ) -> bool {
@@ -76,7 +76,7 @@ fn take_out(
 /// that stands later is moved there, and one that never came is made up, after those that did
 /// come. Only the viewing agent's own pending calls at the very end stay open, for the caller to
 /// answer.
-pub(super) fn settle<'a>(
+pub(super) fn close_open_calls<'a>(
     mut drafts: Vec<Draft<'a>>,
     unanswered: Unanswered,
     pending: &BTreeSet<At>,
@@ -164,14 +164,14 @@ impl Plan {
         &self,
         drafts: &mut Vec<Draft<'a>>,
         changes: &mut Vec<RenderChange>,
-    ) -> BTreeMap<At, Piece<'a>> {
+    ) -> BTreeMap<At, DraftPart<'a>> {
         let mut moved = BTreeMap::new();
         let answer_to =
-            |piece: &Piece<'_>| answered_by(piece).filter(|call| self.moves.contains(call));
+            |piece: &DraftPart<'_>| answered_by(piece).filter(|call| self.moves.contains(call));
         drafts.retain_mut(|draft| {
             let pieces = draft.parts.iter();
             moved.extend(pieces.filter_map(|piece| Some((answer_to(piece)?, piece.clone()))));
-            let goes = |piece: &Piece<'_>| answer_to(piece).is_some();
+            let goes = |piece: &DraftPart<'_>| answer_to(piece).is_some();
             take_out(draft, goes, What::AnswerMoved, changes)
         });
         moved
@@ -182,7 +182,7 @@ impl Plan {
     fn due<'a>(
         &self,
         response: &Draft<'a>,
-        moved: &mut BTreeMap<At, Piece<'a>>,
+        moved: &mut BTreeMap<At, DraftPart<'a>>,
         changes: &mut Vec<RenderChange>,
     ) -> (Option<Draft<'a>>, Option<Draft<'a>>) {
         let (mut came, mut made_up) = (Vec::new(), Vec::new());
@@ -197,10 +197,10 @@ impl Plan {
                     pointer_at(at),
                     What::AnsweredAsInterrupted,
                 ));
-                made_up.push(Piece { json, at, link });
+                made_up.push(DraftPart { json, at, link });
             }
         }
-        let request = |parts: Vec<Piece<'a>>| {
+        let request = |parts: Vec<DraftPart<'a>>| {
             let timestamp = response.timestamp.clone();
             (!parts.is_empty()).then(|| Draft::request(response.location, timestamp, parts))
         };

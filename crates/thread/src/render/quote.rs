@@ -1,6 +1,6 @@
 //! Foreign turns as quotations in a request.
 
-use super::draft::{Draft, Piece, pointer_at};
+use super::draft::{Draft, DraftPart, pointer_at};
 use super::pairs::Link;
 use super::{RenderChange, What};
 use crate::document::{Part, PartKind};
@@ -57,8 +57,8 @@ impl<'a> Run<'a> {
         self.place.0 == draft.location.0 && self.name == name
     }
 
-    fn take(&mut self, piece: &Piece<'_>, changes: &mut Vec<RenderChange>) {
-        let what = match said(Part::new(&piece.json)) {
+    fn take(&mut self, piece: &DraftPart<'_>, changes: &mut Vec<RenderChange>) {
+        let what = match quoted_text(Part::new(&piece.json)) {
             Some(text) => {
                 self.lines.push(text);
                 What::Quoted
@@ -75,14 +75,14 @@ impl<'a> Run<'a> {
         let json = prompt(self.name, &self.lines, self.timestamp.clone());
         let at = (self.place.0, self.place.1, 0);
         let link = None;
-        let parts = vec![Piece { json, at, link }];
+        let parts = vec![DraftPart { json, at, link }];
         Some(Draft::request(self.place, self.timestamp, parts))
     }
 }
 
 /// The viewing agent's own answers in a foreign message, as a request of their own.
 fn take_own_answers<'a>(draft: &mut Draft<'a>) -> Option<Draft<'a>> {
-    let is_own = |piece: &Piece<'_>| matches!(piece.link, Some(Link::Answer(_, None)));
+    let is_own = |piece: &DraftPart<'_>| matches!(piece.link, Some(Link::Answer(_, None)));
     if !draft.parts.iter().any(is_own) {
         return None;
     }
@@ -97,7 +97,7 @@ fn take_own_answers<'a>(draft: &mut Draft<'a>) -> Option<Draft<'a>> {
 fn quote_answers(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     for piece in &mut draft.parts {
         if let Some(Link::Answer(_, Some(name))) = piece.link
-            && let Some(text) = said(Part::new(&piece.json))
+            && let Some(text) = quoted_text(Part::new(&piece.json))
         {
             piece.json = prompt(name, &[text], draft.timestamp.clone());
             piece.link = None;
@@ -119,7 +119,7 @@ fn prompt(name: &str, texts: &[String], timestamp: Option<Json>) -> Json {
 }
 
 /// A part as a line or more of text; nothing for what has no words.
-fn said(part: Part<'_>) -> Option<String> {
+fn quoted_text(part: Part<'_>) -> Option<String> {
     let tool = || part.tool_name().unwrap_or("a tool");
     let content = || part.content().map(plain).unwrap_or_default();
     match part.kind() {

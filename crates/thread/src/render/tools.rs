@@ -1,7 +1,7 @@
 //! The tool traffic of other agents: hidden or summarised.
 
 use super::alter::text_part;
-use super::draft::{Draft, Piece, pointer_at};
+use super::draft::{Draft, DraftPart, pointer_at};
 use super::pairs::{Link, Pairs};
 use super::{RenderChange, What};
 use crate::document::{Part, PartKind};
@@ -43,7 +43,7 @@ pub(super) fn summarise(draft: &mut Draft<'_>, pairs: &Pairs<'_>, changes: &mut 
     if let Some((n, at)) = place {
         let json = text_part(&sentences.join("; "));
         let link = None;
-        draft.parts.insert(n, Piece { json, at, link });
+        draft.parts.insert(n, DraftPart { json, at, link });
     }
 }
 
@@ -53,7 +53,7 @@ fn take_out(draft: &mut Draft<'_>, what: What, changes: &mut Vec<RenderChange>) 
         .into_iter()
         .partition(|piece| traffic(draft, piece).is_some());
     draft.parts = left;
-    let gone: Vec<Piece<'_>> = gone;
+    let gone: Vec<DraftPart<'_>> = gone;
     changes.extend(
         gone.iter()
             .map(|piece| RenderChange::new(pointer_at(piece.at), what)),
@@ -67,7 +67,7 @@ enum Traffic {
 }
 
 /// What of the traffic with another agent's tools a part is, if it is of that.
-fn traffic(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
+fn traffic(draft: &Draft<'_>, piece: &DraftPart<'_>) -> Option<Traffic> {
     match piece.link {
         Some(Link::Call(Some(_))) => Some(Traffic::Call),
         Some(Link::Answer(_, Some(_))) => Some(Traffic::Answer),
@@ -77,7 +77,7 @@ fn traffic(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
 }
 
 /// Classifies parts of tools that another agent's provider ran by itself.
-fn by_provider(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
+fn by_provider(draft: &Draft<'_>, piece: &DraftPart<'_>) -> Option<Traffic> {
     draft.foreign?;
     match Part::new(&piece.json).kind() {
         PartKind::Other("builtin-tool-call") => Some(Traffic::Call),

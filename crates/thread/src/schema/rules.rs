@@ -20,7 +20,7 @@ pub(super) fn describe(context: Context<'_>, about: &str) -> String {
     );
     let rules = context.profile.into();
     let lines = Rule::ALL.iter().filter_map(|rule| {
-        let unsaid = unsaid(*rule, context)?;
+        let unsaid = missing_rule(*rule, context)?;
         let severity = match rule.severity(&rules) {
             Severity::Warning => " (a warning)",
             Severity::Error => "",
@@ -33,7 +33,7 @@ pub(super) fn describe(context: Context<'_>, about: &str) -> String {
 
 /// What is left of a rule beside the schema; nothing where the schema says all of it, or where
 /// it is about one value alone and never more than a warning, or is not applied to the version.
-fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
+fn missing_rule(rule: Rule, context: Context<'_>) -> Option<&'static str> {
     let version = context.version;
     let has_actions = *version == Version::V1_0_0;
     let has_references = *version >= Version::V0_0_3;

@@ -123,7 +123,7 @@ impl Builder {
             }
             Some("assistant_message") => {
                 self.spoken(place, action, |turn, action| {
-                    turn.push_action(place, action)
+                    turn.push_action(place, action);
                 });
             }
             Some("thinking") => self.spoken(place, action, |turn, action| {

@@ -90,18 +90,18 @@ impl Blocks {
         let mut first_input = None;
         let kind = match text_of(&with, "type") {
             Some("text") => {
-                let text = taken(&mut with, "text").unwrap_or_default();
+                let text = take_text(&mut with, "text").unwrap_or_default();
                 Kind::Text(self.answer.open(AssistantContent::Text { text }))
             }
             Some("thinking") => {
-                let text = taken(&mut with, "thinking").unwrap_or_default();
-                let signature = taken(&mut with, "signature");
+                let text = take_text(&mut with, "thinking").unwrap_or_default();
+                let signature = take_text(&mut with, "signature");
                 let block = AssistantContent::Reasoning { text, signature };
                 Kind::Thinking(self.answer.open(block))
             }
             Some("tool_use") => {
-                let name = taken(&mut with, "name").unwrap_or_default();
-                let id = taken(&mut with, "id").filter(|id| !id.is_empty());
+                let name = take_text(&mut with, "name").unwrap_or_default();
+                let id = take_text(&mut with, "id").filter(|id| !id.is_empty());
                 first_input = with.shift_remove("input");
                 if self.answer_tool == Some(name.as_str()) {
                     with.clear();
@@ -260,7 +260,7 @@ impl Blocks {
                 if *streamed {
                     self.answer.cut_if_empty();
                 } else {
-                    self.answer.cut(*index);
+                    self.answer.truncate(*index);
                 }
             }
             Some(_) | None => {}
@@ -294,7 +294,7 @@ fn text_of<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
 }
 
 /// Takes a text out of the fields; anything else stays.
-fn taken(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
+fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
     match fields.get_mut(key)? {
         Value::String(text) => {
             let text = std::mem::take(text);

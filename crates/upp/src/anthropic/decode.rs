@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, Whole};
 use super::{ANSWER_TOOL, StructureForm, failure};
-use crate::codec::{self, CodecProgress, ended_early, is_cut, items, structured, text};
+use crate::codec::{self, CodecProgress, ended_early, is_truncated, items, structured, text};
 use crate::error::Error;
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -143,12 +143,12 @@ impl Decoder {
         }
     }
 
-    fn said(&self, key: &str) -> Option<&str> {
+    fn text_member(&self, key: &str) -> Option<&str> {
         self.fields.get(key)?.as_str()
     }
 
     fn end(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
-        let Some(word) = self.said("stop_reason").map(str::to_owned) else {
+        let Some(word) = self.text_member("stop_reason").map(str::to_owned) else {
             return Err(match self.stage {
                 Stage::Nothing => self.invalid("the stream held no message"),
                 Stage::Started => ended_early(&self.provider),
@@ -157,7 +157,7 @@ impl Decoder {
         };
         let answer_tool = Blocks::new(None);
         let blocks = std::mem::replace(&mut self.blocks, answer_tool);
-        let mut whole = blocks.finish(is_cut(&plain_stop_reason(&word)));
+        let mut whole = blocks.finish(is_truncated(&plain_stop_reason(&word)));
         let stop_reason = stop_reason(&word, &whole);
         let data = self.data(&word, &whole)?;
         let mut fields = std::mem::take(&mut self.fields);
@@ -241,7 +241,7 @@ impl codec::Decoder for Decoder {
     }
 
     fn progress(&self) -> CodecProgress {
-        match (self.stage, self.said("stop_reason")) {
+        match (self.stage, self.text_member("stop_reason")) {
             (Stage::Stopped, _) => CodecProgress::Closed,
             (Stage::Nothing | Stage::Started, Some(_)) => CodecProgress::Answered,
             (Stage::Nothing | Stage::Started, None) => CodecProgress::Open,

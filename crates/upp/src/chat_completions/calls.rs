@@ -116,7 +116,7 @@ impl Calls {
 
     /// Something else than the model ended the answer at its last call: if no arguments of it came,
     /// it must not read as one without any. All were told.
-    pub(super) fn cut(&mut self, answer: &mut AnswerBuilder) {
+    pub(super) fn truncate(&mut self, answer: &mut AnswerBuilder) {
         let last = self.all.len().saturating_sub(1);
         if let Some(call) = self.all.last_mut()
             && Arguments::from_text(&call.arguments).is_empty()

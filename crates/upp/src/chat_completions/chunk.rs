@@ -1,7 +1,7 @@
 //! A chunk as it stands in its text.
 
 use crate::codec::fields::{
-    Count, Field, Fields, Object, Objects, Slot, Taken, skip, take, take_raw,
+    Count, Field, FieldValue, Fields, Object, Objects, Slot, skip, take, take_raw,
 };
 use crate::shared_json::SharedJson;
 use crate::usage::CycleUsage;
@@ -26,7 +26,7 @@ pub(super) struct Chunk<'a> {
 #[derive(Debug, Default)]
 pub(super) struct First<'a>(pub(super) Object<Choice<'a>>);
 
-impl<'de> Taken<'de> for First<'de> {
+impl<'de> FieldValue<'de> for First<'de> {
     fn seq<A: SeqAccess<'de>>(&mut self, mut seq: A) -> Result<(), A::Error> {
         let Self(choice) = self;
         *choice = Object::default();

@@ -146,8 +146,8 @@ impl Decoder {
         self.close();
         self.calls.flush(&mut self.answer);
         let word = finish_reason.as_str().unwrap_or_default();
-        if ends_with_call && codec::is_cut(&stop_reason(word)) {
-            self.calls.cut(&mut self.answer);
+        if ends_with_call && codec::is_truncated(&stop_reason(word)) {
+            self.calls.truncate(&mut self.answer);
         }
         for image in self.images.drain(..) {
             let index = self.answer.open(AssistantContent::Image(image));

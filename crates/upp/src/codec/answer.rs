@@ -63,21 +63,21 @@ impl AnswerBuilder {
             }
             AssistantContent::Text { .. } | AssistantContent::Reasoning { .. } => {}
             AssistantContent::Image(media) => {
-                self.shown(media, |data, mime_type| StreamEvent::ImageDelta {
+                self.push_media(media, |data, mime_type| StreamEvent::ImageDelta {
                     index,
                     data,
                     mime_type,
                 });
             }
             AssistantContent::Audio(media) => {
-                self.shown(media, |data, mime_type| StreamEvent::AudioDelta {
+                self.push_media(media, |data, mime_type| StreamEvent::AudioDelta {
                     index,
                     data,
                     mime_type,
                 });
             }
             AssistantContent::Video(media) => {
-                self.shown(media, |data, mime_type| StreamEvent::VideoDelta {
+                self.push_media(media, |data, mime_type| StreamEvent::VideoDelta {
                     index,
                     data,
                     mime_type,
@@ -93,7 +93,7 @@ impl AnswerBuilder {
     }
 
     /// Tells of media whose bytes are at hand.
-    fn shown(&mut self, media: &Media, event: impl Fn(Bytes, Option<String>) -> StreamEvent) {
+    fn push_media(&mut self, media: &Media, event: impl Fn(Bytes, Option<String>) -> StreamEvent) {
         if let Ok(data) = media.to_bytes() {
             self.events.push(event(data, Some(media.mime_type.clone())));
         }
@@ -192,7 +192,7 @@ impl AnswerBuilder {
     }
 
     /// The call was cut off: its arguments are left as no JSON, so that nobody takes it for whole.
-    pub(crate) fn cut(&mut self, index: u32) {
+    pub(crate) fn truncate(&mut self, index: u32) {
         if Arguments::from_text(self.arguments_of(index))
             .parse()
             .is_ok()
@@ -206,7 +206,7 @@ impl AnswerBuilder {
     pub(crate) fn cut_if_empty(&mut self) {
         let last = position(self.calls.len()).saturating_sub(1);
         if Arguments::from_text(self.arguments_of(last)).is_empty() {
-            self.cut(last);
+            self.truncate(last);
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn text(block: &AssistantContent) -> Option<&str> {
 }
 
 /// Whether something else than the model ended the answer, so that its last call may not be whole.
-pub(crate) fn is_cut(stop: &StopReason) -> bool {
+pub(crate) fn is_truncated(stop: &StopReason) -> bool {
     match stop {
         StopReason::MaxTokens | StopReason::ContentFilter | StopReason::Error => true,
         StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => false,

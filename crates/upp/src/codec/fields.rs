@@ -41,7 +41,7 @@ pub(crate) fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> 
 }
 
 /// Puts the value of a field in its place.
-pub(crate) fn take<'de, A: MapAccess<'de>, T: Taken<'de>>(
+pub(crate) fn take<'de, A: MapAccess<'de>, T: FieldValue<'de>>(
     map: &mut A,
     place: &mut T,
 ) -> Result<(), A::Error> {
@@ -155,7 +155,7 @@ impl Field<'_> {
 
 /// What becomes of each type of value; what is not taken is skipped. A value is put in its place
 /// rather than given back: what an answer says is large, and would be copied at each level.
-pub(crate) trait Taken<'de>: Default {
+pub(crate) trait FieldValue<'de>: Default {
     /// A number that is a count.
     fn count(&mut self, _: u64) {
         *self = Self::default();
@@ -186,7 +186,7 @@ pub(crate) trait Taken<'de>: Default {
     }
 }
 
-impl<'de, T: Fields<'de>> Taken<'de> for Object<T> {
+impl<'de, T: Fields<'de>> FieldValue<'de> for Object<T> {
     fn map<A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         let fields = self.0.insert(T::default());
         while let Some(name) = map.next_key_seed(Name)? {
@@ -196,7 +196,7 @@ impl<'de, T: Fields<'de>> Taken<'de> for Object<T> {
     }
 }
 
-impl<'de, T: Fields<'de>> Taken<'de> for Objects<T> {
+impl<'de, T: Fields<'de>> FieldValue<'de> for Objects<T> {
     fn seq<A: SeqAccess<'de>>(&mut self, mut seq: A) -> Result<(), A::Error> {
         self.0.clear();
         // Most lists have one element, and a list makes room for four at once.
@@ -206,13 +206,13 @@ impl<'de, T: Fields<'de>> Taken<'de> for Objects<T> {
     }
 }
 
-impl Taken<'_> for Count {
+impl FieldValue<'_> for Count {
     fn count(&mut self, n: u64) {
         self.0 = Some(n);
     }
 }
 
-impl<'de> Taken<'de> for Field<'de> {
+impl<'de> FieldValue<'de> for Field<'de> {
     fn count(&mut self, n: u64) {
         self.scalar(n);
     }
@@ -241,7 +241,7 @@ impl<'de> Taken<'de> for Field<'de> {
 /// Where a value is put.
 pub(crate) struct Slot<'p, T>(pub(crate) &'p mut T);
 
-impl<'de, T: Taken<'de>> DeserializeSeed<'de> for Slot<'_, T> {
+impl<'de, T: FieldValue<'de>> DeserializeSeed<'de> for Slot<'_, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -249,7 +249,7 @@ impl<'de, T: Taken<'de>> DeserializeSeed<'de> for Slot<'_, T> {
     }
 }
 
-impl<'de, T: Taken<'de>> Visitor<'de> for Slot<'_, T> {
+impl<'de, T: FieldValue<'de>> Visitor<'de> for Slot<'_, T> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -54,7 +54,7 @@ impl EmbeddingProvider {
             return Err(error(Code::InvalidRequest, codec.provider(), text));
         }
         let session = self.endpoint.session(&request.signal).await?;
-        let shown = |error| session.shown(error);
+        let shown = |error| session.redacted(error);
         let call = EndpointCall::json(codec.path(), codec.encode(&request).map_err(shown)?);
         let answer = session.text(&call, &request.signal).await?;
         let mut result = codec.decode(&answer).map_err(shown)?;

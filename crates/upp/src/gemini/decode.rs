@@ -4,7 +4,7 @@ mod partial;
 mod parts;
 
 use super::{PROVIDER, failure};
-use crate::codec::{self, CodecProgress, ended_early, is_cut, items, native_metadata};
+use crate::codec::{self, CodecProgress, ended_early, is_truncated, items, native_metadata};
 use crate::error::Error;
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageOptions};
@@ -168,7 +168,7 @@ impl codec::Decoder for Decoder {
         let usage = self.count();
         self.fields
             .insert("finishReason".to_owned(), Value::String(reason));
-        let whole = std::mem::take(&mut self.parts).finish(is_cut(&stop_reason));
+        let whole = std::mem::take(&mut self.parts).finish(is_truncated(&stop_reason));
         items::write(&whole.items, &mut self.fields);
         let mut events = whole.events;
         events.push(StreamEvent::MessageStop);

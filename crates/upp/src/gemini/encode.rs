@@ -172,13 +172,13 @@ fn user(message: &UserMessage) -> Result<Value, Error> {
         | UserContent::Document(media)
         | UserContent::Audio(media)
         | UserContent::Video(media)
-        | UserContent::Binary(media) => shown(media),
+        | UserContent::Binary(media) => media_part(media),
     });
     let parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
     Ok(json!({"role": "user", "parts": parts}))
 }
 
-fn shown(media: &Media) -> Result<Value, Error> {
+fn media_part(media: &Media) -> Result<Value, Error> {
     if let Some(data) = media.base64() {
         return Ok(json!({"inlineData": {"mimeType": media.mime_type, "data": data}}));
     }
@@ -257,7 +257,7 @@ fn content(
         }
         AssistantContent::Image(media)
         | AssistantContent::Audio(media)
-        | AssistantContent::Video(media) => match shown(media) {
+        | AssistantContent::Video(media) => match media_part(media) {
             Ok(part) => Some(part),
             Err(error) => {
                 conversation.omit(message, "media", &error.message);

@@ -55,7 +55,7 @@ impl ImageProvider {
         signal: CancellationToken,
     ) -> Result<ImageResult, Error> {
         let session = self.endpoint.session(&signal).await?;
-        let shown = |error| session.shown(error);
+        let shown = |error| session.redacted(error);
         let answer = session.text(&call.map_err(shown)?, &signal).await?;
         self.codec.decode(&params, &answer).map_err(shown)
     }
@@ -63,7 +63,7 @@ impl ImageProvider {
     fn events(self, request: ImageRequest) -> ImageStream {
         async_stream::try_stream! {
             let session = self.endpoint.session(&request.signal).await?;
-            let shown = |error| session.shown(error);
+            let shown = |error| session.redacted(error);
             let (call, mut decoder) = self.codec.stream(&request).map_err(shown)?;
             let mut frames = match session.events(&call, &request.signal).await? {
                 Answer::Events(frames) => Box::pin(frames),

@@ -1,7 +1,9 @@
 //! Answers of Ollama.
 
 use super::PROVIDER;
-use crate::codec::{self, AnswerBuilder, CodecProgress, ended_early, is_cut, native_metadata};
+use crate::codec::{
+    self, AnswerBuilder, CodecProgress, ended_early, is_truncated, native_metadata,
+};
 use crate::content::AssistantContent;
 use crate::error::Error;
 use crate::event::StreamEvent;
@@ -196,7 +198,7 @@ impl codec::Decoder for Decoder {
             "length" => StopReason::MaxTokens,
             other => StopReason::Other(other.to_owned()),
         };
-        if ends_with_call && is_cut(&stop_reason) {
+        if ends_with_call && is_truncated(&stop_reason) {
             self.answer.cut_if_empty();
         }
         let mut events = self.answer.take_events();

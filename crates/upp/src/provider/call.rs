@@ -48,7 +48,7 @@ impl Call {
         let call = Arc::clone(&self);
         self.items().map(move |item| {
             item.map_err(|error| {
-                let error = call.session.shown(error);
+                let error = call.session.redacted(error);
                 tracing::debug!(
                     provider = call.codec.provider(),
                     model = call.codec.model_id(),

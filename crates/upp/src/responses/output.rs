@@ -91,7 +91,7 @@ impl Output {
         part::normalise(&mut item);
         let entry = self.entries.entry(index).or_default();
         entry.take(item);
-        entry.settle(&mut self.call_ids, builder);
+        entry.finish_call(&mut self.call_ids, builder);
         self.refused |= entry.refuses();
     }
 
@@ -184,7 +184,7 @@ impl Output {
         if kind.sections().contains(&section) {
             let part = entry.parts.entry(Slot::of(&about, section)).or_default();
             part.take(kind, raw.clone());
-            part.settle(whole, builder);
+            part.finish(whole, builder);
         }
     }
 
@@ -237,7 +237,7 @@ impl Output {
                 }
                 // What came at the beginning may not be all of it.
                 entry.item.shift_remove("encrypted_content");
-                entry.settle(&mut self.call_ids, builder);
+                entry.finish_call(&mut self.call_ids, builder);
                 refused |= entry.refuses();
             }
             if entry.is_incomplete() || (cut && last == Some(*at)) {

@@ -3,12 +3,12 @@
 use super::check::accepts;
 use super::instance::{Instances, property, required, type_of};
 use super::prompt::object_at;
-use super::work::Work;
+use super::work::WorkBudget;
 use serde_json::{Map, Value};
 
 /// Arguments for a tool with this schema: what `text` offers, and made-up values for the rest.
 pub(super) fn from_text(schema: &Value, text: &str) -> Value {
-    let budget = &Work::new();
+    let budget = &WorkBudget::new();
     let instances = Instances::of(budget, schema);
     let flat = instances.flat(schema);
     let mut offered = offered(budget, schema, &flat, text);
@@ -32,7 +32,7 @@ pub(super) fn from_text(schema: &Value, text: &str) -> Value {
 }
 
 fn offered(
-    budget: &Work,
+    budget: &WorkBudget,
     root: &Value,
     flat: &Map<String, Value>,
     text: &str,
@@ -73,7 +73,12 @@ fn object_in(flat: &Map<String, Value>, text: &str) -> Option<Map<String, Value>
 }
 
 /// `name=value` and `name: value`.
-fn named(budget: &Work, root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, Value> {
+fn named(
+    budget: &WorkBudget,
+    root: &Value,
+    flat: &Map<String, Value>,
+    text: &str,
+) -> Map<String, Value> {
     let known = flat.get("properties").and_then(Value::as_object);
     let mut places: Vec<(usize, usize, &String)> = Vec::new();
     for name in known.into_iter().flat_map(Map::keys) {
@@ -113,7 +118,13 @@ fn place_of(name: &str, text: &str) -> Option<(usize, usize)> {
     })
 }
 
-fn value_in(budget: &Work, root: &Value, schema: &Value, rest: &str, colon: bool) -> Option<Value> {
+fn value_in(
+    budget: &WorkBudget,
+    root: &Value,
+    schema: &Value,
+    rest: &str,
+    colon: bool,
+) -> Option<Value> {
     if let Some(quoted) = quoted(rest) {
         return read(budget, root, schema, quoted);
     }
@@ -138,7 +149,7 @@ fn quoted(text: &str) -> Option<&str> {
 }
 
 /// Reads a word as the property's schema wants it.
-fn read(budget: &Work, root: &Value, schema: &Value, word: &str) -> Option<Value> {
+fn read(budget: &WorkBudget, root: &Value, schema: &Value, word: &str) -> Option<Value> {
     let flat = Instances::of(budget, root).flat(schema);
     let value = match type_of(&flat) {
         "string" => Value::String(word.to_owned()),
@@ -154,7 +165,7 @@ fn read(budget: &Work, root: &Value, schema: &Value, word: &str) -> Option<Value
 
 /// The only property takes the whole text; several take a word each, a last text the rest.
 fn in_order(
-    budget: &Work,
+    budget: &WorkBudget,
     root: &Value,
     flat: &Map<String, Value>,
     text: &str,
@@ -193,7 +204,7 @@ fn in_order(
 }
 
 /// The first word of the text that the schema takes: an enum's value, or a number.
-fn chosen(budget: &Work, root: &Value, schema: &Value, text: &str) -> Option<Value> {
+fn chosen(budget: &WorkBudget, root: &Value, schema: &Value, text: &str) -> Option<Value> {
     text.split(|c: char| c.is_whitespace() || ",;".contains(c))
         .filter(|word| !word.is_empty())
         .find_map(|word| read(budget, root, schema, word.trim_matches(['"', '\'', '.'])))

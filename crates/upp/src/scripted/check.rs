@@ -1,7 +1,7 @@
 //! Checks a value against the part of JSON Schema that the scripted model knows.
 
 use super::strings;
-use super::work::Work;
+use super::work::WorkBudget;
 use serde_json::{Map, Value};
 
 /// Nesting beyond this is taken as it is.
@@ -9,7 +9,7 @@ const DEPTH: usize = 32;
 
 /// Whether `value` is valid against `schema`; `root` resolves `$ref`. Unknown keywords, unknown
 /// formats and patterns that are not simple are not looked at, nor is what `work` has no budget for.
-pub(super) fn accepts(work: &Work, root: &Value, schema: &Value, value: &Value) -> bool {
+pub(super) fn accepts(work: &WorkBudget, root: &Value, schema: &Value, value: &Value) -> bool {
     at(work, root, schema, value, 0)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn target<'a>(root: &'a Value, schema: &Map<String, Value>) -> Option
     root.pointer(pointer)
 }
 
-fn at(work: &Work, root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
+fn at(work: &WorkBudget, root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
     let schema = match schema {
         Value::Object(schema) => schema,
         Value::Bool(any) => return *any,
@@ -51,7 +51,7 @@ fn at(work: &Work, root: &Value, schema: &Value, value: &Value, depth: usize) ->
 }
 
 /// Whether a text may be compared with the pattern of its schema, if that has one.
-fn has_budget(work: &Work, schema: &Map<String, Value>, text: &str) -> bool {
+fn has_budget(work: &WorkBudget, schema: &Map<String, Value>, text: &str) -> bool {
     !schema.contains_key("pattern") || work.spend(text.len().saturating_mul(8))
 }
 
@@ -119,7 +119,7 @@ fn length_fits(schema: &Map<String, Value>, low: &str, high: &str, length: usize
 }
 
 fn items_fit(
-    work: &Work,
+    work: &WorkBudget,
     root: &Value,
     schema: &Map<String, Value>,
     items: &[Value],
@@ -141,7 +141,7 @@ fn items_fit(
 }
 
 fn fields_fit(
-    work: &Work,
+    work: &WorkBudget,
     root: &Value,
     schema: &Map<String, Value>,
     fields: &Map<String, Value>,
@@ -169,7 +169,7 @@ mod tests {
     use serde_json::json;
 
     fn ok(schema: &Value, value: &Value) -> bool {
-        accepts(&Work::new(), schema, schema, value)
+        accepts(&WorkBudget::new(), schema, schema, value)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::check::{accepts, bound, count, target};
 use super::strings;
-use super::work::{Work, size};
+use super::work::{WorkBudget, size};
 use serde_json::{Map, Number, Value};
 
 /// Nesting at most.
@@ -13,12 +13,12 @@ const EAGER_DEPTH: usize = 3;
 /// Makes values for the schemas inside one root schema.
 pub(super) struct Instances<'a> {
     root: &'a Value,
-    work: &'a Work,
+    work: &'a WorkBudget,
 }
 
 impl<'a> Instances<'a> {
     /// What `work` has no budget for becomes null.
-    pub(super) fn of(work: &'a Work, root: &'a Value) -> Self {
+    pub(super) fn of(work: &'a WorkBudget, root: &'a Value) -> Self {
         Self { root, work }
     }
 
@@ -223,7 +223,7 @@ fn merge(flat: &mut Map<String, Value>, schema: &Map<String, Value>) {
 }
 
 /// Tries the plain numbers first, then the bounds and what lies next to them.
-fn number(work: &Work, flat: &Map<String, Value>, whole: bool) -> Value {
+fn number(work: &WorkBudget, flat: &Map<String, Value>, whole: bool) -> Value {
     let low = [bound(flat, "minimum"), bound(flat, "exclusiveMinimum")];
     let high = [bound(flat, "maximum"), bound(flat, "exclusiveMaximum")];
     let low = low.into_iter().flatten().reduce(f64::max);
@@ -274,7 +274,7 @@ mod tests {
     use serde_json::json;
 
     fn made(schema: &Value) -> Value {
-        Instances::of(&Work::new(), schema).value(schema, "", 0)
+        Instances::of(&WorkBudget::new(), schema).value(schema, "", 0)
     }
 
     #[test]

@@ -35,10 +35,10 @@ pub(super) fn limit(plan: &mut Plan, params: &Map<String, Value>) {
     let mut left = limit;
     let mut is_cut = false;
     if let Some((thought, _)) = &mut plan.reasoning {
-        is_cut |= cut(thought, &mut left);
+        is_cut |= shorten(thought, &mut left);
     }
     if let Some(text) = &mut plan.text {
-        is_cut |= cut(text, &mut left);
+        is_cut |= shorten(text, &mut left);
     }
     // A call that is cut off is none.
     let whole = plan.calls.iter().take_while(|call| {
@@ -62,7 +62,7 @@ pub(super) fn call_words(call: &ToolCall) -> usize {
 }
 
 /// Leaves so many words of a text and takes them away; tells whether it had more.
-fn cut(text: &mut String, left: &mut usize) -> bool {
+fn shorten(text: &mut String, left: &mut usize) -> bool {
     let n = words(text);
     if let Some(rest) = left.checked_sub(n) {
         *left = rest;

@@ -7,7 +7,7 @@ use super::limit;
 use super::prompt::{self, Action, Failure};
 use super::script::{Script, ScriptTurn};
 use super::situation::{Situation, words};
-use super::work::Work;
+use super::work::WorkBudget;
 use crate::error::{Code, Error};
 use crate::message::{Message, Messages};
 use crate::model::{Request, StopReason, ToolChoice};
@@ -244,7 +244,7 @@ fn talk(text: &str, situation: &Situation) -> String {
 
 /// An object in the text that is valid as it is; else what the text offers, and made-up values.
 fn structured(schema: &Value, text: &str) -> Value {
-    let work = Work::new();
+    let work = WorkBudget::new();
     let mut rest = text;
     while let Some(found) = rest.find('{').and_then(|at| rest.get(at..)) {
         let Some((object, length)) = prompt::object_at(found) else {
@@ -261,7 +261,7 @@ fn structured(schema: &Value, text: &str) -> Value {
     if made.is_object() {
         from_text(schema, text)
     } else {
-        Instances::of(&Work::new(), schema).value(schema, "", 0)
+        Instances::of(&WorkBudget::new(), schema).value(schema, "", 0)
     }
 }
 

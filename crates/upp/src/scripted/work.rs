@@ -7,9 +7,9 @@ use std::cell::Cell;
 const BUDGET: usize = 200_000;
 
 /// What is left of the budget of one answer.
-pub(super) struct Work(Cell<usize>);
+pub(super) struct WorkBudget(Cell<usize>);
 
-impl Work {
+impl WorkBudget {
     pub(super) fn new() -> Self {
         Self(Cell::new(BUDGET))
     }

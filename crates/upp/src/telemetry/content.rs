@@ -18,7 +18,7 @@ pub(super) fn record_request(span: &Span, request: &Request) {
 }
 
 pub(super) fn record_response(span: &Span, response: &Response, finish_reason: &str) {
-    let parts = said(&response.message);
+    let parts = message_parts(&response.message);
     let message = json!([{
         "role": "assistant", "parts": parts, "finish_reason": finish_reason,
     }]);
@@ -31,7 +31,9 @@ fn message(message: &Message) -> Value {
             let parts: Vec<Value> = user.content.iter().map(user_part).collect();
             json!({ "role": "user", "parts": parts })
         }
-        Message::Assistant(assistant) => json!({ "role": "assistant", "parts": said(assistant) }),
+        Message::Assistant(assistant) => {
+            json!({ "role": "assistant", "parts": message_parts(assistant) })
+        }
         Message::ToolResult(results) => {
             let parts = results.results.iter().map(|result| {
                 json!({
@@ -45,7 +47,7 @@ fn message(message: &Message) -> Value {
     }
 }
 
-fn said(message: &AssistantMessage) -> Vec<Value> {
+fn message_parts(message: &AssistantMessage) -> Vec<Value> {
     let content = message.content.iter().map(assistant_part);
     let calls = message.tool_calls.iter().map(|call| {
         json!({

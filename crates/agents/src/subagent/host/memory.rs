@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct InMemoryHost {
     agent_id: Arc<str>,
     step: u64,
-    way: Mutex<Way>,
+    way: Mutex<ReportPath>,
     /// Whether somebody has taken the way; what nobody has taken is not looked for.
     is_taken: AtomicBool,
     /// The phase, which is to begin to listen.
@@ -30,7 +30,7 @@ pub(crate) struct InMemoryHost {
 }
 
 /// The way to the parent's journal.
-enum Way {
+enum ReportPath {
     /// Nobody has taken it.
     Untrodden,
     /// Somebody has taken it, and the phase does not listen yet.
@@ -46,7 +46,7 @@ struct End<'a>(&'a InMemoryHost);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        *self.0.way() = Way::Over;
+        *self.0.way() = ReportPath::Over;
     }
 }
 
@@ -56,21 +56,21 @@ impl InMemoryHost {
         Self {
             agent_id,
             step,
-            way: Mutex::new(Way::Untrodden),
+            way: Mutex::new(ReportPath::Untrodden),
             is_taken: AtomicBool::new(false),
             listener: AtomicWaker::new(),
         }
     }
 
-    fn way(&self) -> MutexGuard<'_, Way> {
+    fn way(&self) -> MutexGuard<'_, ReportPath> {
         self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn parent(&self) -> Parent {
         let mut way = self.way();
         match &*way {
-            Way::Taken(parent, _) | Way::Heard(parent) => return parent.clone(),
-            Way::Untrodden | Way::Over => {}
+            ReportPath::Taken(parent, _) | ReportPath::Heard(parent) => return parent.clone(),
+            ReportPath::Untrodden | ReportPath::Over => {}
         }
         let (told, receiver) = mpsc::channel(N_WAITING);
         let parent = Parent {
@@ -78,8 +78,8 @@ impl InMemoryHost {
             step: self.step,
             told,
         };
-        if matches!(*way, Way::Untrodden) {
-            *way = Way::Taken(parent.clone(), receiver);
+        if matches!(*way, ReportPath::Untrodden) {
+            *way = ReportPath::Taken(parent.clone(), receiver);
             self.is_taken.store(true, Ordering::SeqCst);
             drop(way);
             self.listener.wake();
@@ -88,17 +88,17 @@ impl InMemoryHost {
     }
 
     /// The end of the way where it was taken; at most once.
-    fn hear(&self) -> Option<mpsc::Receiver<Box<HostReport>>> {
+    fn take_receiver(&self) -> Option<mpsc::Receiver<Box<HostReport>>> {
         if !self.is_taken.load(Ordering::SeqCst) {
             return None;
         }
         let mut way = self.way();
-        match std::mem::replace(&mut *way, Way::Untrodden) {
-            Way::Taken(parent, receiver) => {
-                *way = Way::Heard(parent);
+        match std::mem::replace(&mut *way, ReportPath::Untrodden) {
+            ReportPath::Taken(parent, receiver) => {
+                *way = ReportPath::Heard(parent);
                 Some(receiver)
             }
-            other @ (Way::Untrodden | Way::Heard(_) | Way::Over) => {
+            other @ (ReportPath::Untrodden | ReportPath::Heard(_) | ReportPath::Over) => {
                 *way = other;
                 None
             }
@@ -118,7 +118,7 @@ impl InMemoryHost {
                 return Poll::Ready(First::Ended(outcome));
             }
             self.listener.register(cx.waker());
-            match self.hear() {
+            match self.take_receiver() {
                 Some(told) => Poll::Ready(First::Told(told)),
                 None => Poll::Pending,
             }
@@ -134,7 +134,7 @@ impl InMemoryHost {
             }
             First::Ended(outcome) => {
                 let outcome = outcome?;
-                if let Some(told) = self.hear() {
+                if let Some(told) = self.take_receiver() {
                     let ended = CancellationToken::new();
                     ended.cancel();
                     Box::pin(relay(told, journal, &ended)).await?;

@@ -3,7 +3,7 @@
 use super::agents::Agents;
 use super::last::last;
 use super::read::{push, stream_run};
-use super::shown::{How, Shown, shown};
+use super::visible::{How, VisibleMessage, visible_messages};
 use super::{AiSdkError, namespace, parts_of, source, text_of, tool_of};
 use crate::ai_sdk::chunk::is_set;
 use crate::archive::{Archive, ArchivedRun, SourceText};
@@ -31,8 +31,8 @@ pub fn append_messages(
         namespace: false,
     };
     let mut losses = Losses::default();
-    let known = shown(archive, how, &mut Losses::default());
-    let is_first = |known: &Shown| {
+    let known = visible_messages(archive, how, &mut Losses::default());
+    let is_first = |known: &VisibleMessage| {
         let id = text_of(&known.message, "id");
         let first = said.first().map(|said| &said.json);
         first.is_some_and(|first| {
@@ -50,7 +50,7 @@ pub fn append_messages(
             .take_while(|(known, said)| namespace::is_same(&known.message, &said.json))
             .count();
         if let Some(changed) = rest.get(same) {
-            old = Some(cut(archive, changed));
+            old = Some(truncate(archive, changed));
         }
         said.drain(..same);
         from = same;
@@ -78,7 +78,7 @@ struct Cut {
 }
 
 /// Takes out everything from a message on.
-fn cut(archive: &mut Archive, from: &Shown) -> Cut {
+fn truncate(archive: &mut Archive, from: &VisibleMessage) -> Cut {
     let whole = if from.record == 0 {
         from.run
     } else {

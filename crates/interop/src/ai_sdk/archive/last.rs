@@ -1,7 +1,7 @@
 //! The last message of an archive, without making all of them.
 
-use super::shown::{How, shown};
 use super::stream;
+use super::visible::{How, visible_messages};
 use crate::Losses;
 use crate::ai_sdk::chunk::Major;
 use crate::archive::{Archive, ArchivedRun, Format};
@@ -31,7 +31,7 @@ pub(super) fn last(archive: &Archive) -> Option<Json> {
                     major: Major::NEWEST,
                     namespace: false,
                 };
-                let last = shown(&before, how, &mut Losses::default()).pop();
+                let last = visible_messages(&before, how, &mut Losses::default()).pop();
                 last.map(|last| last.message)
             }
         },

@@ -35,7 +35,7 @@ pub(crate) fn model_runs(run: &ArchivedRun, pointer: &str) -> Converted<Vec<Mode
         for (place, record) in run.records.iter().enumerate() {
             reader.message(record, &format!("{pointer}/records/{place}"));
         }
-        reader.cut()
+        reader.interruption()
     };
     reader.flush_systems(pointer);
     reader.losses.with(vec![ModelRun {
@@ -159,11 +159,11 @@ impl Reader {
         if told.message.is_some() {
             self.nothing_since(0, pointer);
         }
-        told.interruption().or_else(|| self.cut())
+        told.interruption().or_else(|| self.interruption())
     }
 
     /// That an answer ended in the middle of a part.
-    fn cut(&self) -> Option<RunInterruption> {
+    fn interruption(&self) -> Option<RunInterruption> {
         self.is_cut.then(|| RunInterruption {
             reason: "interrupted".to_owned(),
             at: None,
@@ -228,7 +228,7 @@ impl Reader {
             step.error(text);
         }
         self.step(step, pointer);
-        self.settle(message, first, finish_reason, pointer);
+        self.finish_message(message, first, finish_reason, pointer);
         self.metadata(message, pointer);
     }
 
@@ -239,7 +239,13 @@ impl Reader {
     }
 
     /// Gives the responses of a message what it says of all of them.
-    fn settle(&mut self, message: &Json, first: usize, reason: Option<&str>, pointer: &str) {
+    fn finish_message(
+        &mut self,
+        message: &Json,
+        first: usize,
+        reason: Option<&str>,
+        pointer: &str,
+    ) {
         let metadata = message.get("metadata");
         let member = |key: &str| metadata.and_then(|metadata| metadata.get(key));
         let model = member("model").or_else(|| member("modelId"));

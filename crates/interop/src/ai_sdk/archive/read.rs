@@ -138,7 +138,7 @@ pub(super) fn push(
         if namespace::is_sealed(&json) {
             let told = match options.trust {
                 Trust::Nothing => Err("it came from who could have written anything"),
-                Trust::OwnNamespace => told(archive, &json, &mut open, options),
+                Trust::OwnNamespace => read_run(archive, &json, &mut open, options),
             };
             match told {
                 Ok(()) => {
@@ -211,7 +211,7 @@ fn only_systems(run: &ArchivedRun) -> bool {
 }
 
 /// Takes the records that a message's namespace tells, or says why not.
-fn told(
+fn read_run(
     archive: &mut Archive,
     message: &Json,
     open: &mut Open,

@@ -1,7 +1,7 @@
 //! The messages and the stream of an archive.
 
 use super::chunks::chunks;
-use super::shown::{How, shown};
+use super::visible::{How, visible_messages};
 use super::{major, namespace, parts_of, stream, text_of};
 use crate::ai_sdk::chunk::{Major, REASONS};
 use crate::ai_sdk::partial_json::PartialJsonError;
@@ -19,7 +19,7 @@ use thread::Json;
 /// `docs/ai-sdk-namespace.md`.
 pub fn ui_messages(archive: &Archive, options: &WriteOptions) -> Converted<Vec<Json>> {
     let mut losses = Losses::default();
-    let shown = shown(archive, how(options), &mut losses);
+    let shown = visible_messages(archive, how(options), &mut losses);
     losses.with(shown.into_iter().map(|shown| shown.message).collect())
 }
 
@@ -51,7 +51,7 @@ pub fn write_stream(archive: &Archive, options: &WriteOptions) -> Converted<Stri
             }
             as_it_came(run, &pointer, how.major, &mut text, &mut losses);
         }
-        Some(_) | None => anew(archive, how, &mut text, &mut losses),
+        Some(_) | None => write_new(archive, how, &mut text, &mut losses),
     }
     losses.with(text)
 }
@@ -107,8 +107,8 @@ fn give_up(pointer: String, error: &PartialJsonError, losses: &mut Losses) {
     );
 }
 
-fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Losses) {
-    let mut shown = shown(archive, how, losses);
+fn write_new(archive: &Archive, how: How, text: &mut String, losses: &mut Losses) {
+    let mut shown = visible_messages(archive, how, losses);
     let Some(last) = shown.pop_if(|last| text_of(&last.message, "role") == "assistant") else {
         losses.push("/runs", "everything: the last message is no answer");
         return;

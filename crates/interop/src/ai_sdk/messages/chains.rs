@@ -38,7 +38,7 @@ impl<'a> Chains<'a> {
                 Entry::Reaction(reaction) if reaction.steps.is_empty() => {}
                 Entry::Reaction(reaction) => {
                     let trigger = triggers.get(&reaction.execution.trigger_item_id).copied();
-                    if goes_on(&reaction.execution, trigger)
+                    if continues_message(&reaction.execution, trigger)
                         && let Some(last) = last
                     {
                         before.insert(place, last);
@@ -59,7 +59,7 @@ impl<'a> Chains<'a> {
     }
 
     /// Whether the message of this execution goes on in another one that is over.
-    pub(super) fn goes_on(&self, place: usize) -> bool {
+    pub(super) fn continues_at(&self, place: usize) -> bool {
         self.followed.contains(&place)
     }
 
@@ -82,7 +82,7 @@ impl<'a> Chains<'a> {
 
 /// Whether an execution goes on with what the one before it has said: it acts on answers, is handed over
 /// to, or ends the wait for answers. One that is begun anew without anything said writes a message of its own.
-pub fn goes_on(execution: &Execution, trigger: Option<&Item>) -> bool {
+pub fn continues_message(execution: &Execution, trigger: Option<&Item>) -> bool {
     let answers = trigger.is_some_and(|item| item.item_type == ItemType::ActionResult);
     answers
         || continues(execution, trigger)

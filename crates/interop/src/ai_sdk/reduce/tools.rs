@@ -54,7 +54,7 @@ impl Call {
 
 impl Reducer {
     /// Goes on with a message of the assistant.
-    pub(super) fn go_on(&mut self, mut message: Object) {
+    pub(super) fn continue_from(&mut self, mut message: Object) {
         let parts = message.remove("parts").and_then(Json::into_array);
         self.parts = Parts::default();
         for part in parts.unwrap_or_default() {

@@ -1,7 +1,9 @@
 //! Whether a message can be said, and what it does: decided on a draft of the ledger.
 
 use super::find::Found;
-use super::request::{Life, Refusing, RequestState, RequestStatus, RequestTerms, Settlement};
+use super::request::{
+    Refusing, RequestProgress, RequestState, RequestStatus, RequestTerms, Settlement,
+};
 use super::verdict::{MessageVerdict, RequestEffect, RequestRefusal};
 use super::{Key, Ledger, MAX_ANSWERS, MAX_OPEN, MAX_REASON};
 use crate::aitp::choice::instant;
@@ -26,13 +28,13 @@ pub(super) enum Changed {
     /// It is new, and takes the place of another that was open.
     Opened {
         ask: Arc<RequestTerms>,
-        life: Life,
+        life: RequestProgress,
         supersedes: Option<u64>,
     },
     /// It has this life from now on, and one answer more.
     Lives {
         number: u64,
-        life: Life,
+        life: RequestProgress,
         is_answer: bool,
     },
 }
@@ -40,7 +42,7 @@ pub(super) enum Changed {
 /// The ledger as it is after the messages that were decided.
 pub(super) struct Draft<'a> {
     pub(super) base: &'a Ledger,
-    pub(super) changed: BTreeMap<u64, (Arc<RequestTerms>, Life)>,
+    pub(super) changed: BTreeMap<u64, (Arc<RequestTerms>, RequestProgress)>,
     pub(super) named: BTreeMap<Key, u64>,
     pub(super) by: Party,
     next: u64,
@@ -117,7 +119,7 @@ impl<'a> Draft<'a> {
                 self.n_opened += 1;
                 if let Some(found) = supersedes.and_then(|number| self.get(number)) {
                     self.n_closed += 1;
-                    let life = Life {
+                    let life = RequestProgress {
                         status: RequestStatus::Superseded,
                         ..found.life
                     };
@@ -165,9 +167,9 @@ impl<'a> Draft<'a> {
         } else {
             RequestEffect::Opens
         };
-        let life = Life {
+        let life = RequestProgress {
             expires_at: ask.expires_at(payload),
-            ..Life::default()
+            ..RequestProgress::default()
         };
         Ok(Step {
             verdict: MessageVerdict::Does {
@@ -223,7 +225,7 @@ impl<'a> Draft<'a> {
         // Who says that the payment failed has not paid, and may try again.
         let failed = kind == Kind::PaymentAuthorization
             && Settlement::of(payload) == Some(Settlement::Failure);
-        let life = Life {
+        let life = RequestProgress {
             status: RequestStatus::Answered,
             settlement: failed.then_some(Settlement::Failure),
             n_answers: found.life.n_answers + 1,
@@ -281,7 +283,13 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn lives(number: u64, request: Key, life: Life, effect: RequestEffect, is_answer: bool) -> Step {
+fn lives(
+    number: u64,
+    request: Key,
+    life: RequestProgress,
+    effect: RequestEffect,
+    is_answer: bool,
+) -> Step {
     Step {
         verdict: MessageVerdict::Does { effect, request },
         change: Some(Changed::Lives {
@@ -310,7 +318,7 @@ fn outcome(
         let wrong = MessageViolation::new(pointer, "success, failure or pending");
         RequestRefusal::Unfit(vec![wrong])
     })?;
-    let life = Life {
+    let life = RequestProgress {
         settlement: Some(settlement),
         ..found.life
     };

@@ -2,7 +2,7 @@
 
 use super::Key;
 use super::check::Draft;
-use super::request::{Life, RequestState, RequestTerms};
+use super::request::{RequestProgress, RequestState, RequestTerms};
 use super::verdict::RequestRefusal;
 use crate::aitp::family::capability_of;
 use crate::aitp::kind::{Kind, Topic};
@@ -18,12 +18,12 @@ const MAX_NAMED: usize = 8;
 pub(super) struct Found {
     pub(super) number: u64,
     pub(super) ask: Arc<RequestTerms>,
-    pub(super) life: Life,
+    pub(super) life: RequestProgress,
 }
 
 impl Draft<'_> {
     pub(super) fn get(&self, number: u64) -> Option<Found> {
-        let found = |ask: &Arc<RequestTerms>, life: &Life| Found {
+        let found = |ask: &Arc<RequestTerms>, life: &RequestProgress| Found {
             number,
             ask: Arc::clone(ask),
             life: life.clone(),

@@ -1,7 +1,9 @@
 //! Records of the log, folded into a ledger.
 
 use super::check::{Changed, Draft};
-use super::request::{Life, Request, RequestState, RequestStatus, RequestTerms, SubmittedAnswer};
+use super::request::{
+    Request, RequestProgress, RequestState, RequestStatus, RequestTerms, SubmittedAnswer,
+};
 use super::verdict::RequestRefusal;
 use super::{Key, Ledger, MAX_ANSWERS, MAX_CLOSED};
 use crate::aitp::actors::named_actor;
@@ -155,12 +157,12 @@ impl Ledger {
 
     fn item(&mut self, record: &Record, item: &Item) {
         for said in messages_with_answers(item) {
-            self.said(record, &said);
+            self.record_item(record, &said);
         }
-        self.said(record, item);
+        self.record_item(record, item);
     }
 
-    fn said(&mut self, record: &Record, item: &Item) {
+    fn record_item(&mut self, record: &Record, item: &Item) {
         let Some(content) = &item.content else {
             return;
         };
@@ -288,7 +290,7 @@ impl Ledger {
         }
     }
 
-    fn open(&mut self, source: &Source<'_>, ask: Arc<RequestTerms>, life: Life) {
+    fn open(&mut self, source: &Source<'_>, ask: Arc<RequestTerms>, life: RequestProgress) {
         // What nobody answered in time is listed as open until its asker asks again.
         for number in self.index.of_asker(&ask.by, Some(source.at)) {
             self.close(number, RequestStatus::Expired);
@@ -313,7 +315,7 @@ impl Ledger {
 
     fn close(&mut self, number: u64, standing: RequestStatus) {
         if let Some(request) = self.requests.get_mut(&number) {
-            let life = Life {
+            let life = RequestProgress {
                 status: standing,
                 ..request.life.clone()
             };

@@ -1,7 +1,7 @@
 //! Where requests are found without looking at all of them. It is made from them and not kept.
 
 use super::Key;
-use super::request::{Life, Request, RequestStatus};
+use super::request::{Request, RequestProgress, RequestStatus};
 use crate::aitp::kind::Topic;
 use crate::aitp::participants::Party;
 use jiff::Timestamp;
@@ -72,7 +72,13 @@ impl Index {
     }
 
     /// Gives a request another life, in this turn.
-    pub(super) fn relive(&mut self, number: u64, request: &mut Request, life: Life, turn: u64) {
+    pub(super) fn relive(
+        &mut self,
+        number: u64,
+        request: &mut Request,
+        life: RequestProgress,
+        turn: u64,
+    ) {
         self.unlist(number, request);
         request.life = life;
         request.turn = turn;

@@ -169,7 +169,7 @@ impl Settlement {
 
 /// What of a request changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Life {
+pub struct RequestProgress {
     /// How it stands.
     #[serde(rename = "standing")]
     pub status: RequestStatus,
@@ -216,7 +216,7 @@ impl RequestState {
     }
 }
 
-impl Life {
+impl RequestProgress {
     /// How it stands at this instant.
     pub fn state(&self, now: Timestamp) -> RequestState {
         match self.status {
@@ -274,7 +274,7 @@ pub struct Request {
     /// When it was asked.
     pub at: Timestamp,
     /// How it stands.
-    pub life: Life,
+    pub life: RequestProgress,
     /// Which of the ledger's changes was its last: what was closed first is forgotten first.
     pub(super) turn: u64,
     /// All answers, in order; the last one counts.

@@ -99,7 +99,9 @@ impl Thread {
     }
 
     fn party(&self, speaker: Speaker<'_>) -> Option<Party> {
-        self.ledger.roster().party(speaker.actor, speaker.role)
+        self.ledger
+            .participants()
+            .party(speaker.actor, speaker.role)
     }
 
     fn check(

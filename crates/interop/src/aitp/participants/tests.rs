@@ -7,7 +7,7 @@ use timeline::{Command, NewItem, NewThread, Seq, State};
 
 struct Log {
     state: State,
-    roster: Roster,
+    roster: Participants,
     seq: u64,
 }
 
@@ -15,7 +15,7 @@ impl Log {
     fn new(metadata: Option<Value>) -> Self {
         let mut log = Self {
             state: State::default(),
-            roster: Roster::default(),
+            roster: Participants::default(),
             seq: 0,
         };
         let mut thread = NewThread::new("t", None);
@@ -208,7 +208,10 @@ fn a_roster_can_be_kept() {
     let mut log = Log::new(None);
     log.change(join("a", Some("key_1"))).unwrap();
     let text = serde_json::to_string(&log.roster).unwrap();
-    assert_eq!(serde_json::from_str::<Roster>(&text).unwrap(), log.roster);
+    assert_eq!(
+        serde_json::from_str::<Participants>(&text).unwrap(),
+        log.roster
+    );
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn data(form: &RequestForm, value: &Map<String, Value>) -> Result<Draft, Message
     })
 }
 
-fn said<'a>(value: &'a Map<String, Value>, key: &str) -> Result<&'a str, MessageViolation> {
+fn text_member<'a>(value: &'a Map<String, Value>, key: &str) -> Result<&'a str, MessageViolation> {
     let text = value.get(key).and_then(Value::as_str);
     text.ok_or_else(|| MessageViolation::new(format!("/{key}"), "a text"))
 }
@@ -186,7 +186,7 @@ fn payment(
     value: &Map<String, Value>,
     now: Timestamp,
 ) -> Result<Draft, MessageViolation> {
-    let chosen = said(value, "payment_option")?;
+    let chosen = text_member(value, "payment_option")?;
     let way = ways(quote).find(|(place, ..)| place == chosen);
     let (_, option, method) =
         way.ok_or_else(|| MessageViolation::new("/payment_option", "one of the ways to pay"))?;
@@ -194,16 +194,19 @@ fn payment(
     for (key, from) in [("type", method), ("token", method)] {
         paid.insert(key.to_owned(), from.get(key).cloned().unwrap_or_default());
     }
-    paid.insert("channel_id".to_owned(), said(value, "channel_id")?.into());
+    paid.insert(
+        "channel_id".to_owned(),
+        text_member(value, "channel_id")?.into(),
+    );
     let amount = value.get("amount").or_else(|| option.get("amount"));
     paid.extend(amount.map(|amount| ("amount".to_owned(), amount.clone())));
     let currency = option.get("currency").cloned().unwrap_or_default();
     paid.insert("currency".to_owned(), currency);
     let payload = json!({
         "payment_method": paid,
-        "payer_id": said(value, "payer_id")?,
+        "payer_id": text_member(value, "payer_id")?,
         "timestamp": made_at(value, now),
-        "payer_signature": said(value, "payer_signature")?
+        "payer_signature": text_member(value, "payer_signature")?
     });
     Ok(Draft::plain(
         payload.as_object().cloned().unwrap_or_default(),
@@ -216,7 +219,7 @@ fn authorization(
     now: Timestamp,
 ) -> Result<Draft, MessageViolation> {
     let mut payload = Map::new();
-    payload.insert("result".to_owned(), said(value, "result")?.into());
+    payload.insert("result".to_owned(), text_member(value, "result")?.into());
     payload.insert("timestamp".to_owned(), made_at(value, now));
     if value.contains_key("transaction_id") {
         let plans = quote.get("payment_plans").and_then(Value::as_array);
@@ -230,8 +233,8 @@ fn authorization(
             "network": "NEAR",
             "token_type": "USDC",
             "amount": plan.get("amount"),
-            "account_id": said(value, "account_id")?,
-            "transaction_id": said(value, "transaction_id")?
+            "account_id": text_member(value, "account_id")?,
+            "transaction_id": text_member(value, "transaction_id")?
         });
         payload.insert("details".to_owned(), Value::Array(vec![detail]));
     }

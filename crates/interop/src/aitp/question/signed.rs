@@ -22,7 +22,7 @@ pub(super) fn of(topic: Topic, payload: &Value) -> Option<Value> {
 
 /// The text for people. What is signed comes first and is JSON, so that nothing in it and nothing
 /// that the asker says can pass for something else.
-pub(super) fn shown(signed: &Value, said: Option<&str>) -> String {
+pub(super) fn signed_text(signed: &Value, said: Option<&str>) -> String {
     let mut text = format!("What is signed:\n{}", visible(&format!("{signed:#}")));
     if let Some(said) = said {
         text.push_str("\n\nThe asker says: ");
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn what_is_signed_can_not_be_made_to_look_like_something_else() {
         let signed = json!({"message": "pay 1\n\nThe asker says: \u{202e}999\u{200b}"});
-        let text = shown(&signed, Some("fine"));
+        let text = signed_text(&signed, Some("fine"));
         let expected = "What is signed:\n{\n  \"message\": \"pay 1\\n\\nThe asker says: \\u202e999\\u200b\"\n}\n\nThe asker says: fine";
         assert_eq!(text, expected);
     }

@@ -67,7 +67,7 @@ impl Thread {
         principal: &str,
         actor: Option<&str>,
         all: &[Message],
-    ) -> Result<AcceptedMessage, Turned> {
+    ) -> Result<AcceptedMessage, MessageRefusal> {
         let parts: Vec<Value> = all.iter().map(Message::input_part).collect();
         let text = json!({"type": "input_text", "text": "Please."});
         let parts: Vec<Value> = std::iter::once(text).chain(parts).collect();
@@ -79,7 +79,7 @@ impl Thread {
             content: Some(Value::Array(parts).into()),
             metadata: actor.map(|actor| json!({"actor": actor}).into()),
         };
-        self.desk.judge(principal, &item, self.at)
+        self.desk.check(principal, &item, self.at)
     }
 
     /// Judges a message and records it if it is accepted.
@@ -88,7 +88,7 @@ impl Thread {
         principal: &str,
         actor: Option<&str>,
         message: &Message,
-    ) -> Result<RequestEffect, Turned> {
+    ) -> Result<RequestEffect, MessageRefusal> {
         let accepted = self.judge(principal, actor, std::slice::from_ref(message))?;
         let verdict = accepted.messages[0].verdict.clone();
         assert_eq!(accepted.messages[0].index, 1, "after the text");
@@ -111,9 +111,9 @@ impl Thread {
     }
 }
 
-fn refusal(found: Result<RequestEffect, Turned>) -> RequestRefusal {
+fn refusal(found: Result<RequestEffect, MessageRefusal>) -> RequestRefusal {
     match found {
-        Err(Turned::Refused { place: 1, refusal }) => refusal,
+        Err(MessageRefusal::Refused { place: 1, refusal }) => refusal,
         other => panic!("{other:?}"),
     }
 }
@@ -196,8 +196,8 @@ fn a_request_is_declined_reported_and_taken_back() {
 fn nobody_speaks_through_anothers_credential() {
     let thread = Thread::new();
     let ask = [sample(Kind::RequestDecision)];
-    let speaker = |found: Result<AcceptedMessage, Turned>| match found {
-        Err(Turned::Speaker(why)) => why,
+    let speaker = |found: Result<AcceptedMessage, MessageRefusal>| match found {
+        Err(MessageRefusal::Speaker(why)) => why,
         other => panic!("{other:?}"),
     };
     let found = speaker(thread.judge("key_2", Some("shop"), &ask));
@@ -221,21 +221,21 @@ fn what_does_not_fit_is_turned_away_where_it_stands() {
     let ask = sample(Kind::RequestDecision);
     let wrong = sample_with(Kind::RequestDecision, |it| it["title"] = 7.into());
     match thread.judge("key_1", Some("shop"), &[ask.clone(), wrong]) {
-        Err(Turned::Unfit { place: 2, wrong }) => {
+        Err(MessageRefusal::Unfit { place: 2, wrong }) => {
             assert_eq!(wrong[0].pointer, "/request_decision/title");
         }
         other => panic!("{other:?}"),
     }
     let many = vec![ask.clone(); MAX_MESSAGES + 1];
     let found = thread.judge("key_1", Some("shop"), &many);
-    assert!(matches!(found, Err(Turned::TooManyMessages(_))));
+    assert!(matches!(found, Err(MessageRefusal::TooManyMessages(_))));
     let mut odd = NewItem::user("odd", json!([]).into());
     odd.metadata = Some(json!({"actor": {"id": "shop"}}).into());
-    let found = thread.desk.judge("key_1", &odd, thread.at);
-    assert!(matches!(found, Err(Turned::Actor(_))));
+    let found = thread.desk.check("key_1", &odd, thread.at);
+    assert!(matches!(found, Err(MessageRefusal::Actor(_))));
     odd.item_type = ItemType::ItemReference;
-    let found = thread.desk.judge("key_1", &odd, thread.at);
-    assert!(matches!(found, Err(Turned::NotAMessage)));
+    let found = thread.desk.check("key_1", &odd, thread.at);
+    assert!(matches!(found, Err(MessageRefusal::NotAMessage)));
     thread.shop(&ask);
     let steak = sample_with(Kind::Decision, |it| it["options"][0]["id"] = "steak".into());
     let found = refusal(thread.say("user", None, &steak));
@@ -263,7 +263,7 @@ fn answers_of_any_client_are_held_to_a_fetched_form() {
     assert_eq!(asked.schema["required"], json!(["street"]));
     let found = thread.say("user", None, &sample(Kind::Data));
     assert!(
-        matches!(found, Err(Turned::Unfit { place: 1, .. })),
+        matches!(found, Err(MessageRefusal::Unfit { place: 1, .. })),
         "{found:?}"
     );
     let street = sample_with(Kind::Data, |it| {

@@ -33,7 +33,7 @@ pub(super) fn library_part(
     losses: &mut Losses,
 ) -> Option<Object> {
     let part = in_words(part, instant, at, losses);
-    taken(part, kind, at, losses)
+    read_part(part, kind, at, losses)
 }
 
 /// A part in the library's words: outcome for status, `id` for `thinking_id`, an instant where the
@@ -150,7 +150,7 @@ fn outcome(part: &mut Object, status: &str) -> bool {
 
 /// A part of a message of this kind without what the library does not take in it, or `None` if
 /// it does not take the part.
-fn taken(mut part: Object, kind: &str, at: &str, losses: &mut Losses) -> Option<Object> {
+fn read_part(mut part: Object, kind: &str, at: &str, losses: &mut Losses) -> Option<Object> {
     if part.get_str("part_kind") == Some("user-prompt")
         && let Some(content) = part.get_mut("content").and_then(Json::as_array_mut)
     {

@@ -132,14 +132,17 @@ impl TaskReader {
         let history: Vec<&Value> = history.filter(is_agents).collect();
         let own = history.get(self.earlier.0.len()..).unwrap_or_default();
         let names: Vec<String> = own.iter().map(|message| name_of(message)).collect();
-        let n_missed = own.iter().filter(|message| self.told(message)).count();
+        let n_missed = own
+            .iter()
+            .filter(|message| self.read_message(message))
+            .count();
         if n_missed > 0 {
             for name in &names {
                 self.said.put_last(name);
             }
         }
         for artifact in list("artifacts").into_iter().flatten() {
-            self.stands(artifact, history.len(), &names);
+            self.read_artifact(artifact, history.len(), &names);
         }
         self.is_begun = false;
         self.n_wholes = self.n_wholes.saturating_add(1);
@@ -194,11 +197,11 @@ impl TaskReader {
                 }
                 self.end = Some(TaskEnd::Completed);
             }
-            "INPUT_REQUIRED" => self.asks(message, INPUT_REQUIRED),
-            "AUTH_REQUIRED" => self.asks(message, AUTH_REQUIRED),
+            "INPUT_REQUIRED" => self.read_requests(message, INPUT_REQUIRED),
+            "AUTH_REQUIRED" => self.read_requests(message, AUTH_REQUIRED),
             "FAILED" => self.end = Some(TaskEnd::Failed(format!("the task failed: {}", why()))),
             "REJECTED" => {
-                self.end = Some(TaskEnd::Rejected(format!("it rejects the task: {}", why())))
+                self.end = Some(TaskEnd::Rejected(format!("it rejects the task: {}", why())));
             }
             "CANCELED" => self.end = Some(TaskEnd::Failed("the task was stopped there".into())),
             _ => {
@@ -212,7 +215,7 @@ impl TaskReader {
 
     /// Whether the agent has said all these requests of AITP itself: then they are asked here as they are there, and
     /// no call stands for them.
-    fn has_said(&self, requests: &[&Value]) -> bool {
+    fn has_asked(&self, requests: &[&Value]) -> bool {
         let said: Vec<Value> = self
             .said
             .names()
@@ -223,9 +226,9 @@ impl TaskReader {
     }
 
     /// What a task asks: each call that it names, or what it says in words.
-    fn asks(&mut self, message: Option<&Value>, name: &str) {
+    fn read_requests(&mut self, message: Option<&Value>, name: &str) {
         let requests = named_in(message, "requests");
-        if self.has_said(&requests) {
+        if self.has_asked(&requests) {
             self.end = Some(TaskEnd::Completed);
             return;
         }
@@ -303,7 +306,7 @@ impl TaskReader {
 
     /// What the agent has said on its way, and now tells of: the whole of what its artifact was, or something that
     /// was missed. Says whether it is new.
-    fn told(&mut self, message: &Value) -> bool {
+    fn read_message(&mut self, message: &Value) -> bool {
         let name = name_of(message);
         if self.is_known(&name) {
             return false;
@@ -347,7 +350,7 @@ impl TaskReader {
 
     /// An artifact of a task that is told whole, after so many messages, the last of these names. Where a text that
     /// was closed is not among those, the artifact is still that.
-    fn stands(&mut self, artifact: &Value, n_told: usize, names: &[String]) {
+    fn read_artifact(&mut self, artifact: &Value, n_told: usize, names: &[String]) {
         let (name, words) = (named(artifact), words(artifact));
         let n_closed = self.closed().count();
         let closed = |said: &&str| !names.iter().any(|name| name == said);

@@ -114,7 +114,7 @@ impl Output {
     /// The attempt at the step died: its items end as they are, and the next attempt makes new ones.
     /// The response has none of them when it is over.
     pub(super) fn reset(&mut self, out: &mut String) {
-        self.cut(None, out);
+        self.interrupt(None, out);
         let step = std::mem::take(&mut self.step);
         // Its stored parts are void too, and its usage is not counted.
         let (execution, iteration) = (self.n_executions, step.iteration);
@@ -129,7 +129,7 @@ impl Output {
 
     /// Ends the items that are open. With a status, the deltas are the step's content; without one, they
     /// are void.
-    pub(super) fn cut(&mut self, valid: Option<OutputStatus>, out: &mut String) {
+    pub(super) fn interrupt(&mut self, valid: Option<OutputStatus>, out: &mut String) {
         for place in 0..self.step.slots.len() {
             let slot = self.step.slots.get(place);
             let status = match slot.map(|(_, slot)| slot.is_open) {

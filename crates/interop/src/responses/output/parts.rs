@@ -7,13 +7,13 @@ use super::super::slot::{Block, More, OutputStatus, SlotKind, block_item, output
 use super::cited::{Citations, citations};
 use super::step::{StepState, StoredPart};
 use super::{ItemEnd, Output, Sealed, child};
-use crate::cut::Cut;
 use crate::ids::{FUNCTION_CALL, FUNCTION_OUTPUT, MESSAGE, REASONING};
 use crate::json_text::{escaped, quoted};
 use crate::parts::{
     EventPart, OUTPUT_FILE, ReasoningPart, StepResponse, ToolPart, ToolState, is_prompt,
 };
 use crate::run::RunPart;
+use crate::truncate::Cut;
 use serde_json::Value;
 use timeline::{MessagePartKind, Payload, Step, StepOutcome, StepStatus, part_kind};
 
@@ -48,7 +48,7 @@ impl Output {
         if !self.step.is_answered && !self.step.parts.is_empty() {
             self.show_parts(&Citations::new(), out);
         }
-        self.cut((!self.step.is_answered).then_some(unanswered), out);
+        self.interrupt((!self.step.is_answered).then_some(unanswered), out);
         self.cut = Cut::of_step(outcome).or(self.cut);
     }
 
@@ -114,7 +114,7 @@ impl Output {
                 }
             }
         }
-        self.cut(None, out);
+        self.interrupt(None, out);
         for stored in &parts {
             if let Some(tool) = stored.part.tool() {
                 self.tool_state(stored.idx, tool, out);

@@ -78,7 +78,7 @@ impl Fates {
             match &given.content {
                 // Of calls with the same id the last one is answered.
                 InputContent::Call { call_id, .. } => {
-                    fates.left.extend(open.insert(call_id, place))
+                    fates.left.extend(open.insert(call_id, place));
                 }
                 InputContent::CallOutput { call_id, .. } => {
                     if open.remove(call_id.as_str()).is_none() {

@@ -2,9 +2,9 @@
 
 use super::step::{Calls, End, MessageEnd};
 use super::{Change, Run};
-use crate::cut::Cut;
 use crate::threads::error::RequestError;
 use crate::threads::object::{LastError, RunStatus};
+use crate::truncate::Cut;
 use jiff::Timestamp;
 use timeline::{ExecutionStatus, Interruption};
 

@@ -3,10 +3,10 @@
 use super::step::{self, MessageEnd, Step};
 use super::streamed::Streamed;
 use super::{CallPosition, Change, Delta, RequiredCall, Run};
-use crate::cut::Cut;
 use crate::parts::{StepResponse, ToolPart, is_prompt, text_of};
 use crate::run::{RunEvent, RunPart};
 use crate::threads::object::{StepCall, Usage};
+use crate::truncate::Cut;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use timeline::{Answer, AnswerContent, Item, OpenCall, OpenKind, Payload, StepOutcome, StepStatus};
@@ -227,7 +227,7 @@ impl Run {
                     self.resolve(&id, position, text_of(&output), item.created_at);
                 }
                 AnswerContent::Failure(error) => {
-                    self.resolve(&id, position, error, item.created_at)
+                    self.resolve(&id, position, error, item.created_at);
                 }
                 AnswerContent::Approved { .. }
                 | AnswerContent::Denied { .. }

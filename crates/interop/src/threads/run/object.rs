@@ -130,7 +130,7 @@ impl Run {
         let streamed;
         let message = match &step.message {
             Some(message) => message,
-            None if !self.is_settled(place, step) => {
+            None if !self.is_final(place, step) => {
                 let texts = self.streamed.texts.iter().cloned();
                 let content: Vec<_> = (0..).zip(texts.map(Content::text)).collect();
                 streamed = Message { content, end: None };
@@ -243,13 +243,13 @@ impl Run {
         match &step.message {
             Some(message) if message.content.is_empty() && !step.is_removed => None,
             Some(message) => Some(self.message_step(step, message.end)),
-            None if self.is_settled(place, step) || self.n_streamed_texts() == 0 => None,
+            None if self.is_final(place, step) || self.n_streamed_texts() == 0 => None,
             None => Some(self.message_step(step, None)),
         }
     }
 
     /// Whether a step grows no more: deltas belong to the last one.
-    fn is_settled(&self, place: usize, step: &Step) -> bool {
+    fn is_final(&self, place: usize, step: &Step) -> bool {
         place + 1 != self.steps.len() || step.is_complete()
     }
 
@@ -275,7 +275,7 @@ impl Run {
         let step = self.steps.get(place)?;
         let (list, end) = match &step.calls {
             Some(calls) => (calls.list.clone(), calls.end),
-            None if !self.is_settled(place, step) => (self.streamed.calls(), None),
+            None if !self.is_final(place, step) => (self.streamed.calls(), None),
             None => return None,
         };
         if list.is_empty() {

@@ -1,10 +1,10 @@
 //! One step of ours: a message, and calls of tools.
 
-use crate::cut::Cut;
 use crate::parts::ToolPart;
 use crate::threads::content::{self, Content};
 use crate::threads::ids::{RunStepId, message_id, of_attempt};
 use crate::threads::object::{Function, Reason, StepCall, Usage};
+use crate::truncate::Cut;
 use crate::{Loss, Losses};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -170,7 +170,7 @@ impl Step {
         losses: &mut Vec<Loss>,
     ) {
         let mut lost = Losses::default();
-        let shown = content::shown(part, at, &mut lost);
+        let shown = content::content_view(part, at, &mut lost);
         losses.extend(lost);
         let Some(shown) = shown.filter(|shown| !is_empty(shown)) else {
             return;

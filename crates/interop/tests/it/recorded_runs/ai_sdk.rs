@@ -3,7 +3,7 @@
 use super::golden::{Golden, Marked, lines};
 use super::log::{Began, RunLog};
 use loomline_interop::ai_sdk::{
-    ChunkJson, MessageSoFar, StreamView, goes_on, message_so_far, to_ui_messages,
+    ChunkJson, MessageSoFar, StreamView, continues_message, message_so_far, to_ui_messages,
 };
 use loomline_interop::run::RunSelector;
 use timeline::{ItemId, Record};
@@ -60,7 +60,7 @@ pub(super) fn views(log: &RunLog) -> String {
         let later = &executions[n + 1..];
         let through: Vec<bool> = later
             .iter()
-            .take_while(|it| goes_on(it.execution, Some(it.trigger)))
+            .take_while(|it| continues_message(it.execution, Some(it.trigger)))
             .map(Began::answers)
             .collect();
         if !through.is_empty() {

@@ -9,7 +9,7 @@ use upp::StreamEvent;
 
 /// What the model is writing.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct StreamedBlocks {
     open_blocks: BTreeSet<(BlockKind, u32)>,
     open_calls: BTreeSet<u32>,
 }
@@ -98,7 +98,7 @@ impl AgentJournal<'_> {
 
     /// The chunks that end the blocks that are open.
     pub(super) fn ends(&self) -> Vec<NewChunk> {
-        let Shown { open_blocks, .. } = std::mem::take(&mut *self.shown());
+        let StreamedBlocks { open_blocks, .. } = std::mem::take(&mut *self.shown());
         let ends = open_blocks.into_iter().map(|(kind, index)| {
             let block = self.block_id(kind, index);
             let extra = None;

@@ -152,7 +152,7 @@ async fn an_answer_may_be_given_to_any_thread_above_and_is_found_by_its_call() {
     let other = runtime
         .addressed(&tenant(), &keys[1], "x", Some("k"), None)
         .await;
-    assert_eq!(other.unwrap(), Addressed::Remote);
+    assert_eq!(other.unwrap(), Addressed::OtherThread);
 }
 
 /// An agent whose children ask, and that asks itself, all at once.

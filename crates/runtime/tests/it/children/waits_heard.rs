@@ -54,7 +54,7 @@ async fn approved(runtime: &Runtime, question: &CallAddress) -> Accepted {
 
 async fn goes_on(runtime: &Runtime, question: &CallAddress, answer: &Accepted) -> GoesOn {
     let tenant = tenant();
-    let goes_on = runtime.goes_on(&tenant, "k", &question.key, answer);
+    let goes_on = runtime.has_continuation(&tenant, "k", &question.key, answer);
     goes_on.await.unwrap()
 }
 
@@ -162,7 +162,7 @@ async fn an_answer_far_beneath_is_heard_by_each_thread_above_in_a_run_of_its_own
     for above in &question.path {
         let key = &above.key;
         let tenant = tenant();
-        let heard = runtime.goes_on(&tenant, key, &question.address.key, &answer);
+        let heard = runtime.has_continuation(&tenant, key, &question.address.key, &answer);
         let heard = heard.await.unwrap();
         let executions = executions(&at_rest(&runtime, key).await);
         let last = executions.last().cloned().unwrap();

@@ -58,13 +58,13 @@ impl Stream {
 
     /// The stream as a response.
     pub(super) fn response(self, binding: Binding, open: OpenStream) -> Response {
-        sse::response(self.told(), Frames(binding), open)
+        sse::response(self.events(), Frames(binding), open)
     }
 
     /// Waits until the task is over or asks something. An error where the server stops, or nobody may
     /// be told any more, before that.
-    pub(super) async fn settled(self, open: OpenStream) -> Result<(), ApiError> {
-        let mut told = self.told();
+    pub(super) async fn has_ended(self, open: OpenStream) -> Result<(), ApiError> {
+        let mut told = self.events();
         loop {
             let next = tokio::select! {
                 biased;
@@ -78,7 +78,7 @@ impl Stream {
     }
 
     /// What happens, as the client is told it.
-    fn told(mut self) -> BoxStream<'static, Result<SentEvents<Value>, ApiError>> {
+    fn events(mut self) -> BoxStream<'static, Result<SentEvents<Value>, ApiError>> {
         let told = async_stream::try_stream! {
             if let Some(first) = self.first.take() {
                 let events = vec![json!({ "task": first })];

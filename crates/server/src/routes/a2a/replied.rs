@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::answered;
 use interop::a2a::{
-    ErrorKind, Incoming, RequestError, RequestReply, TaskState, goes_on_id, going_on,
+    ErrorKind, Incoming, RequestError, RequestReply, TaskState, goes_on_id, with_task,
 };
 use interop::aitp::{Key, RequestQuestion, RequestState};
 use jiff::Timestamp;
@@ -46,11 +46,11 @@ pub(super) async fn reply(
     }
     let replies = RequestReply::read(message)?;
     let found = task.thread.find().await?;
-    let (parts, agent) = said(api, found.row(), (read, replies)).await?;
+    let (parts, agent) = post_reply(api, found.row(), (read, replies)).await?;
     let id = goes_on_id(&task.item, read.n_went_on + 1);
     let mut item = NewItem::user(id.as_str(), Value::Array(parts).into());
     item.channel = Some("a2a".into());
-    item.metadata = Some(going_on(message.metadata.clone(), &task.item).into());
+    item.metadata = Some(with_task(message.metadata.clone(), &task.item).into());
     let react = ReactRequest {
         run: Run {
             agent,
@@ -78,7 +78,7 @@ pub(super) async fn reply(
 }
 
 /// What is said, as parts of the log's, each at its place in the message; and the agent that goes on with it.
-async fn said(
+async fn post_reply(
     api: &Api,
     row: &ThreadRow,
     (read, replies): (&Read, Vec<RequestReply>),

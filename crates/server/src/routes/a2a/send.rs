@@ -45,7 +45,7 @@ pub(super) async fn send(
     let sent = begin(api, caller, agent, &request.message, wanted).await?;
     let task = sent.task.clone();
     if let Some(open) = open {
-        sent.stream(api).await?.settled(open).await?;
+        sent.stream(api).await?.has_ended(open).await?;
     }
     let read = task.read(api, wanted).await?;
     Ok(json!({ "task": read.json }))
@@ -105,7 +105,7 @@ async fn begin(
     };
     let speech = MessagePost::new(api, caller);
     let accepted = speech.react(react, None, |_| place(message)).await;
-    let accepted = accepted.map_err(not_taken)?;
+    let accepted = accepted.map_err(refused_reply)?;
     let task = Task::of(&thread.find().await?, &accepted.item_id)?;
     let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
     Ok(Sent {
@@ -117,7 +117,7 @@ async fn begin(
 }
 
 /// Why a message set off no task. A closed thread is to a client what a task is that is over.
-fn not_taken(error: RuntimeError) -> ApiError {
+fn refused_reply(error: RuntimeError) -> ApiError {
     let is_closed = matches!(
         &error,
         RuntimeError::Rejected(Rejected::Transition(illegal)) if illegal.entity == Entity::Thread
@@ -183,7 +183,7 @@ async fn answer(
             let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
             return Ok(Sent {
                 view: view.resting().after_answers(n_before),
-                first: Some(goes_on(read)),
+                first: Some(continued_task(read)),
                 after,
                 task,
             });
@@ -197,10 +197,10 @@ async fn answer(
     };
     // A message that is sent again is no other one, however the task stands by now.
     let known = target.as_ref().ok();
-    if let Some(after) = taken(api, &task, known, &token).await? {
+    if let Some(after) = accept_reply(api, &task, known, &token).await? {
         return Ok(Sent {
             view: asking(&task, &read),
-            first: Some(goes_on(read)),
+            first: Some(continued_task(read)),
             after,
             task,
         });
@@ -246,7 +246,7 @@ async fn answer(
     };
     Ok(Sent {
         view: asking(&task, &read),
-        first: Some(goes_on(read)),
+        first: Some(continued_task(read)),
         after,
         task,
     })
@@ -260,7 +260,7 @@ fn asking(task: &Task, read: &Read) -> TaskView {
 
 /// The event of the task's thread before an answer that was taken already, if it was: there, or on the
 /// thread that has the calls.
-async fn taken(
+async fn accept_reply(
     api: &Api,
     task: &Task,
     target: Option<&String>,
@@ -278,7 +278,7 @@ async fn taken(
     let Some(target) = target.filter(|target| **target != task.thread.key()) else {
         return Ok(None);
     };
-    let found = task.thread.beneath(target).find().await?;
+    let found = task.thread.descendant(target).find().await?;
     let Some(accepted) =
         answered(api.runtime(), found.id(), Some(&token.to_owned().into())).await?
     else {
@@ -297,7 +297,7 @@ fn refusal(message: &Incoming, error: RuntimeError) -> ApiError {
 }
 
 /// The task that was asked, once it has its answers.
-fn goes_on(read: Read) -> Value {
+fn continued_task(read: Read) -> Value {
     let mut task = read.json;
     let at = Timestamp::now();
     task["status"] = json!({"state": TaskState::Working.name(), "timestamp": format!("{at:.3}")});
@@ -327,7 +327,7 @@ async fn target(task: &Task, (answers, token): (&[ReplyAnswer], &str)) -> Result
             Addressed::Ambiguous => {
                 return wrong("several sub-agents have a call of this id: name the threadKey");
             }
-            Addressed::Remote => return wrong("this thread is none of the task's"),
+            Addressed::OtherThread => return wrong("this thread is none of the task's"),
         };
         if target.as_ref().is_some_and(|known| *known != found) {
             return wrong("the answers of one message are for calls of one thread");

@@ -118,7 +118,7 @@ impl Task {
         let (mut pieces, mut may_go_on) = (Vec::new(), run.may_ask());
         while may_go_on {
             let item = goes_on_id(&self.item, pieces.len() + 1);
-            let Some(piece) = self.piece(&item, filter).await? else {
+            let Some(piece) = self.page(&item, filter).await? else {
                 break;
             };
             pieces.push(piece);
@@ -134,9 +134,9 @@ impl Task {
             return Ok(None);
         }
         let Some(id) = run.points_to() else {
-            return self.said_before().await;
+            return self.message_before().await;
         };
-        let piece = self.piece(&id, Filter::Facts).await?;
+        let piece = self.page(&id, Filter::Facts).await?;
         let entries = piece.map(|piece| piece.entries).unwrap_or_default();
         Ok(entries.into_iter().find_map(|entry| match entry {
             Entry::Item(item) if item.id == id => Some(item),
@@ -145,7 +145,7 @@ impl Task {
     }
 
     /// The message that stands right before the task's trigger, and that no agent has answered by then.
-    async fn said_before(&self) -> Result<Option<Item>, ApiError> {
+    async fn message_before(&self) -> Result<Option<Item>, ApiError> {
         let landmark = Landmark::Item(&self.item);
         let place = self.thread.position_of(landmark).await?;
         let Some(before) = place else {
@@ -161,12 +161,12 @@ impl Task {
 
     /// The piece of the thread that begins with the task.
     async fn transcript(&self, filter: Filter) -> Result<Transcript, ApiError> {
-        let piece = self.piece(&self.item, filter).await?;
+        let piece = self.page(&self.item, filter).await?;
         Ok(piece.ok_or_else(|| RequestError::no_task(&self.id))?)
     }
 
     /// The piece of the thread that begins with a message, if that is there.
-    async fn piece(&self, item: &ItemId, filter: Filter) -> Result<Option<Transcript>, ApiError> {
+    async fn page(&self, item: &ItemId, filter: Filter) -> Result<Option<Transcript>, ApiError> {
         let landmark = Landmark::Item(item);
         let place = self.thread.position_of(landmark).await?;
         let Some(place) = place else {

@@ -25,7 +25,7 @@ impl Reader {
             {
                 continue;
             }
-            if !self.was_said(input, said).await? {
+            if !self.is_stored(input, said).await? {
                 new.push(said);
             } else if let Some(first) = new.first() {
                 let what = format!("the conversation has no message {:?} here", first.id);
@@ -35,7 +35,7 @@ impl Reader {
         Ok(new)
     }
 
-    async fn was_said(&self, input: &RunInput, said: &NewMessage) -> Result<bool, ApiError> {
+    async fn is_stored(&self, input: &RunInput, said: &NewMessage) -> Result<bool, ApiError> {
         // What was said beside answers stands with them.
         let beside = said.id.rsplit_once(':').map(|(item, _)| item);
         let own = self.place_of(&said.id).await?;
@@ -44,7 +44,7 @@ impl Reader {
             place = self.place_of(item).await?;
         }
         let Some(place) = place else {
-            return self.was_said_beside(input, said).await;
+            return self.is_stored_with_answers(input, said).await;
         };
         let id = &said.id;
         match is_known_message(&self.up_to(place).await?, said) {
@@ -63,7 +63,11 @@ impl Reader {
 
     /// Whether it was said beside the results that stand before it: then it has no id of its client's, and stands at
     /// the thread's end, for nothing was answered since that the client would know of.
-    async fn was_said_beside(&self, input: &RunInput, said: &NewMessage) -> Result<bool, ApiError> {
+    async fn is_stored_with_answers(
+        &self,
+        input: &RunInput,
+        said: &NewMessage,
+    ) -> Result<bool, ApiError> {
         if input.results.is_empty() {
             return Ok(false);
         }

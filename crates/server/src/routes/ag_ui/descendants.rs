@@ -1,7 +1,7 @@
 //! Answers to what sub-agents ask, and the runs in which the thread hears of them.
 
 use super::pending::Reader;
-use super::stream::Shown;
+use super::stream::RunEventsView;
 use super::{VIA, token};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::error::ApiError;
@@ -12,7 +12,7 @@ use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
 use serde_json::{Value, json};
 
 /// What one of the answers is to.
-pub(super) struct Beneath {
+pub(super) struct DescendantCall {
     /// The key of the sub-agent's thread.
     pub(super) key: String,
     pub(super) call: String,
@@ -25,9 +25,9 @@ pub(super) struct Beneath {
 impl Reader {
     /// Refuses answers to threads that are not beneath this one, and where something is said besides: who goes
     /// on with something else leaves the sub-agents behind.
-    pub(super) async fn check_beneath(
+    pub(super) async fn check_descendants(
         &self,
-        answers: &[Beneath],
+        answers: &[DescendantCall],
         says_more: bool,
     ) -> Result<(), ApiError> {
         for answer in answers {
@@ -45,7 +45,7 @@ impl Reader {
                         "what a sub-agent asks is answered in a run in which nothing else is said";
                     return Err(ApiError::field(pointer(), what));
                 }
-                Addressed::To(_) | Addressed::Ambiguous | Addressed::Remote => {
+                Addressed::To(_) | Addressed::Ambiguous | Addressed::OtherThread => {
                     let what = "this thread is not one of a sub-agent beneath the run's";
                     return Err(ApiError::field(pointer(), what));
                 }
@@ -55,16 +55,16 @@ impl Reader {
     }
 
     /// Gives answers to the threads of sub-agents: what each has taken, with its key.
-    pub(super) async fn answer_beneath(
+    pub(super) async fn answer_descendants(
         &self,
         input: &RunInput,
-        mut answers: Vec<Beneath>,
+        mut answers: Vec<DescendantCall>,
     ) -> Result<Vec<(String, Accepted)>, ApiError> {
         let Self { api, thread } = self;
         answers.sort_by(|a, b| a.key.cmp(&b.key));
         let mut taken = Vec::new();
         for of_key in answers.chunk_by(|a, b| a.key == b.key) {
-            let Some(Beneath {
+            let Some(DescendantCall {
                 key, index: place, ..
             }) = of_key.first()
             else {
@@ -93,7 +93,7 @@ impl Reader {
         input: &RunInput,
         own: Option<Accepted>,
         beneath: &[(String, Accepted)],
-    ) -> Result<Shown, ApiError> {
+    ) -> Result<RunEventsView, ApiError> {
         let own = own.map(|accepted| GoesOn {
             item: Some(accepted.item_id),
             execution: accepted.execution_id,
@@ -111,7 +111,7 @@ impl Reader {
             Some(item) => RunView::new(thread, run, item),
             None => RunView::running(thread, run, heard.first.execution),
         };
-        Ok(Shown {
+        Ok(RunEventsView {
             view: view.then_answering(heard.then),
             after: heard.before,
         })

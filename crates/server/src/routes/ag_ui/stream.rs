@@ -19,7 +19,7 @@ use timeline::Seq;
 struct Frames;
 
 /// A run as its client is shown it.
-pub(super) struct Shown {
+pub(super) struct RunEventsView {
     pub(super) view: RunView,
     /// What comes after this event is shown.
     pub(super) after: Seq,
@@ -28,18 +28,22 @@ pub(super) struct Shown {
 /// The stream of a run.
 pub(super) async fn response(
     reader: Reader,
-    shown: Shown,
+    shown: RunEventsView,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
     let follow = reader.thread.follow(shown.after, Until::Forever);
     let follow = follow.await?;
-    Ok(sse::response(told(follow, shown, reader), Frames, open))
+    Ok(sse::response(
+        run_events(follow, shown, reader),
+        Frames,
+        open,
+    ))
 }
 
 /// What the log comes to.
-fn told(
+fn run_events(
     mut follow: Follow,
-    mut shown: Shown,
+    mut shown: RunEventsView,
     reader: Reader,
 ) -> BoxStream<'static, Result<SentEvents<Value>, ApiError>> {
     let told = async_stream::try_stream! {
@@ -64,7 +68,7 @@ fn told(
     Box::pin(told)
 }
 
-impl Shown {
+impl RunEventsView {
     /// What stands at the end: what the run has asked by AITP, what its sub-agents ask, and all messages
     /// where the client needs them.
     async fn end(&mut self, reader: &Reader, own: (Seq, Seq)) -> Result<Vec<Value>, RuntimeError> {

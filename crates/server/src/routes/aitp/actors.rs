@@ -67,7 +67,7 @@ pub(crate) async fn list(
 ) -> Result<Json<ActorList>, ApiError> {
     let found = thread.find().await?;
     let list = looked(&api, &found, |desk| {
-        let present = desk.roster().present();
+        let present = desk.participants().present();
         ActorList {
             actors: present
                 .map(|member| ActorView::of(member, desk, &caller))
@@ -150,7 +150,7 @@ async fn changed(
     let seq = speech.change(&found, changes, place).await?;
     let found = found.at_tail(seq);
     let actor = looked(api, &found, |desk| {
-        let member = desk.roster().member(id);
+        let member = desk.participants().member(id);
         member.map(|member| ActorView::of(member, desk, caller))
     });
     Ok(ActorChanged {

@@ -206,7 +206,7 @@ impl Saying {
         let now = Timestamp::now();
         let found = looked(&self.api, &self.thread, |desk| {
             let principal = Some(self.thread.caller().principal());
-            let own = desk.roster().present();
+            let own = desk.participants().present();
             let own = own.filter(|member| member.principal.as_deref() == principal);
             Some(Asked {
                 question: desk.question(&self.request)?,

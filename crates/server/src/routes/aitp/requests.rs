@@ -109,7 +109,7 @@ pub(crate) async fn list(
 }
 
 fn page(desk: &AitpState, query: &RequestQuery, now: Timestamp) -> (Vec<RequestView>, Option<u64>) {
-    let roster = desk.roster();
+    let roster = desk.participants();
     // An actor that does not take part may answer nothing.
     let party: Option<Option<Party>> = query.actor.as_ref().map(|id| roster.party(Some(id), None));
     let may_answer = |request: &aitp::Request| match &party {

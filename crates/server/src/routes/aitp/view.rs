@@ -30,7 +30,7 @@ impl ActorView {
     pub(super) fn of(member: &Participant, desk: &AitpState, caller: &Caller) -> Self {
         let principal = member.principal.as_deref();
         Self {
-            is_initiator: desk.roster().initiator() == Some(member.actor.id.as_str()),
+            is_initiator: desk.participants().initiator() == Some(member.actor.id.as_str()),
             is_bound: principal.is_some(),
             is_own: principal == Some(caller.principal()),
             actor: member.actor.clone(),

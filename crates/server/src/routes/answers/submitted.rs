@@ -133,7 +133,7 @@ async fn target(
                 let what = "several sub-agents have a call of this id: name the thread";
                 return Err(ApiError::field(pointer, what));
             }
-            Addressed::Remote => {
+            Addressed::OtherThread => {
                 let what = "this thread is not one of a sub-agent beneath the other";
                 return Err(ApiError::field(pointer, what));
             }

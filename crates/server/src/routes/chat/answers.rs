@@ -127,7 +127,7 @@ async fn given_before(
         let is_to = |answer: &&ChatAnswer| left.iter().any(|open| fits(answer, open));
         let answers: Vec<ChatAnswer> = own.iter().filter(is_to).cloned().collect();
         let known_by = token_for(message, token, chat.thread.key(), &answers);
-        if !answers.is_empty() && taken(chat, chat.thread.key(), &known_by).await?.is_some() {
+        if !answers.is_empty() && submit(chat, chat.thread.key(), &known_by).await?.is_some() {
             return Ok(answers);
         }
     }
@@ -193,19 +193,19 @@ async fn taken_before(
     answers: &[ChatAnswer],
     token: &RequestToken,
 ) -> Result<Option<Accepted>, ApiError> {
-    if !is_beneath(chat, key, answers).await? {
+    if !is_descendant(chat, key, answers).await? {
         return Ok(None);
     }
-    taken(chat, key, token).await
+    submit(chat, key, token).await
 }
 
 /// What the thread of this key has taken under a token, if it has.
-async fn taken(
+async fn submit(
     chat: Chat<'_>,
     key: &str,
     token: &RequestToken,
 ) -> Result<Option<Accepted>, ApiError> {
-    let found = chat.thread.beneath(key).find().await?;
+    let found = chat.thread.descendant(key).find().await?;
     Ok(answered(found.runtime(), found.id(), Some(token)).await?)
 }
 
@@ -229,7 +229,7 @@ pub(super) async fn reply(
     let place = BodyPointers::text(format!("{}/parts", message.pointer()));
     // None is taken before all may be: what was taken is to be shown.
     for (key, answers) in &given.beneath {
-        if !is_beneath(chat, key, answers).await? {
+        if !is_descendant(chat, key, answers).await? {
             let what = "this thread is not one of a sub-agent beneath the chat's";
             return Err(ApiError::field(
                 format!("{}/parts", message.pointer()),
@@ -284,13 +284,17 @@ pub(super) async fn reply(
 }
 
 /// Whether the thread that has these calls is one beneath this one.
-async fn is_beneath(chat: Chat<'_>, key: &str, answers: &[ChatAnswer]) -> Result<bool, ApiError> {
+async fn is_descendant(
+    chat: Chat<'_>,
+    key: &str,
+    answers: &[ChatAnswer],
+) -> Result<bool, ApiError> {
     for answer in answers {
         let call = answer.tool_call_id.as_str();
         let to = chat.thread.addressed(call, Some(key), None);
         match to.await? {
             Addressed::To(found) if found == key => {}
-            Addressed::To(_) | Addressed::Ambiguous | Addressed::Remote => return Ok(false),
+            Addressed::To(_) | Addressed::Ambiguous | Addressed::OtherThread => return Ok(false),
         }
     }
     Ok(true)

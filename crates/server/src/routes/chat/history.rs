@@ -74,7 +74,7 @@ impl Chat<'_> {
             let piece = self.thread.page(piece, Filter::Facts);
             let piece = piece.await?;
             let stored = stored_messages(&piece.transcript);
-            let rest = self.check_piece(left, &stored).await?;
+            let rest = self.check_page(left, &stored).await?;
             let n_found = left.len() - rest.len();
             if n_found == 0 {
                 return Err(unknown(next));
@@ -92,7 +92,7 @@ impl Chat<'_> {
     }
 
     /// Compares the last ones with these; gives those before that are not among them.
-    async fn check_piece<'s>(
+    async fn check_page<'s>(
         &self,
         mut left: &'s [SentMessage],
         stored: &[StoredMessage],

@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::threads::ThreadKey;
-use interop::ai_sdk::goes_on;
+use interop::ai_sdk::continues_message;
 use timeline::{Active, Event, Execution, ItemId, ItemType, Record, Seq};
 
 /// How many records are read at once.
@@ -96,7 +96,7 @@ impl Search {
             if item.id != execution.trigger_item_id {
                 return false;
             }
-            if !goes_on(execution, Some(item)) {
+            if !continues_message(execution, Some(item)) {
                 return true;
             }
             self.later = Some(item.item_type == ItemType::ActionResult);

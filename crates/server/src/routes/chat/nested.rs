@@ -81,7 +81,7 @@ impl Child {
     }
 
     /// What a chunk does to the text; says whether it is to be shown now.
-    fn hear(&mut self, chunk: &Value) -> bool {
+    fn read_chunk(&mut self, chunk: &Value) -> bool {
         match chunk.get("type").and_then(Value::as_str) {
             Some("text-start") => {
                 self.text.clear();
@@ -135,7 +135,7 @@ impl Nested {
             .collect();
         let mut shown = Vec::new();
         for chunk in own {
-            let tells = child.hear(&chunk);
+            let tells = child.read_chunk(&chunk);
             if below.is_past {
                 continue;
             }

@@ -41,12 +41,12 @@ impl PostPlan {
 /// Reads a request in which something is said or answered anew.
 pub(super) async fn plan(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
     match request.trigger {
-        ChatTrigger::RegenerateMessage => anew(chat, request).await,
-        ChatTrigger::SubmitMessage => said(chat, request).await,
+        ChatTrigger::RegenerateMessage => plan_rewind(chat, request).await,
+        ChatTrigger::SubmitMessage => plan_message(chat, request).await,
     }
 }
 
-async fn said(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
+async fn plan_message(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
     let last = request.messages.split_last();
     let Some((last, past)) = last.filter(|(last, _)| last.role == SentRole::User) else {
         let place = request.messages.len().saturating_sub(1);
@@ -64,10 +64,10 @@ async fn said(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiErro
     let Some(revision) = revision else {
         let n_known = chat.check(&request.messages).await?;
         let before = request.messages.get(n_known..request.messages.len() - 1);
-        return said_after(before.unwrap_or_default(), item);
+        return plan_after(before.unwrap_or_default(), item);
     };
     let n_known = chat.check(past).await?;
-    let saying = said_after(past.get(n_known..).unwrap_or_default(), item)?;
+    let saying = plan_after(past.get(n_known..).unwrap_or_default(), item)?;
     let id = revision.next().of(&last.id);
     Ok(PostPlan {
         item: NewItem {
@@ -81,7 +81,7 @@ async fn said(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiErro
 }
 
 /// Says something after what never arrived.
-fn said_after(before: &[SentMessage], item: NewItem) -> Result<PostPlan, ApiError> {
+fn plan_after(before: &[SentMessage], item: NewItem) -> Result<PostPlan, ApiError> {
     let before = before.iter().map(|sent| Ok(user(sent.user_message()?)));
     Ok(PostPlan {
         before: before.collect::<Result<_, ApiError>>()?,
@@ -99,7 +99,7 @@ fn user(said: UserMessage) -> NewItem {
 }
 
 /// Another answer to what stays: the last message that is sent, or what the named one answers.
-async fn anew(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
+async fn plan_rewind(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
     let Some(last) = request.messages.last() else {
         return anew_of(chat, request).await;
     };
@@ -108,7 +108,7 @@ async fn anew(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiErro
         // It never arrived, so it was never answered.
         let item = user(last.user_message()?);
         let before = request.messages.get(n_known..request.messages.len() - 1);
-        return said_after(before.unwrap_or_default(), item);
+        return plan_after(before.unwrap_or_default(), item);
     }
     after(chat, &last.id, last.role == SentRole::User).await
 }

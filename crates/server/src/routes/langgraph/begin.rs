@@ -1,7 +1,7 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
 use super::disconnect::Disconnect;
-use super::resume::{Admitted, ResumeContext, above, known, resume, resumed};
+use super::resume::{Admitted, ResumeContext, ancestors, known, resume, resumed};
 use super::rollback::roll_back_active;
 use super::state::{check_last, not_last};
 use super::threads::{Words, known_already, made, position};
@@ -156,7 +156,7 @@ pub(super) async fn begin(
     drop(turn);
     let accepted = match began {
         Admitted::Here(accepted) => accepted,
-        Admitted::Beneath(goes_on) => above(&found, goes_on, open).await?,
+        Admitted::Beneath(goes_on) => ancestors(&found, goes_on, open).await?,
     };
     let unnamed = || RequestError::new(ErrorKind::Conflict, "the run has no id yet: ask again");
     let id = accepted.execution_id.ok_or_else(unnamed)?;

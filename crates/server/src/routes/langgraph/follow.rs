@@ -65,7 +65,7 @@ impl Followed {
     }
 
     /// Waits until the run is over.
-    pub(super) async fn settled(&self, open: OpenStream) -> Result<(), ApiError> {
+    pub(super) async fn has_ended(&self, open: OpenStream) -> Result<(), ApiError> {
         let mut follow = self.follow().await?;
         let mut run = RunSelector::answering(self.trigger.clone());
         loop {
@@ -152,7 +152,7 @@ impl Followed {
         let view = view.after(last);
         let headers = self.headers("stream");
         let follow = self.follow().await?;
-        let mut response = sse::response(told(self, follow, view, disconnect), Frames, open);
+        let mut response = sse::response(run_events(self, follow, view, disconnect), Frames, open);
         response.headers_mut().extend(headers);
         Ok(response)
     }
@@ -189,7 +189,7 @@ pub(super) async fn values_then(
 }
 
 /// What the log comes to. Values are read when they are wanted.
-fn told(
+fn run_events(
     run: Followed,
     mut follow: Follow,
     mut view: RunEventStream,

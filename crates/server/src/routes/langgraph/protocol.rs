@@ -87,7 +87,11 @@ pub(super) async fn events(
     let after = begins(&found, request.since).await?;
     let follow = found.follow(after, Until::Forever);
     let follow = follow.await?;
-    Ok(sse::response(told(found, follow, request), Events, open))
+    Ok(sse::response(
+        protocol_events(found, follow, request),
+        Events,
+        open,
+    ))
 }
 
 /// The event after which a stream begins: the last one before the run in which `since` lies, or before the last run.
@@ -122,7 +126,7 @@ async fn begins(found: &ThreadRef, since: Option<FrameId>) -> Result<Seq, ApiErr
 }
 
 /// What the log comes to. Values are read when they are wanted.
-fn told(
+fn protocol_events(
     found: ThreadRef,
     mut follow: Follow,
     request: EventRequest,

@@ -85,15 +85,15 @@ pub(super) async fn known(
     }
     let (call, thread_key) = named.unwrap_or_default();
     let mut by = found.addressed(call, thread_key, Some(token)).await?;
-    if by == Addressed::Remote {
+    if by == Addressed::OtherThread {
         // What looked like the id of an interrupt is none.
         by = found.addressed(call, None, Some(token)).await?;
     }
     let target = match by {
         Addressed::To(target) if target != key => target,
-        Addressed::To(_) | Addressed::Ambiguous | Addressed::Remote => return Ok(None),
+        Addressed::To(_) | Addressed::Ambiguous | Addressed::OtherThread => return Ok(None),
     };
-    let below = found.beneath(&target).find().await?;
+    let below = found.descendant(&target).find().await?;
     let known = answered(runtime, below.id(), Some(token)).await?;
     let Some(accepted) = known else {
         return Ok(None);
@@ -179,7 +179,7 @@ pub(super) async fn resume(
     let active = state.active().map(|active| &active.execution);
     let left = active.or(state.open().map(|open| &open.execution));
     let run = match left.filter(|_| target == key) {
-        Some(left) => Some(goes_on(
+        Some(left) => Some(continued_run(
             create,
             continued_run(left.run.as_ref()),
             runtime.mint(),
@@ -205,7 +205,7 @@ pub(super) async fn resume(
 }
 
 /// How the run goes on that left the calls: as it began, under a new name, and as this request notes it.
-fn goes_on(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> {
+fn continued_run(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> {
     let mut options: RunOptions = match &began.params {
         Some(params) => serde_json::from_value(params.clone()).map_err(RuntimeError::from)?,
         None => RunOptions::default(),
@@ -221,7 +221,7 @@ fn goes_on(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> 
 }
 
 /// The run in which a thread goes on whose sub-agent was answered. The thread's turn is not held meanwhile.
-pub(super) async fn above(
+pub(super) async fn ancestors(
     found: &ThreadRef,
     goes_on: GoesOn,
     open: Option<&OpenStream>,

@@ -173,7 +173,7 @@ pub(super) async fn waited(
     let mut disconnect = begun.disconnect.take();
     lease.free_all();
     let run: Followed = begun.into();
-    run.settled(open).await?;
+    run.has_ended(open).await?;
     if let Some(disconnect) = &mut disconnect {
         disconnect.over();
     }
@@ -281,7 +281,7 @@ pub(super) async fn joined(
     let run = Followed::of(found, run);
     if !is_over {
         let open = api.open_stream(caller)?;
-        run.settled(open).await?;
+        run.has_ended(open).await?;
     }
     run.outcome(speaks).await
 }

@@ -49,7 +49,7 @@ pub(super) fn not_last() -> RequestError {
 }
 
 /// A state of a thread. Costs the thread.
-async fn shown(found: &ThreadRef, query: &StateQuery) -> Result<Value, ApiError> {
+async fn state_view(found: &ThreadRef, query: &StateQuery) -> Result<Value, ApiError> {
     let key = found.key();
     let transcript = found.transcript(Filter::Facts).await?;
     let states = Snapshots::of(&transcript);
@@ -77,7 +77,7 @@ pub(super) async fn read(
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, named.id()).await?;
     let query = StateQuery::read(&query)?;
-    Ok(Json(shown(&found, &query).await?))
+    Ok(Json(state_view(&found, &query).await?))
 }
 
 /// Reads a state that a thread was in.
@@ -96,7 +96,7 @@ pub(super) async fn at(
         checkpoint: Some(checkpoint_id),
         ..StateQuery::read(&query)?
     };
-    Ok(Json(shown(&found, &query).await?))
+    Ok(Json(state_view(&found, &query).await?))
 }
 
 /// Reads the state that the body names.
@@ -111,7 +111,7 @@ pub(super) async fn of(
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, named.id()).await?;
     let query = StateQuery::read_body(&body)?;
-    Ok(Json(shown(&found, &query).await?))
+    Ok(Json(state_view(&found, &query).await?))
 }
 
 /// Appends messages that nobody answers.

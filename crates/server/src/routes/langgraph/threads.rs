@@ -35,7 +35,7 @@ pub(super) async fn object(found: &ThreadRef) -> Result<Value, ApiError> {
 pub(super) fn with(thread: &Thread, standing: &Standing, values: Option<Value>) -> Value {
     let shown = ThreadOptions {
         status: standing.status,
-        interrupted: standing.shown(),
+        interrupted: standing.interrupted(),
         values,
     };
     thread_object(thread, shown)

@@ -31,7 +31,7 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
             }),
             &["key"],
         ),
-        Tool::PostMessage | Tool::Run => object(&said(agents), &["key", "content"]),
+        Tool::PostMessage | Tool::Run => object(&agent_schema(agents), &["key", "content"]),
         Tool::Answer => object(
             &json!({
                 "key": key(),
@@ -117,7 +117,7 @@ fn token() -> Value {
     })
 }
 
-fn said(agents: &[&str]) -> Value {
+fn agent_schema(agents: &[&str]) -> Value {
     json!({
         "key": {"type": "string", "minLength": 1, "description": "The key of the thread, which is made if there is none."},
         "content": {"description": "A text, or parts such as {\"type\": \"input_text\", \"text\": \"…\"}.",

@@ -37,7 +37,7 @@ pub(super) struct StartedResponse {
 }
 
 /// A response that is not kept, and can be gone on with as long as this is.
-pub(super) struct Held {
+pub(super) struct LockedResponse {
     pub(super) id: String,
     pub(super) execution: ExecutionId,
     pub(super) ephemeral: Ephemeral,
@@ -49,18 +49,18 @@ pub(super) async fn begin(
     caller: &Caller,
     request: CreateRequest,
     token: Option<RequestToken>,
-    held: &mut Option<Held>,
+    held: &mut Option<LockedResponse>,
 ) -> Result<StartedResponse, ApiError> {
     let run = run_of(api.app(), request.options.clone());
     match request.continues.clone() {
         Continues::Nothing => {
             check_new(caller)?;
-            anew(api, caller, &request, run?, token).await
+            start_new(api, caller, &request, run?, token).await
         }
         Continues::Response { id, .. } => {
             // One that can't be gone on with as it was asked is not gone on with at all.
             if let Some(held) = held.take_if(|held| held.id == id) {
-                return after_held(api, caller, request, run?, held).await;
+                return after_locked(api, caller, request, run?, held).await;
             }
             let found = find(api, caller, &id).await?;
             let found = found.ok_or_else(|| RequestError::previous_response_not_found(&id))?;
@@ -77,7 +77,7 @@ pub(super) async fn begin(
                 must_exist: true,
             };
             if request.store {
-                return site.go_on(&request, run?, token).await;
+                return site.continue_from(&request, run?, token).await;
             }
             site.check_rest()
                 .await
@@ -135,7 +135,7 @@ async fn after(
     check_new(caller)?;
     let (forked, is_new) = site.fork(token.as_deref().map(str::to_owned), end).await?;
     site.thread = forked.clone();
-    let begun = site.go_on(&request, run, token).await;
+    let begun = site.continue_from(&request, run, token).await;
     if begun.is_err() && is_new {
         give_up(api, &forked).await;
     }
@@ -151,14 +151,14 @@ async fn give_up(api: &Api, thread: &ThreadKey) {
 }
 
 /// What comes after a response that is not kept.
-async fn after_held(
+async fn after_locked(
     api: &Api,
     caller: &Caller,
     request: CreateRequest,
     run: Run,
-    held: Held,
+    held: LockedResponse,
 ) -> Result<StartedResponse, ApiError> {
-    let Held {
+    let LockedResponse {
         id,
         execution,
         ephemeral: passing,
@@ -174,9 +174,9 @@ async fn after_held(
         let past = past.ok_or_else(|| RequestError::previous_response_not_found(&id))?;
         let request = request.with_past(&past)?;
         check_new(caller)?;
-        return anew(api, caller, &request, run, None).await;
+        return start_new(api, caller, &request, run, None).await;
     }
-    let begun = site.go_on(&request, run, None).await?;
+    let begun = site.continue_from(&request, run, None).await?;
     Ok(StartedResponse {
         ephemeral: Some(passing),
         ..begun
@@ -191,13 +191,13 @@ async fn copied(
     run: Run,
     past: &Transcript,
 ) -> Result<StartedResponse, ApiError> {
-    anew(api, caller, &request.with_past(past)?, run, None).await
+    start_new(api, caller, &request.with_past(past)?, run, None).await
 }
 
 /// A response on a new thread, which has the past that the request brings.
 ///
 /// The token is the thread's key, so that a repetition finds the thread.
-async fn anew(
+async fn start_new(
     api: &Api,
     caller: &Caller,
     request: &CreateRequest,

@@ -80,7 +80,7 @@ impl Continuation<'_> {
     }
 
     /// The response on this thread; where an earlier request with the same token has begun it, that one.
-    pub(super) async fn go_on(
+    pub(super) async fn continue_from(
         &self,
         request: &CreateRequest,
         run: Run,
@@ -89,7 +89,8 @@ impl Continuation<'_> {
         if let Some(begun) = self.repeated(token.as_ref()).await? {
             return Ok(begun);
         }
-        self.begin(self.said(request).await?, run, token).await
+        self.begin(self.read_input(request).await?, run, token)
+            .await
     }
 
     /// The response on this thread, if nothing was said and nothing has run in it since this event;
@@ -101,7 +102,7 @@ impl Continuation<'_> {
         token: Option<RequestToken>,
         last: Seq,
     ) -> Result<Option<StartedResponse>, ApiError> {
-        let said = self.said(request).await;
+        let said = self.read_input(request).await;
         // Only now, so that nothing is refused for what the thread has come to since.
         if self.is_followed(last).await? {
             return Ok(None);
@@ -138,7 +139,7 @@ impl Continuation<'_> {
         begun.map_err(|error| refused(error, self.goes_on))
     }
 
-    async fn said(&self, request: &CreateRequest) -> Result<ThreadInput, ApiError> {
+    async fn read_input(&self, request: &CreateRequest) -> Result<ThreadInput, ApiError> {
         self.check_named(request).await?;
         let mut open = BTreeSet::new();
         if request.has_calls() {

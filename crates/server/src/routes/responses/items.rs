@@ -44,7 +44,7 @@ pub(crate) async fn list(
         }
         None => None,
     };
-    let mut walk = items.walk(page.newest_first, from);
+    let mut walk = items.pages(page.newest_first, from);
     let mut listing = page.begin();
     while let Some(transcript) = walk.next().await? {
         let broke_off = listing.piece(walk_items(&transcript, options)).is_break();

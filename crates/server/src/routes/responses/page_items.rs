@@ -79,7 +79,7 @@ impl<'a> Thread<'a> {
     }
 
     /// Its pieces from one end on, or from the one that has this place.
-    pub(super) fn walk(self, newest_first: bool, from: Option<Position>) -> ItemPages<'a> {
+    pub(super) fn pages(self, newest_first: bool, from: Option<Position>) -> ItemPages<'a> {
         let n = PIECE;
         let first = match (newest_first, from) {
             (true, Some(place)) => PageRequest::UpTo { place, n },

@@ -196,18 +196,18 @@ impl StoredResponse {
             .await?
         {
             let former = former.execution_id;
-            let piece = self.piece(&former).await?;
+            let piece = self.transcript_of(&former).await?;
             if !is_brought(&piece, &former) {
                 return Ok(Some(false));
             }
         }
         Ok(is_alone(
-            &self.piece(&self.execution).await?,
+            &self.transcript_of(&self.execution).await?,
             &self.execution,
         ))
     }
 
-    async fn piece(&self, execution: &ExecutionId) -> Result<Transcript, RuntimeError> {
+    async fn transcript_of(&self, execution: &ExecutionId) -> Result<Transcript, RuntimeError> {
         let page = PageRequest::Execution(execution.clone());
         let read = self.thread.page(page, Filter::Facts);
         Ok(read.await?.transcript)

@@ -65,7 +65,7 @@ pub(crate) async fn open(
 
 /// Why nothing more is said on a connection.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 /// A message of the client.
 pub(super) struct Incoming {
@@ -111,7 +111,7 @@ impl Line {
     }
 
     /// The next message of the client.
-    async fn next(&mut self) -> Result<Incoming, Gone> {
+    async fn next(&mut self) -> Result<Incoming, Disconnected> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(message);
@@ -122,7 +122,7 @@ impl Line {
 
     /// Waits until something of the connection's own is to be done, and does it: reads a message,
     /// asks whether the client is there, ends.
-    pub(super) async fn attend(&mut self) -> Result<(), Gone> {
+    pub(super) async fn attend(&mut self) -> Result<(), Disconnected> {
         let has_room = self.waiting.len() < AHEAD;
         if !has_room {
             self.socket.get_mut().pause();
@@ -133,7 +133,7 @@ impl Line {
                 if let Some(error) = why {
                     self.refuse(&error).await?;
                 }
-                Err(Gone)
+                Err(Disconnected)
             }
             () = tokio::time::sleep_until(self.ends) => {
                 let error = RequestError {
@@ -143,18 +143,18 @@ impl Line {
                     message: "A connection lasts 60 minutes. Open another one to go on.".to_owned(),
                 };
                 self.refuse(&error.into()).await?;
-                Err(Gone)
+                Err(Disconnected)
             }
             message = self.socket.next(), if has_room => match message {
                 Some(Ok(message)) => self.take(message).await,
                 Some(Err(error)) => self.broken(&error).await,
-                None => Err(Gone),
+                None => Err(Disconnected),
             },
             _ = self.pings.tick() => self.ping().await,
         }
     }
 
-    async fn take(&mut self, message: Message) -> Result<(), Gone> {
+    async fn take(&mut self, message: Message) -> Result<(), Disconnected> {
         match message {
             Message::Text(text) => {
                 let (lease, limit) = (self.socket.get_mut().take_message(), self.limit);
@@ -175,12 +175,12 @@ impl Line {
             }
             // Pings are answered by the library.
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => Ok(()),
-            Message::Close(_) => Err(Gone),
+            Message::Close(_) => Err(Disconnected),
         }
     }
 
     /// Tells the client why no more is read, where it is for a limit.
-    async fn broken(&mut self, error: &Error) -> Result<(), Gone> {
+    async fn broken(&mut self, error: &Error) -> Result<(), Disconnected> {
         let limit = self.limit;
         let fault = self.socket.get_mut().take_fault();
         let too_large = matches!(error, Error::Capacity(_));
@@ -188,39 +188,39 @@ impl Line {
         if let Some(fault) = fault {
             self.refuse(&fault).await?;
         }
-        Err(Gone)
+        Err(Disconnected)
     }
 
     /// Asks whether the client is there; gives up on one that has not answered for long.
-    async fn ping(&mut self) -> Result<(), Gone> {
-        let (now, heard) = (Instant::now(), self.socket.get_ref().last_heard());
+    async fn ping(&mut self) -> Result<(), Disconnected> {
+        let (now, heard) = (Instant::now(), self.socket.get_ref().last_received());
         let unanswered = self.pinged.filter(|pinged| heard < *pinged);
         if unanswered.is_some_and(|pinged| now - pinged >= self.stalled) {
-            return Err(Gone);
+            return Err(Disconnected);
         }
         self.pinged = unanswered.or(Some(now));
         self.send(Message::Ping(bytes::Bytes::new())).await
     }
 
     /// Sends a text.
-    pub(super) async fn send_text(&mut self, text: &str) -> Result<(), Gone> {
+    pub(super) async fn send_text(&mut self, text: &str) -> Result<(), Disconnected> {
         self.send(Message::Text(text.into())).await
     }
 
     /// Tells an error.
-    pub(super) async fn refuse(&mut self, error: &ApiError) -> Result<(), Gone> {
+    pub(super) async fn refuse(&mut self, error: &ApiError) -> Result<(), Disconnected> {
         let (status, object) = openai::error_body(error);
         self.send_text(&socket_frame(status.as_u16(), &object))
             .await
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), Gone> {
+    async fn send(&mut self, message: Message) -> Result<(), Disconnected> {
         // A client that reads nothing does not keep the connection for ever.
         let until = self.ends.min(Instant::now() + self.stalled);
         let sent = tokio::time::timeout_at(until, self.socket.send(message));
         match sent.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Gone),
+            Ok(Err(_)) | Err(_) => Err(Disconnected),
         }
     }
 

@@ -56,7 +56,7 @@ async fn standing(found: &StoredResponse, id: &str) -> Result<ResponseState, Api
     Ok(standing.ok_or_else(|| RequestError::response_not_found(id))?)
 }
 
-fn shown(mut standing: ResponseState, id: &str) -> Result<Response, ApiError> {
+fn response_view(mut standing: ResponseState, id: &str) -> Result<Response, ApiError> {
     let object = standing.stream.object();
     let object = object.ok_or_else(|| RequestError::response_not_found(id))?;
     Ok(super::json(object.json))
@@ -98,7 +98,7 @@ pub(crate) async fn read(
     if !stream {
         let standing = found.state_with(options).await?;
         let standing = standing.ok_or_else(|| RequestError::response_not_found(&id))?;
-        return shown(standing, &id);
+        return response_view(standing, &id);
     }
     let first = found.after().await?;
     let begun = StartedResponse {
@@ -168,7 +168,7 @@ pub(crate) async fn cancel(
     let found = found(&api, &caller, &id).await?;
     caller.check_read()?;
     stop(&found, &id).await?;
-    shown(standing(&found, &id).await?, &id)
+    response_view(standing(&found, &id).await?, &id)
 }
 
 /// Lists what a response answers: what was said since the response before it, and the past that its

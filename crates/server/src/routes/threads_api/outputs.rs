@@ -1,7 +1,7 @@
 //! The outputs of a client's tools, which a run waits for.
 
 use super::find;
-use super::look;
+use super::find;
 use super::stream::RunView;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::body::PathOf;
@@ -40,10 +40,10 @@ pub(super) async fn submit(
     let _turn = api.turns().of(found.id()).await;
     let (run, accepted) = match answered(api.runtime(), found.id(), token.as_ref()).await? {
         Some(accepted) => {
-            let run = look::run_at(&found, &run_id, accepted.after).await?;
+            let run = find::run_at(&found, &run_id, accepted.after).await?;
             (run, accepted)
         }
-        None => taken(&api, &found, &run_id, asked, token).await?,
+        None => submit(&api, &found, &run_id, asked, token).await?,
     };
     let Some(open) = open else {
         return Ok(Json(run.as_queued_again()).into_response());
@@ -53,7 +53,7 @@ pub(super) async fn submit(
 }
 
 /// Takes the outputs; gives the run as it was before.
-async fn taken(
+async fn submit(
     api: &Api,
     found: &ThreadRef,
     run_id: &str,
@@ -61,13 +61,13 @@ async fn taken(
     token: Option<RequestToken>,
 ) -> Result<(Run, Accepted), ApiError> {
     let runtime = api.runtime();
-    let (run, now) = (look::run(found, run_id).await?, Timestamp::now());
+    let (run, now) = (find::run(found, run_id).await?, Timestamp::now());
     let item = asked.item(&runtime.mint(), &run, now)?;
     let request = AnswerRequest {
         tenant: found.tenant().clone(),
         key: found.key().to_owned(),
         item,
-        run: goes_on(found, &run, now).await?,
+        run: continues(found, &run, now).await?,
         token,
     };
     let speech = MessagePost::new(api, found.caller());
@@ -76,7 +76,7 @@ async fn taken(
         Ok(accepted) => Ok((run, accepted)),
         // Somebody else was faster.
         Err(RuntimeError::Rejected(rejected)) => {
-            let status = look::run(found, run_id).await?.status(Timestamp::now());
+            let status = find::run(found, run_id).await?.status(Timestamp::now());
             tracing::debug!(%rejected, "outputs that nobody waits for any more");
             Err(RequestError::NotWaiting { status }.into())
         }
@@ -85,7 +85,7 @@ async fn taken(
 }
 
 /// How the run goes on: as it began, in what is left of its time.
-async fn goes_on(
+async fn continues(
     found: &ThreadRef,
     run: &Run,
     now: Timestamp,

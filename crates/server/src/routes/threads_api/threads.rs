@@ -1,7 +1,7 @@
 //! Threads: made, read, changed, deleted.
 
 use super::find;
-use super::{attach, look, not_found, said_at};
+use super::{attach, find, message_pointers, not_found};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::OptionalBody;
@@ -15,7 +15,7 @@ use crate::threads::{
 use axum::Json;
 use axum::extract::State;
 use interop::aitp::{
-    Actor, MessageViolation, ParticipantChange, Roster, ThreadMetadata, read_actors,
+    Actor, MessageViolation, ParticipantChange, Participants, ThreadMetadata, read_actors,
 };
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
@@ -38,7 +38,7 @@ pub(super) async fn create(
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let (found, _) = made(&api, caller, idempotency, body.as_ref()).await?;
-    shown(&api, &found).await.map(Json)
+    thread_object(&api, &found).await.map(Json)
 }
 
 /// Makes a thread as AITP-T01 has it: the path in the singular, and the answer with its messages.
@@ -53,7 +53,7 @@ pub(super) async fn create_aitp(
     let (found, is_new) = made(&api, caller, idempotency, body.as_ref()).await?;
     if !is_new && !found.caller().may_read() {
         // Others may have said something since.
-        return shown(&api, &found).await.map(Json);
+        return thread_object(&api, &found).await.map(Json);
     }
     with_messages(&api, &found).await.map(Json)
 }
@@ -86,7 +86,7 @@ async fn made(
     let body = body.unwrap_or(&Value::Null);
     MessagePost::new(api, &caller)
         .begin(metadata.clone(), fork.as_ref(), &mut commands, |n| {
-            said_at(&format!("/messages/{n}"), body)
+            message_pointers(&format!("/messages/{n}"), body)
         })
         .await?;
     let import = Import {
@@ -176,11 +176,11 @@ fn unreadable(wrong: &MessageViolation) -> ApiError {
 }
 
 /// The thread with those who take part now, and the thread it was forked off.
-pub(super) async fn shown(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
+pub(super) async fn thread_object(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
     let speech = MessagePost::new(api, found.caller());
     let held = speech.locked_state(found.row()).await?;
     let mut thread = found.row().thread.clone();
-    let roster = held.get().map(|desk| desk.roster().metadata(&thread));
+    let roster = held.get().map(|desk| desk.participants().metadata(&thread));
     let mut metadata = roster.unwrap_or_default();
     if let Some(fork) = &thread.fork {
         let parent = THREAD.write(fork.thread_id.as_str());
@@ -202,8 +202,8 @@ pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -
 
 async fn with_messages(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
     Ok(ThreadObject {
-        messages: Some(look::all_messages(found).await?),
-        ..shown(api, found).await?
+        messages: Some(find::all_messages(found).await?),
+        ..thread_object(api, found).await?
     })
 }
 
@@ -215,7 +215,7 @@ pub(super) async fn read(
     named: NamedThread,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = find(&api, &named).await?;
-    shown(&api, &found).await.map(Json)
+    thread_object(&api, &found).await.map(Json)
 }
 
 /// Changes what is noted on a thread. Without a change it is how AITP-T01 retrieves a thread: then
@@ -244,7 +244,7 @@ pub(super) async fn modify(
         metadata: Some(Some(asked.stored(before.row().thread.metadata.as_ref()))),
     };
     found.update_thread(update).await?;
-    shown(&api, &found.reread().await?).await.map(Json)
+    thread_object(&api, &found.reread().await?).await.map(Json)
 }
 
 /// Has those take part that a list names, and nobody else: who is new joins, who is not there any more
@@ -252,7 +252,7 @@ pub(super) async fn modify(
 async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(), ApiError> {
     let speech = MessagePost::new(api, found.caller());
     let held = speech.locked_state(found.row()).await?;
-    let changes = held.get().map(|desk| changes(desk.roster(), actors));
+    let changes = held.get().map(|desk| changes(desk.participants(), actors));
     drop(held);
     let changes = changes.unwrap_or_default().into_iter();
     let changes = changes.map(|change| (change, api.runtime().mint()));
@@ -265,7 +265,7 @@ async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(
     Ok(())
 }
 
-fn changes(roster: &Roster, actors: Vec<Actor>) -> Vec<ParticipantChange> {
+fn changes(roster: &Participants, actors: Vec<Actor>) -> Vec<ParticipantChange> {
     let listed: BTreeSet<&str> = actors.iter().map(|actor| actor.id.as_str()).collect();
     let present = roster.present().map(|member| member.actor.id.as_str());
     let leave = |id: &str| ParticipantChange::Leave {
@@ -312,7 +312,7 @@ pub(super) async fn delete(
 /// its client hangs up.
 async fn deleted(api: &Api, found: &ThreadRef) -> Result<(), ApiError> {
     let _turn = api.turns().of(found.id()).await;
-    look::check_free(found, Run::check_delete).await?;
+    find::check_free(found, Run::check_delete).await?;
     match delete_thread_locked(api, found).await {
         Err(RuntimeError::Busy(execution)) => {
             // It has begun since, by another protocol.

@@ -51,7 +51,7 @@ impl Standings {
             }
         }
         if below.is_last {
-            done.extend(self.beneath(id));
+            done.extend(self.descendants(id));
             let parent = parent.and_then(|parent| self.threads.get(&parent));
             if parent.is_some_and(|parent| parent.is_at_rest) {
                 done.push(id.clone());
@@ -64,7 +64,7 @@ impl Standings {
     }
 
     /// The threads beneath one, at any depth.
-    fn beneath(&self, thread: &ThreadId) -> Vec<ThreadId> {
+    fn descendants(&self, thread: &ThreadId) -> Vec<ThreadId> {
         let mut found = vec![thread.clone()];
         let mut next = 0;
         while let Some(above) = found.get(next).cloned() {

@@ -235,7 +235,7 @@ impl Parts {
         let growing = self.growing.as_ref().map(|growing| growing.index);
         self.end_growing();
         match (growing, self.items.last()) {
-            (Some(index), _) if cut => self.answer.cut(index),
+            (Some(index), _) if cut => self.answer.truncate(index),
             (None, Some(Item::Call(..))) if cut => self.answer.cut_if_empty(),
             (Some(_) | None, _) => {}
         }

@@ -25,7 +25,7 @@ pub(crate) struct Session {
 impl Session {
     /// An error as the caller may see it. Providers quote a refused key, though usually shortened; a
     /// key may be in a header of the caller's, too. What is as short as a word is none.
-    pub(crate) fn shown(&self, error: Error) -> Error {
+    pub(crate) fn redacted(&self, error: Error) -> Error {
         let mut error = error.with_modality(self.endpoint.modality);
         let key = self.key.as_ref().map(ExposeSecret::expose_secret);
         let headers = self.endpoint.config.headers.iter();
@@ -89,7 +89,7 @@ impl Session {
         error.retry_after = wait
             .or(error.retry_after)
             .map(|wait| wait.min(self.endpoint.config.retry_after_max));
-        self.shown(error)
+        self.redacted(error)
     }
 
     /// Makes attempts, as many as the configuration's strategy says.

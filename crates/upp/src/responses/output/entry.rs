@@ -95,9 +95,9 @@ impl Entry {
     }
 
     /// Tells everything that the item has and no event told.
-    pub(super) fn settle(&mut self, call_ids: &mut BTreeSet<String>, builder: &mut AnswerBuilder) {
+    pub(super) fn finish_call(&mut self, call_ids: &mut BTreeSet<String>, builder: &mut AnswerBuilder) {
         for part in self.parts.values_mut() {
-            part.settle(true, builder);
+            part.finish(true, builder);
         }
         match Kind::of(&self.item) {
             Kind::Reasoning => self.encrypted(builder),
@@ -232,7 +232,7 @@ impl Entry {
         if let Some(call) = &self.call
             && Arguments::from_text(builder.arguments_of(call.index)).is_empty()
         {
-            builder.cut(call.index);
+            builder.truncate(call.index);
         }
     }
 

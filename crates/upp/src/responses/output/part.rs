@@ -94,7 +94,7 @@ impl Part {
     }
 
     /// Tells what the part has, and closes the block if the part is whole.
-    pub(super) fn settle(&mut self, whole: bool, builder: &mut AnswerBuilder) {
+    pub(super) fn finish(&mut self, whole: bool, builder: &mut AnswerBuilder) {
         let Some((_, key)) = self.of else { return };
         let text = self.raw.get(key).and_then(Value::as_str);
         let text = text.unwrap_or_default().to_owned();

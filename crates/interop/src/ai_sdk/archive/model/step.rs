@@ -63,18 +63,18 @@ impl Step {
                     losses.push(at, "citations");
                 }
                 let text = Object::new().with("content", text_of(part, "text"));
-                self.said(text, "text", part, at, losses);
+                self.push_content(text, "text", part, at, losses);
             }
             "reasoning" => {
                 let text = Object::new().with("content", text_of(part, "text"));
-                self.said(text, "thinking", part, at, losses);
+                self.push_content(text, "thinking", part, at, losses);
             }
             "file" => {
                 let mut file = Object::new().with("content", user::file(part));
                 if let Some(name) = some(part, "filename") {
                     file.insert("filename", name.clone());
                 }
-                self.said(file, "file", part, at, losses);
+                self.push_content(file, "file", part, at, losses);
             }
             "source-url" | "source-document" => {
                 let mut data = part.as_object().cloned().unwrap_or_default();
@@ -101,7 +101,14 @@ impl Step {
         false
     }
 
-    fn said(&mut self, said: Object, kind: &str, part: &Json, at: &str, losses: &mut Losses) {
+    fn push_content(
+        &mut self,
+        said: Object,
+        kind: &str,
+        part: &Json,
+        at: &str,
+        losses: &mut Losses,
+    ) {
         let mut said = said.with("part_kind", kind);
         let metadata = part.get("providerMetadata");
         vendor::put(&mut said, metadata, &member(at, "providerMetadata"), losses);

@@ -2,13 +2,16 @@ use super::*;
 use timeline::{ANSWER, attached_message};
 
 /// A message in a thread that nobody has joined.
-fn alone(actor: Option<&str>, message: Option<&Message>) -> Result<AcceptedMessage, Turned> {
+fn alone(
+    actor: Option<&str>,
+    message: Option<&Message>,
+) -> Result<AcceptedMessage, MessageRefusal> {
     let text = json!({"type": "input_text", "text": "Please."});
     let parts = std::iter::once(text).chain(message.map(Message::input_part));
     let mut item = NewItem::user("i", Value::Array(parts.collect()).into());
     item.role = None;
     item.metadata = actor.map(|actor| json!({ "actor": actor }).into());
-    AitpState::default().judge("key_1", &item, "2026-01-05T08:00:00Z".parse().unwrap())
+    AitpState::default().check("key_1", &item, "2026-01-05T08:00:00Z".parse().unwrap())
 }
 
 #[test]
@@ -20,9 +23,12 @@ fn where_nobody_ever_was_an_actor_an_id_is_a_note() {
     assert!(alone(Some("ada"), Some(&unknown)).is_ok());
     let found = alone(Some("ada"), Some(&sample(Kind::RequestDecision)));
     let nobody = MayNotSpeak::Unknown("ada".into());
-    assert!(matches!(found, Err(Turned::Speaker(why)) if why == nobody));
+    assert!(matches!(found, Err(MessageRefusal::Speaker(why)) if why == nobody));
     let found = alone(None, None);
-    assert!(matches!(found, Err(Turned::Speaker(MayNotSpeak::Nobody))));
+    assert!(matches!(
+        found,
+        Err(MessageRefusal::Speaker(MayNotSpeak::Nobody))
+    ));
 }
 
 #[test]
@@ -37,11 +43,11 @@ fn what_is_only_leniently_valid_is_strictly_turned_away() {
         content: Some(json!([ask.input_part()]).into()),
         metadata: Some(json!({"actor": "shop"}).into()),
     };
-    assert!(thread.desk.judge("key_1", &item, thread.at).is_ok());
+    assert!(thread.desk.check("key_1", &item, thread.at).is_ok());
     let strict = Strictness::Strict;
     let found = thread.desk.judge_as("key_1", &item, strict, thread.at);
     assert!(
-        matches!(found, Err(Turned::Unfit { place: 0, .. })),
+        matches!(found, Err(MessageRefusal::Unfit { place: 0, .. })),
         "{found:?}"
     );
 }

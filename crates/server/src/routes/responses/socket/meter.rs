@@ -59,7 +59,7 @@ impl<S> Metered<S> {
     }
 
     /// When the client last sent anything.
-    pub(super) fn last_heard(&self) -> Instant {
+    pub(super) fn last_received(&self) -> Instant {
         self.heard
     }
 

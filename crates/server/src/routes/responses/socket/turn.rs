@@ -1,8 +1,8 @@
 //! The responses of one connection, one at a time.
 
-use super::super::begin::{Held, StartedResponse, begin};
+use super::super::begin::{LockedResponse, StartedResponse, begin};
 use super::super::create::read;
-use super::{Gone, Incoming, Line};
+use super::{Disconnected, Incoming, Line};
 use crate::auth::{Caller, Scope};
 use crate::body::parse;
 use crate::error::ApiError;
@@ -32,7 +32,7 @@ async fn begun(
     api: &Api,
     caller: &Caller,
     message: Incoming,
-    held: &mut Option<Held>,
+    held: &mut Option<LockedResponse>,
 ) -> Result<StartedResponse, ApiError> {
     // Before it is read: what can't be read is counted, too.
     let admitted = admit(api, caller);
@@ -68,7 +68,7 @@ async fn asked(
     api: &Api,
     caller: &Caller,
     message: &Value,
-    held: &mut Option<Held>,
+    held: &mut Option<LockedResponse>,
 ) -> Result<StartedResponse, ApiError> {
     let request = CreateRequest::read_socket(message)?;
     begin(api, caller, read(request), None, held).await
@@ -87,8 +87,8 @@ fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
 async fn made(
     begun: StartedResponse,
     line: &mut Line,
-    held: &mut Option<Held>,
-) -> Result<(), Gone> {
+    held: &mut Option<LockedResponse>,
+) -> Result<(), Disconnected> {
     let mut stream = ResponseStream::new(begun.of.clone(), EventFraming::Lines);
     let mut follow = match begun.follow().await {
         Ok(follow) => follow,
@@ -106,7 +106,7 @@ async fn made(
                     return Ok(());
                 }
                 // The log ends only when the server does.
-                None => return Err(Gone),
+                None => return Err(Disconnected),
             },
             attended = line.attend() => attended?,
         }
@@ -121,7 +121,7 @@ async fn made(
     if let (Some(passing), Some(execution), Some(id)) = (begun.ephemeral, execution, stream.id())
         && can_go_on
     {
-        *held = Some(Held {
+        *held = Some(LockedResponse {
             id,
             execution,
             ephemeral: passing,
@@ -131,7 +131,7 @@ async fn made(
 }
 
 /// Sends what was written: each line is a message.
-async fn tell(line: &mut Line, out: &mut String) -> Result<(), Gone> {
+async fn tell(line: &mut Line, out: &mut String) -> Result<(), Disconnected> {
     for event in out.lines() {
         line.send_text(event).await?;
     }

@@ -9,7 +9,7 @@ use crate::aitp::violation::MessageViolation;
 
 /// Why a message may not be recorded. `place` is that of the part in the content that is at fault.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Turned {
+pub enum MessageRefusal {
     /// It is an item of another type, which nobody says.
     #[error("only messages are said; joining and leaving are changes")]
     NotAMessage,

@@ -42,7 +42,7 @@ impl Left {
     }
 
     /// The part of a call, with the result that one has which nobody will answer.
-    pub(super) fn settled(&self, mut tool: ToolPart, step: &StepRecord) -> ToolPart {
+    pub(super) fn with_outcome(&self, mut tool: ToolPart, step: &StepRecord) -> ToolPart {
         let is_left =
             self.contains(&tool.tool_call_id) && self.steps.contains(step.step.id.as_str());
         if is_left && !tool.is_answered() {

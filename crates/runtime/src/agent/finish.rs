@@ -21,7 +21,7 @@ impl AgentReactor {
     /// its tool is asked, where it can be, and else it has an interrupted result. What had not
     /// started is left to run, as is what may run twice, for that is never marked. So is a call that
     /// is one too many: its tool never ran, and won't.
-    pub(super) async fn settle(
+    pub(super) async fn finish_step(
         &self,
         step: &StepRun<'_>,
         resumed: &Resumed,

@@ -29,7 +29,7 @@ impl PartialTurn {
     /// dropped counts in `total_usage` all the same; only whole numbers are summed. Calls of the
     /// last response of a turn that is complete stay without answers: they are pending.
     #[must_use]
-    pub fn settle(self, ending: PartialEnding) -> Json {
+    pub fn finish(self, ending: PartialEnding) -> Json {
         let Self {
             agent_id,
             started_at,

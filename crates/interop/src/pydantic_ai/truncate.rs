@@ -77,7 +77,7 @@ pub(super) struct Open<'t> {
 /// where none is given, at a prompt that answers no call. Requests that the library merged have no
 /// `run_id` and stay with the run before them. A request of system prompts alone goes with what
 /// follows, and so does a prompt without `run_id` with the answer that has one.
-pub(super) fn cut<'t>(
+pub(super) fn truncate<'t>(
     notes: &'t [Note<'_>],
     open: Option<Open<'t>>,
     roles: &mut Roles<'_>,

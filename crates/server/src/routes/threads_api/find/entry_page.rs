@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use runtime::{Filter, PageRequest, Position, ThreadPage};
 
 /// A piece of a thread: it begins and ends where nothing runs, or at the end of the thread.
-pub(super) struct Piece {
+pub(super) struct EntryPage {
     view: ThreadView,
     /// How many runs it has; the view may have those that come after them, too.
     n_runs: usize,
@@ -17,7 +17,7 @@ pub(super) struct Piece {
     more: bool,
 }
 
-impl Piece {
+impl EntryPage {
     /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
     pub(super) async fn of(found: &ThreadRef, page: PageRequest) -> Result<Self, ApiError> {
         let now = Timestamp::now();
@@ -141,7 +141,7 @@ impl Pieces {
     }
 
     /// The next piece; none at the end.
-    pub(super) async fn next(&mut self, found: &ThreadRef) -> Result<Option<Piece>, ApiError> {
+    pub(super) async fn next(&mut self, found: &ThreadRef) -> Result<Option<EntryPage>, ApiError> {
         let Some(place) = self.next.take() else {
             return Ok(None);
         };
@@ -150,7 +150,7 @@ impl Pieces {
             Order::Ascending => PageRequest::After { after: place, n },
             Order::Descending => PageRequest::Before { before: place, n },
         };
-        let piece = Piece::of(found, piece).await?;
+        let piece = EntryPage::of(found, piece).await?;
         self.next = piece.more.then_some(match self.direction {
             Order::Ascending => piece.last,
             Order::Descending => piece.first,

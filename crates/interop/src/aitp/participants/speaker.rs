@@ -1,6 +1,6 @@
 //! Who speaks, and whether a credential may.
 
-use super::{Began, Roster};
+use super::{Began, Participants};
 use serde::{Deserialize, Serialize};
 use timeline::Role;
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for Party {
 
 /// One who may speak.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Voice {
+pub struct Speaker {
     /// As whom.
     pub party: Party,
     /// Whether this party is an actor that is bound to the credential. Who may speak for those that
@@ -68,7 +68,7 @@ pub enum MayNotSpeak {
     Nobody,
 }
 
-impl Roster {
+impl Participants {
     /// As whom this credential speaks when a message names this actor, or none, and has this role.
     /// Nothing else decides who may speak: what is not said is never in the speaker's favour.
     pub fn may_speak(
@@ -76,7 +76,7 @@ impl Roster {
         principal: &str,
         actor_id: Option<&str>,
         role: Option<Role>,
-    ) -> Result<Voice, MayNotSpeak> {
+    ) -> Result<Speaker, MayNotSpeak> {
         if let Some(id) = actor_id {
             return self.may_speak_as(principal, id, role);
         }
@@ -93,7 +93,7 @@ impl Roster {
         }
         match initiator {
             Some(id) => self.may_speak_as(principal, id, Some(role)),
-            None => Ok(Voice {
+            None => Ok(Speaker {
                 party: unnamed(role),
                 is_bound: false,
             }),
@@ -105,7 +105,7 @@ impl Roster {
         principal: &str,
         id: &str,
         role: Option<Role>,
-    ) -> Result<Voice, MayNotSpeak> {
+    ) -> Result<Speaker, MayNotSpeak> {
         let member = self.members.get(id);
         let member = member.ok_or_else(|| MayNotSpeak::Unknown(id.to_owned()))?;
         if !member.is_present {
@@ -121,7 +121,7 @@ impl Roster {
             let id = id.to_owned();
             return Err(MayNotSpeak::OtherRole { id, has });
         }
-        Ok(Voice {
+        Ok(Speaker {
             party: if begins {
                 Party::Initiator
             } else {

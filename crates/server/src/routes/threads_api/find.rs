@@ -1,11 +1,12 @@
 //! What a thread holds, as this API sees it. Everything that reads a thread's log for an answer is
 //! here; each costs what it shows.
 
-mod piece;
+mod entry_page;
 
 use super::{Pairs, not_found, notes, pairs};
 use crate::error::ApiError;
 use crate::threads::ThreadRef;
+use entry_page::{EntryPage, Pieces};
 use interop::ids::RUN;
 use interop::threads::{
     List, ListQuery, MessageObject, Named, ObjectKind, Order, Page, RequestError, Run, RunObject,
@@ -13,7 +14,6 @@ use interop::threads::{
     without_attempt,
 };
 use jiff::Timestamp;
-use piece::{Piece, Pieces};
 use runtime::{Landmark, PageRequest, Position, RuntimeError, StoreError};
 use timeline::{Event, ExecutionId, Item, ItemId, Seq, StepId};
 
@@ -30,7 +30,7 @@ pub(super) async fn check_free(
         return Ok(());
     }
     let before = Position::END;
-    let piece = Piece::of(found, PageRequest::Before { before, n: 1 }).await?;
+    let piece = EntryPage::of(found, PageRequest::Before { before, n: 1 }).await?;
     let now = Timestamp::now();
     Ok(piece.active(now).map_or(Ok(()), |run| check(run, now))?)
 }
@@ -38,7 +38,7 @@ pub(super) async fn check_free(
 /// A run of the thread.
 pub(super) async fn run(found: &ThreadRef, id: &str) -> Result<Run, ApiError> {
     let execution = ExecutionId::from(RUN.read(id).as_ref());
-    let piece = match Piece::of(found, PageRequest::Run(execution)).await {
+    let piece = match EntryPage::of(found, PageRequest::Run(execution)).await {
         Err(ApiError::Runtime(RuntimeError::UnknownExecution(_))) => {
             return Err(not_found(ObjectKind::Run, id));
         }
@@ -107,7 +107,7 @@ pub(super) async fn messages(
     } else {
         let place = |id: String| async move { place_of_message(found, &id).await };
         let what = ObjectKind::Message;
-        walked(found, &query, what, place, Piece::messages).await?
+        walked(found, &query, what, place, EntryPage::messages).await?
     };
     note_messages(found, &mut list.data).await?;
     Ok(list)
@@ -145,7 +145,7 @@ async fn shown_message(found: &ThreadRef, id: &str) -> Result<Option<MessageObje
     };
     // The piece that has the place: the one after the event before it.
     let after = Position(place.0.saturating_sub(1));
-    let piece = Piece::of(found, PageRequest::After { after, n: 1 }).await?;
+    let piece = EntryPage::of(found, PageRequest::After { after, n: 1 }).await?;
     let Some(mut message) = piece.message(id) else {
         return Ok(None);
     };
@@ -229,7 +229,7 @@ async fn walked<T: Named, P: Future<Output = Result<Option<Position>, ApiError>>
     query: &ListQuery,
     what: ObjectKind,
     place: impl FnOnce(String) -> P,
-    objects: impl Fn(&Piece) -> Vec<T>,
+    objects: impl Fn(&EntryPage) -> Vec<T>,
 ) -> Result<List<T>, ApiError> {
     let walk = query.walk();
     let from = match &walk.from {

@@ -8,7 +8,7 @@ use thread::{Json, Profile, Thread, complete_cycles, validate};
 
 /// Takes out the cycles whose calls wait for an answer that can't come any more, because other
 /// turns followed (rulings 2 and 15), and the answers that stood alone then.
-pub(crate) fn settle(thread: &mut Thread, losses: &mut Losses) {
+pub(crate) fn resolve_open_calls(thread: &mut Thread, losses: &mut Losses) {
     // Dropping a response can orphan answers, and dropping those nothing else.
     for _ in 0..2 {
         let mut turns = BTreeSet::new();

@@ -9,7 +9,7 @@ use upp::{Message, MessageId, Messages, Metadata};
 /// left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Piece {
+pub(super) enum MessageRange {
     /// The next so many messages as they are.
     Keep(usize),
     /// Without the next so many.
@@ -62,7 +62,7 @@ impl Face {
 }
 
 /// The pieces of `have` that `want` is made of. Linear but for looking up messages by their ids.
-pub(super) fn cut(have: &[Message], want: &[Message]) -> Vec<Piece> {
+pub(super) fn split(have: &[Message], want: &[Message]) -> Vec<MessageRange> {
     let mut places: BTreeMap<&MessageId, Vec<usize>> = BTreeMap::new();
     for (place, message) in have.iter().enumerate() {
         places.entry(message.id()).or_default().push(place);
@@ -88,10 +88,10 @@ pub(super) fn cut(have: &[Message], want: &[Message]) -> Vec<Piece> {
         });
         if let Some((place, face)) = faced {
             skip(&mut pieces, place - next);
-            pieces.push(Piece::As(face));
+            pieces.push(MessageRange::As(face));
             next = place + 1;
         } else {
-            pieces.push(Piece::Put(message.clone()));
+            pieces.push(MessageRange::Put(message.clone()));
         }
     }
     pieces
@@ -129,46 +129,46 @@ pub(super) fn last_shared(have: &Messages, want: &Messages) -> Option<(usize, us
     })
 }
 
-fn skip(pieces: &mut Vec<Piece>, n: usize) {
+fn skip(pieces: &mut Vec<MessageRange>, n: usize) {
     if n > 0 {
-        pieces.push(Piece::Skip(n));
+        pieces.push(MessageRange::Skip(n));
     }
 }
 
-fn keep(pieces: &mut Vec<Piece>) {
-    if let Some(Piece::Keep(n)) = pieces.last_mut() {
+fn keep(pieces: &mut Vec<MessageRange>) {
+    if let Some(MessageRange::Keep(n)) = pieces.last_mut() {
         *n += 1;
     } else {
-        pieces.push(Piece::Keep(1));
+        pieces.push(MessageRange::Keep(1));
     }
 }
 
 /// Whether the pieces are the whole list of `n` messages as it is.
-pub(super) fn is_whole(pieces: &[Piece], n: usize) -> bool {
+pub(super) fn is_whole(pieces: &[MessageRange], n: usize) -> bool {
     match pieces {
         [] => n == 0,
-        [Piece::Keep(kept)] => *kept == n,
+        [MessageRange::Keep(kept)] => *kept == n,
         _ => false,
     }
 }
 
 /// The list that the pieces make of `have`; none where they are pieces of a longer one.
-pub(super) fn apply(pieces: &[Piece], have: &[Message]) -> Option<Vec<Message>> {
+pub(super) fn apply(pieces: &[MessageRange], have: &[Message]) -> Option<Vec<Message>> {
     let mut made = Vec::new();
     let mut rest = have;
     for piece in pieces {
         let n = match piece {
-            Piece::Keep(n) | Piece::Skip(n) => *n,
-            Piece::As(_) => 1,
-            Piece::Put(_) => 0,
+            MessageRange::Keep(n) | MessageRange::Skip(n) => *n,
+            MessageRange::As(_) => 1,
+            MessageRange::Put(_) => 0,
         };
         let (taken, left) = rest.split_at_checked(n)?;
         rest = left;
         match piece {
-            Piece::Keep(_) => made.extend_from_slice(taken),
-            Piece::Skip(_) => {}
-            Piece::As(face) => made.extend(taken.iter().map(|it| face.clone().of(it))),
-            Piece::Put(message) => made.push(message.clone()),
+            MessageRange::Keep(_) => made.extend_from_slice(taken),
+            MessageRange::Skip(_) => {}
+            MessageRange::As(face) => made.extend(taken.iter().map(|it| face.clone().of(it))),
+            MessageRange::Put(message) => made.push(message.clone()),
         }
     }
     Some(made)
@@ -201,24 +201,24 @@ mod tests {
     proptest! {
         #[test]
         fn any_list_comes_back_from_its_pieces_of_any_other(have in list(), want in list()) {
-            let pieces = cut(&have, &want);
+            let pieces = split(&have, &want);
             let text = serde_json::to_string(&pieces).unwrap();
-            let read: Vec<Piece> = serde_json::from_str(&text).unwrap();
+            let read: Vec<MessageRange> = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(apply(&read, &have), Some(want));
         }
 
         #[test]
         fn a_part_of_a_list_repeats_none_of_its_messages(have in list(), from in 0_usize..12) {
             let want = have.get(from..).unwrap_or_default();
-            let pieces = cut(&have, want);
-            prop_assert!(!pieces.iter().any(|piece| matches!(piece, Piece::Put(_))));
+            let pieces = split(&have, want);
+            prop_assert!(!pieces.iter().any(|piece| matches!(piece, MessageRange::Put(_))));
         }
     }
 
     #[test]
     fn pieces_of_a_longer_list_make_nothing() {
         let have = [message((0, 0))];
-        assert_eq!(apply(&[Piece::Keep(2)], &have), None);
-        assert_eq!(apply(&[Piece::Skip(usize::MAX)], &have), None);
+        assert_eq!(apply(&[MessageRange::Keep(2)], &have), None);
+        assert_eq!(apply(&[MessageRange::Skip(usize::MAX)], &have), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::archive::{Archive, ArchivedRun, Format, SourceText};
 use thread::{Json, Object};
 
 /// A message, and the first of the records that it shows.
-pub(super) struct Shown {
+pub(super) struct VisibleMessage {
     pub(super) message: Json,
     pub(super) run: usize,
     pub(super) record: usize,
@@ -22,8 +22,12 @@ pub(super) struct How {
 }
 
 /// Every message of an archive. A stream that goes on with a message gives it anew, in its place.
-pub(super) fn shown(archive: &Archive, how: How, losses: &mut Losses) -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+pub(super) fn visible_messages(
+    archive: &Archive,
+    how: How,
+    losses: &mut Losses,
+) -> Vec<VisibleMessage> {
+    let mut all: Vec<VisibleMessage> = Vec::new();
     let mut lost = Losses::default();
     let mut projected = project::projected(archive, &mut lost);
     if !how.namespace {
@@ -43,7 +47,7 @@ pub(super) fn shown(archive: &Archive, how: How, losses: &mut Losses) -> Vec<Sho
                 for (record, message) in run.records.iter().enumerate() {
                     let at = format!("{pointer}/records/{record}");
                     let message = verbatim(message, run, how, &at, losses);
-                    all.push(Shown {
+                    all.push(VisibleMessage {
                         message,
                         run: place,
                         record,
@@ -61,7 +65,7 @@ pub(super) fn shown(archive: &Archive, how: How, losses: &mut Losses) -> Vec<Sho
                 };
                 let message = for_client(message, run, how, &pointer, losses);
                 let first = if goes_on { all.pop() } else { None };
-                all.push(Shown {
+                all.push(VisibleMessage {
                     message,
                     run: first.as_ref().map_or(place, |first| first.run),
                     record: first.map_or(0, |first| first.record),
@@ -108,7 +112,7 @@ fn for_client(
 }
 
 fn push_projected(
-    all: &mut Vec<Shown>,
+    all: &mut Vec<VisibleMessage>,
     archive: &Archive,
     place: usize,
     own: Vec<project::Projected>,
@@ -144,7 +148,7 @@ fn push_projected(
         } else {
             losses.extend(left_out);
         }
-        all.push(Shown {
+        all.push(VisibleMessage {
             message,
             run: place,
             record: start,
