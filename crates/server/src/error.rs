@@ -266,10 +266,10 @@ impl ApiError {
 
     /// How it is shown to a client.
     pub(crate) fn failure(&self) -> Failure {
-        self.failure(self.verdict())
+        self.failure_of(self.verdict())
     }
 
-    fn failure(&self, verdict: Verdict) -> Failure {
+    fn failure_of(&self, verdict: Verdict) -> Failure {
         Failure {
             code: verdict.code,
             message: verdict.message.unwrap_or_else(|| self.to_string()),
@@ -587,7 +587,7 @@ impl IntoResponse for ApiError {
         ) {
             headers.insert(header::RETRY_AFTER, retry_after(&self).as_secs().into());
         }
-        response.extensions_mut().insert(self.failure(verdict));
+        response.extensions_mut().insert(self.failure_of(verdict));
         response
     }
 }

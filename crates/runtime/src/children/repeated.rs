@@ -32,7 +32,8 @@ impl Runtime {
         among: Among,
     ) -> Result<Option<String>, RuntimeError> {
         let mut n_left = MAX_THREADS;
-        self.find_taken(tenant, thread, token, among, &mut n_left).await
+        self.find_taken(tenant, thread, token, among, &mut n_left)
+            .await
     }
 
     fn find_taken<'a>(
@@ -63,7 +64,9 @@ impl Runtime {
                     let key = row.thread.key.unwrap_or_else(|| child.to_string());
                     return Ok(Some(key));
                 }
-                let found = self.find_taken(tenant, &child, token, among, n_left).await?;
+                let found = self
+                    .find_taken(tenant, &child, token, among, n_left)
+                    .await?;
                 if found.is_some() {
                     return Ok(found);
                 }

@@ -41,13 +41,13 @@ pub(crate) fn rpc_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
     let status = verdict.status;
     error.log(&verdict);
-    rpc(status, &error.failure(verdict))
+    rpc(status, &error.failure_of(verdict))
 }
 
 /// An error object of the HTTP+JSON binding within a stream, where no status can be sent.
 pub(crate) fn rest_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
-    rest(verdict.status, &error.failure(verdict))
+    rest(verdict.status, &error.failure_of(verdict))
 }
 
 fn rpc(status: StatusCode, failure: &Failure) -> Value {

@@ -40,7 +40,7 @@ fn failure_of(error: &ApiError) -> (StatusCode, Failure) {
     let verdict = error.verdict();
     let status = verdict.status;
     error.log(&verdict);
-    (status, error.failure(verdict))
+    (status, error.failure_of(verdict))
 }
 
 fn data(status: StatusCode, failure: &Failure) -> ErrorData {

@@ -5,7 +5,7 @@
 mod assistants;
 mod attach;
 mod files;
-mod find;
+mod lookup;
 mod messages;
 mod notes;
 mod outputs;

@@ -102,7 +102,7 @@ impl Reader {
         let mut heard: Vec<GoesOn> = own.into_iter().collect();
         // Not before all are taken: where the thread hears of one may depend on the next.
         for (target, accepted) in beneath {
-            let goes_on = self.thread.goes_on(target, accepted);
+            let goes_on = self.thread.has_continuation(target, accepted);
             heard.push(goes_on.await?);
         }
         let heard = AnswerTarget::of(&self.thread, heard).await?;

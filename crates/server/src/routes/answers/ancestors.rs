@@ -22,7 +22,7 @@ pub(in crate::routes) async fn went_on(
     target: &str,
     accepted: &Accepted,
 ) -> Result<(RunSelector, Seq), ApiError> {
-    let goes_on = thread.goes_on(target, accepted).await?;
+    let goes_on = thread.has_continuation(target, accepted).await?;
     let run = match goes_on.item {
         Some(item) => RunSelector::answering(item),
         None => RunSelector::running(goes_on.execution),

@@ -255,7 +255,7 @@ pub(super) async fn reply(
     }
     // Not before all are taken: where the thread hears of one may depend on the next.
     for (key, accepted) in &beneath {
-        let goes_on = chat.thread.goes_on(key, accepted);
+        let goes_on = chat.thread.has_continuation(key, accepted);
         heard.push(goes_on.await?);
     }
     let AnswerTarget {

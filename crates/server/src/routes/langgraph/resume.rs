@@ -98,7 +98,7 @@ pub(super) async fn known(
     let Some(accepted) = known else {
         return Ok(None);
     };
-    let goes_on = found.goes_on(&target, &accepted).await?;
+    let goes_on = found.has_continuation(&target, &accepted).await?;
     Ok(Some(Admitted::Beneath(goes_on)))
 }
 
@@ -179,7 +179,7 @@ pub(super) async fn resume(
     let active = state.active().map(|active| &active.execution);
     let left = active.or(state.open().map(|open| &open.execution));
     let run = match left.filter(|_| target == key) {
-        Some(left) => Some(continued_run(
+        Some(left) => Some(run_after_answers(
             create,
             continued_run(left.run.as_ref()),
             runtime.mint(),
@@ -200,12 +200,12 @@ pub(super) async fn resume(
     if target == key {
         return Ok(Admitted::Here(accepted));
     }
-    let goes_on = found.goes_on(&target, &accepted).await?;
+    let goes_on = found.has_continuation(&target, &accepted).await?;
     Ok(Admitted::Beneath(goes_on))
 }
 
 /// How the run goes on that left the calls: as it began, under a new name, and as this request notes it.
-fn continued_run(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> {
+fn run_after_answers(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> {
     let mut options: RunOptions = match &began.params {
         Some(params) => serde_json::from_value(params.clone()).map_err(RuntimeError::from)?,
         None => RunOptions::default(),

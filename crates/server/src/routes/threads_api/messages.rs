@@ -1,7 +1,7 @@
 //! Messages of a thread.
 
 use super::find;
-use super::{Pairs, attach, find, message_pointers, not_found, notes};
+use super::{Pairs, attach, lookup, message_pointers, not_found, notes};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
@@ -32,7 +32,7 @@ pub(super) async fn list(
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<MessageObject>>, ApiError> {
     let found = find(&api, &named).await?;
-    find::messages(&found, &query).await.map(Json)
+    lookup::messages(&found, &query).await.map(Json)
 }
 
 /// Says something that nobody answers until a run begins. Refused while a run is active.
@@ -49,7 +49,7 @@ pub(super) async fn create(
     let token = idempotency.token("threads.messages")?;
     let id = id_for(&api, &[found.id().as_str()], token.as_deref());
     if let Some(token) = &token
-        && let Some(said) = find::find_message(&found, &id).await?
+        && let Some(said) = lookup::find_message(&found, &id).await?
     {
         check_made(&api, found.tenant(), &id, token).await?;
         return Ok(Json(said));
@@ -91,12 +91,12 @@ impl ToSay {
         // The first of these may have come meanwhile.
         let id = self.item.id.to_string();
         if let Some(token) = &self.token
-            && let Some(said) = find::find_message(found, &id).await?
+            && let Some(said) = lookup::find_message(found, &id).await?
         {
             check_made(api, found.tenant(), &id, token).await?;
             return Ok(said);
         }
-        find::check_free(found, Run::check_message).await?;
+        lookup::check_free(found, Run::check_message).await?;
         let (tenant, thread) = (found.tenant(), found.id());
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
         let speech = MessagePost::new(api, found.caller());
@@ -108,7 +108,7 @@ impl ToSay {
         if let Some(brought) = brought {
             brought.count(api, tenant, kept).await?;
         }
-        find::message_at(found, kept).await
+        lookup::message_at(found, kept).await
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) async fn read(
     PathOf((_thread, message_id)): PathOf<(String, String)>,
 ) -> Result<Json<MessageObject>, ApiError> {
     let found = find(&api, &named).await?;
-    find::message(&found, &message_id).await.map(Json)
+    lookup::message(&found, &message_id).await.map(Json)
 }
 
 /// Changes what is noted on a message. Who has said it (AITP's `actor`) stays as it was.
@@ -137,7 +137,7 @@ pub(super) async fn modify(
 ) -> Result<Json<MessageObject>, ApiError> {
     let found = find(&api, &named).await?;
     found.caller().check_read()?;
-    let mut message = find::message(&found, &message_id).await?;
+    let mut message = lookup::message(&found, &message_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let Some(mut metadata) = metadata_of(&body, true)? else {
         return Ok(Json(message));
@@ -162,7 +162,7 @@ pub(super) async fn delete(
     PathOf((_thread, message_id)): PathOf<(String, String)>,
 ) -> Result<Json<Deleted>, ApiError> {
     let found = find(&api, &named).await?;
-    let message = find::message(&found, &message_id).await?;
+    let message = lookup::message(&found, &message_id).await?;
     let own = read_message_id(&message.id);
     let what = match message.run_id {
         Some(_) => Removed::Step(own.as_str().into()),
@@ -177,7 +177,7 @@ pub(super) async fn delete(
             return Err(Worded::invalid(None, None, refused).into());
         }
         Err(RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))) => {
-            if find::position_of_attached(&found, &own).await?.is_some() {
+            if lookup::position_of_attached(&found, &own).await?.is_some() {
                 let refused = format!(
                     "Can't delete the message {}: it came with tool outputs, which are still needed.",
                     message.id

@@ -1,7 +1,7 @@
 //! The outputs of a client's tools, which a run waits for.
 
 use super::find;
-use super::find;
+use super::lookup;
 use super::stream::RunView;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::body::PathOf;
@@ -40,10 +40,10 @@ pub(super) async fn submit(
     let _turn = api.turns().of(found.id()).await;
     let (run, accepted) = match answered(api.runtime(), found.id(), token.as_ref()).await? {
         Some(accepted) => {
-            let run = find::run_at(&found, &run_id, accepted.after).await?;
+            let run = lookup::run_at(&found, &run_id, accepted.after).await?;
             (run, accepted)
         }
-        None => submit(&api, &found, &run_id, asked, token).await?,
+        None => write_outputs(&api, &found, &run_id, asked, token).await?,
     };
     let Some(open) = open else {
         return Ok(Json(run.as_queued_again()).into_response());
@@ -53,7 +53,7 @@ pub(super) async fn submit(
 }
 
 /// Takes the outputs; gives the run as it was before.
-async fn submit(
+async fn write_outputs(
     api: &Api,
     found: &ThreadRef,
     run_id: &str,
@@ -61,7 +61,7 @@ async fn submit(
     token: Option<RequestToken>,
 ) -> Result<(Run, Accepted), ApiError> {
     let runtime = api.runtime();
-    let (run, now) = (find::run(found, run_id).await?, Timestamp::now());
+    let (run, now) = (lookup::run(found, run_id).await?, Timestamp::now());
     let item = asked.item(&runtime.mint(), &run, now)?;
     let request = AnswerRequest {
         tenant: found.tenant().clone(),
@@ -76,7 +76,7 @@ async fn submit(
         Ok(accepted) => Ok((run, accepted)),
         // Somebody else was faster.
         Err(RuntimeError::Rejected(rejected)) => {
-            let status = find::run(found, run_id).await?.status(Timestamp::now());
+            let status = lookup::run(found, run_id).await?.status(Timestamp::now());
             tracing::debug!(%rejected, "outputs that nobody waits for any more");
             Err(RequestError::NotWaiting { status }.into())
         }

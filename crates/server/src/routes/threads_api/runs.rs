@@ -3,8 +3,8 @@
 mod started;
 
 use super::find;
-use super::threads::{items, known, parent, thread_object};
-use super::{Pairs, assistants, attach, find, message_pointers, notes};
+use super::threads::{items, known, parent, thread_view};
+use super::{Pairs, assistants, attach, lookup, message_pointers, notes};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
@@ -50,7 +50,7 @@ pub(super) async fn list(
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<RunObject>>, ApiError> {
     let found = find(&api, &named).await?;
-    find::runs(&found, &query).await.map(Json)
+    lookup::runs(&found, &query).await.map(Json)
 }
 
 /// Has an assistant answer a thread. With `"stream": true` the events of the run are streamed until
@@ -98,7 +98,7 @@ pub(super) async fn create_with_thread(
     if let Some(found) = &known
         && let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await?
     {
-        let object = thread_object(&api, found).await?;
+        let object = thread_view(&api, found).await?;
         return run_events(found, Some(object), (first, open)).await;
     }
     let begin = Begin::of(&api, &caller, asked, token).await?;
@@ -106,7 +106,7 @@ pub(super) async fn create_with_thread(
         Some(found) => found,
         None => begin.made(&api, &caller, key, &thread, &body).await?,
     };
-    let object = thread_object(&api, &found).await?;
+    let object = thread_view(&api, &found).await?;
     begin.on(&api, found, Some(object), (body, open)).await
 }
 
@@ -231,7 +231,7 @@ impl Begin {
         if let Some(first) = answered(runtime, found.id(), react.token.as_ref()).await? {
             return Ok(first);
         }
-        find::check_free(found, Run::check_run).await?;
+        lookup::check_free(found, Run::check_run).await?;
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
         let speech = MessagePost::new(api, found.caller());
         let accepted = match speech.react(react, None, place).await {
@@ -277,7 +277,7 @@ pub(super) async fn read(
     PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<RunObject>, ApiError> {
     let found = find(&api, &named).await?;
-    let run = find::run(&found, &run_id).await?;
+    let run = lookup::run(&found, &run_id).await?;
     Ok(Json(run.object(Timestamp::now())))
 }
 
@@ -293,7 +293,7 @@ pub(super) async fn modify(
 ) -> Result<Json<RunObject>, ApiError> {
     let found = find(&api, &named).await?;
     found.caller().check_read()?;
-    let mut run = find::run(&found, &run_id).await?;
+    let mut run = lookup::run(&found, &run_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     if let Some(metadata) = metadata_of(&body, false)? {
         notes::put(&found, run.id(), &metadata).await?;
@@ -315,7 +315,7 @@ pub(super) async fn cancel(
     found.caller().check_read()?;
     let _turn = api.turns().of(found.id()).await;
     // It may come to wait, or be over, between the look and the deed.
-    let run = find::run(&found, &run_id).await?;
+    let run = lookup::run(&found, &run_id).await?;
     run.check_cancel(Timestamp::now())?;
     let last = run.executions().last();
     let stopped = found.cancel(last, Interruption::USER_CANCELLED).await;
@@ -323,6 +323,6 @@ pub(super) async fn cancel(
         Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let run = find::run(&found, &run_id).await?;
+    let run = lookup::run(&found, &run_id).await?;
     Ok(Json(run.object(Timestamp::now())))
 }

@@ -1,7 +1,7 @@
 //! The steps of a run.
 
 use super::find;
-use super::{Pairs, find, not_found};
+use super::{Pairs, lookup, not_found};
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
@@ -23,8 +23,8 @@ pub(super) async fn list(
     Query(query): Query<Pairs>,
 ) -> Result<Json<List<StepObject>>, ApiError> {
     let found = find(&api, &named).await?;
-    let run = find::run(&found, &run_id).await?;
-    find::steps(&run, &query).map(Json)
+    let run = lookup::run(&found, &run_id).await?;
+    lookup::steps(&run, &query).map(Json)
 }
 
 /// Reads a step of a run.
@@ -37,7 +37,7 @@ pub(super) async fn read(
     PathOf((_thread, run_id, step_id)): PathOf<(String, String, String)>,
 ) -> Result<Json<StepObject>, ApiError> {
     let found = find(&api, &named).await?;
-    let run = find::run(&found, &run_id).await?;
+    let run = lookup::run(&found, &run_id).await?;
     let step = run.step(&RunStepId::read(&step_id), Timestamp::now());
     let step = step.ok_or_else(|| not_found(ObjectKind::RunStep, &step_id))?;
     Ok(Json(step))

@@ -1,7 +1,7 @@
 //! Threads: made, read, changed, deleted.
 
 use super::find;
-use super::{attach, find, message_pointers, not_found};
+use super::{attach, lookup, message_pointers, not_found};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::OptionalBody;
@@ -38,7 +38,7 @@ pub(super) async fn create(
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let (found, _) = made(&api, caller, idempotency, body.as_ref()).await?;
-    thread_object(&api, &found).await.map(Json)
+    thread_view(&api, &found).await.map(Json)
 }
 
 /// Makes a thread as AITP-T01 has it: the path in the singular, and the answer with its messages.
@@ -53,7 +53,7 @@ pub(super) async fn create_aitp(
     let (found, is_new) = made(&api, caller, idempotency, body.as_ref()).await?;
     if !is_new && !found.caller().may_read() {
         // Others may have said something since.
-        return thread_object(&api, &found).await.map(Json);
+        return thread_view(&api, &found).await.map(Json);
     }
     with_messages(&api, &found).await.map(Json)
 }
@@ -176,7 +176,7 @@ fn unreadable(wrong: &MessageViolation) -> ApiError {
 }
 
 /// The thread with those who take part now, and the thread it was forked off.
-pub(super) async fn thread_object(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
+pub(super) async fn thread_view(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
     let speech = MessagePost::new(api, found.caller());
     let held = speech.locked_state(found.row()).await?;
     let mut thread = found.row().thread.clone();
@@ -202,8 +202,8 @@ pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -
 
 async fn with_messages(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
     Ok(ThreadObject {
-        messages: Some(find::all_messages(found).await?),
-        ..thread_object(api, found).await?
+        messages: Some(lookup::all_messages(found).await?),
+        ..thread_view(api, found).await?
     })
 }
 
@@ -215,7 +215,7 @@ pub(super) async fn read(
     named: NamedThread,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = find(&api, &named).await?;
-    thread_object(&api, &found).await.map(Json)
+    thread_view(&api, &found).await.map(Json)
 }
 
 /// Changes what is noted on a thread. Without a change it is how AITP-T01 retrieves a thread: then
@@ -244,7 +244,7 @@ pub(super) async fn modify(
         metadata: Some(Some(asked.stored(before.row().thread.metadata.as_ref()))),
     };
     found.update_thread(update).await?;
-    thread_object(&api, &found.reread().await?).await.map(Json)
+    thread_view(&api, &found.reread().await?).await.map(Json)
 }
 
 /// Has those take part that a list names, and nobody else: who is new joins, who is not there any more
@@ -312,7 +312,7 @@ pub(super) async fn delete(
 /// its client hangs up.
 async fn deleted(api: &Api, found: &ThreadRef) -> Result<(), ApiError> {
     let _turn = api.turns().of(found.id()).await;
-    find::check_free(found, Run::check_delete).await?;
+    lookup::check_free(found, Run::check_delete).await?;
     match delete_thread_locked(api, found).await {
         Err(RuntimeError::Busy(execution)) => {
             // It has begun since, by another protocol.

@@ -95,7 +95,11 @@ impl Entry {
     }
 
     /// Tells everything that the item has and no event told.
-    pub(super) fn finish_call(&mut self, call_ids: &mut BTreeSet<String>, builder: &mut AnswerBuilder) {
+    pub(super) fn finish_call(
+        &mut self,
+        call_ids: &mut BTreeSet<String>,
+        builder: &mut AnswerBuilder,
+    ) {
         for part in self.parts.values_mut() {
             part.finish(true, builder);
         }

@@ -83,7 +83,7 @@ fn tokens_need_keys_an_audience_and_a_tenant() {
         ),
         ("jwks_file = \"f\"\n[tenants.a]", "audience"),
     ] {
-        let said = syntax_message(&format!("{table}{rest}\n"));
+        let said = said(&format!("{table}{rest}\n"));
         assert!(said.contains(words), "{rest}: {said}");
     }
 }
