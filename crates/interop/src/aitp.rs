@@ -46,7 +46,7 @@ pub use ledger::{
 };
 pub use meaning::{RequestedWork, check_answer, check_request};
 pub use message::{MAX_MESSAGE, MAX_MESSAGES, Message, TooManyMessages, find, find_in_part};
-pub use participants::{MayNotSpeak, Participant, Participants, Party, Speaker};
+pub use participants::{MayNotSpeak, Participant, Participants, Party, PartyBinding};
 pub use question::RequestQuestion;
 pub use schemas::{PayloadSchemaError, Schemas, Strictness, schema_text};
 pub use state::{AcceptedChange, AcceptedMessage, AitpState, ChangeTurned, Judged, MessageRefusal};

@@ -141,7 +141,7 @@ impl OutboundStream {
     ///
     /// # Errors
     ///
-    /// As of [`OutboundStream::piece`].
+    /// As of [`OutboundStream::chunk`].
     pub async fn whole(mut self) -> Result<Bytes, OutboundError> {
         let mut body = BytesMut::new();
         while let Some(piece) = self.chunk().await? {

@@ -7,7 +7,7 @@ use super::change::{ChangeRefused, ParticipantChange};
 use super::family::{Family, FamilyVersion};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-pub use speaker::{MayNotSpeak, Party, Speaker};
+pub use speaker::{MayNotSpeak, Party, PartyBinding};
 use std::collections::BTreeMap;
 use timeline::{Event, Item, ItemType, Payload, Record, Role};
 

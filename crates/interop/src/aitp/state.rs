@@ -9,7 +9,7 @@ use super::kind::Purpose;
 use super::ledger::{Key, Ledger, MessageVerdict, Request, RequestTerms};
 use super::meaning::{RequestedWork, check_answer};
 use super::message::{Message, find};
-use super::participants::{MayNotSpeak, Participants, Party, Speaker};
+use super::participants::{MayNotSpeak, Participants, Party, PartyBinding};
 use super::question::RequestQuestion;
 use super::schemas::{Schemas, Strictness};
 use jiff::Timestamp;
@@ -84,7 +84,7 @@ pub struct AcceptedMessage {
     /// The item, as it came; where it names its actor and no role, with the role of that actor.
     pub item: NewItem,
     /// Who says it, and whether that is an actor bound to the credential.
-    pub voice: Speaker,
+    pub voice: PartyBinding,
     /// The capability messages in it, in order. None where it is only text.
     pub messages: Vec<Judged>,
 }
@@ -189,7 +189,7 @@ impl AitpState {
         actor: Option<&str>,
         role: Option<Role>,
         found: &[(usize, Message)],
-    ) -> Result<Speaker, MayNotSpeak> {
+    ) -> Result<PartyBinding, MayNotSpeak> {
         let is_plain = found.iter().all(|(_, it)| it.capability.is_none());
         if actor.is_some() && is_plain && self.participants().is_empty() {
             let role = role.or(Some(Role::User));

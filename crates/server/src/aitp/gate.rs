@@ -14,14 +14,14 @@ use timeline::{Event, ItemType, NewItem, Payload, Record, Seq, ThreadId};
 
 /// Who says something, and how closely it is looked at.
 #[derive(Clone)]
-pub(super) struct Speaker {
+pub(super) struct PartyBinding {
     pub(super) caller: Caller,
     pub(super) strictness: Strictness,
     /// Where the files may be that content leads to.
     pub(super) links: OutboundConfig,
 }
 
-impl Speaker {
+impl PartyBinding {
     /// Judges one message; what it is recorded as.
     fn check_item(&self, desk: &AitpState, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
         let metadata = item.metadata.as_ref();
@@ -106,7 +106,7 @@ pub(super) fn record(desk: &AitpState, item: NewItem, at: Timestamp) -> Record {
 /// Judges messages.
 pub(super) struct SpeechGate {
     pub(super) states: Arc<AitpStates>,
-    pub(super) speaker: Speaker,
+    pub(super) speaker: PartyBinding,
     /// Who is said to answer calls, where somebody is.
     pub(super) answerer: Option<String>,
 }
@@ -126,7 +126,7 @@ impl SpeechGate {
         let principal = self.speaker.caller.principal();
         match desk.participants().may_speak(principal, Some(actor), None) {
             Err(error @ MayNotSpeak::NotBoundToIt(_)) => {
-                Err(interop::aitp::MessageRefusal::Speaker(error).into())
+                Err(interop::aitp::MessageRefusal::PartyBinding(error).into())
             }
             Ok(_)
             | Err(

@@ -1,6 +1,6 @@
 //! Judging a past that a request brings: an imported document, or the messages before the one that is answered.
 
-use super::gate::{Speaker, actor_of, record};
+use super::gate::{PartyBinding, actor_of, record};
 use super::refused::{Refused, Why, check_rights};
 use super::started::StartedAitpState;
 use interop::aitp::{AitpState, ParticipantChange, Participants};
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
 
-impl Speaker {
+impl PartyBinding {
     /// Checks an imported history against the key: every actor that speaks, joins, leaves or declares something must be
     /// one that the key may speak as, and every file must be at an allowed address. Questions and answers in the history
     /// are not checked.

@@ -1,6 +1,6 @@
 //! The one way in by which somebody says something.
 
-use super::gate::{ChangeGate, Speaker, SpeechGate};
+use super::gate::{ChangeGate, PartyBinding, SpeechGate};
 use super::refused::{BodyPointers, found_in, placed};
 use super::started::StartedAitpState;
 use super::states::{AitpStates, LockedAitpState};
@@ -23,7 +23,7 @@ use timeline::{Command, Fork, NewItem, Payload, Seq};
 /// `place` says where the messages of a request stand in its body, so that a refusal says it, too.
 pub(crate) struct MessagePost<'a> {
     desks: &'a Arc<AitpStates>,
-    speaker: Speaker,
+    speaker: PartyBinding,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the way in")]
@@ -44,7 +44,7 @@ impl<'a> MessagePost<'a> {
         } else {
             Strictness::Lenient
         };
-        let speaker = Speaker {
+        let speaker = PartyBinding {
             caller: caller.clone(),
             strictness,
             links: api.app().config().outbound.clone(),

@@ -138,9 +138,8 @@ impl Refused {
                 | MessageRefusal::Refused { place: part, .. },
             ) => place.part(*part),
             Why::Link(link) => place.part(link.index),
-            Why::Message(MessageRefusal::Speaker(_) | MessageRefusal::Actor(_)) | Why::Actor(_) => {
-                place.actor
-            }
+            Why::Message(MessageRefusal::PartyBinding(_) | MessageRefusal::Actor(_))
+            | Why::Actor(_) => place.actor,
             Why::Message(
                 MessageRefusal::NotAMessage
                 | MessageRefusal::TooManyMessages(_)

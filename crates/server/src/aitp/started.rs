@@ -1,6 +1,6 @@
 //! Judging what a new thread begins with, before it is made.
 
-use super::gate::Speaker;
+use super::gate::PartyBinding;
 use super::past::contents;
 use super::refused::Refused;
 use interop::aitp::{AitpState, Participants};
@@ -38,7 +38,7 @@ impl StartedAitpState {
     /// are told to have said is taken as it is.
     pub(super) fn check(
         mut self,
-        speaker: &Speaker,
+        speaker: &PartyBinding,
         commands: &mut [(Timestamp, Command)],
         now: Timestamp,
     ) -> Result<AitpState, RuntimeError> {

@@ -43,7 +43,7 @@ fn forbidden_actor() -> Verdict {
 fn of_message(turned: &MessageRefusal) -> Verdict {
     use StatusCode as S;
     match turned {
-        MessageRefusal::Speaker(error) => of_speaker(error),
+        MessageRefusal::PartyBinding(error) => of_speaker(error),
         MessageRefusal::Actor(_) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor"),
         MessageRefusal::NotAMessage | MessageRefusal::TooManyMessages(_) => unfit(&[]),
         MessageRefusal::Unfit { wrong, .. } => unfit(wrong),
@@ -127,11 +127,11 @@ fn of_change(turned: &ChangeTurned) -> Verdict {
     use StatusCode as S;
     match turned {
         ChangeTurned::OtherPrincipal(_) => forbidden_actor(),
-        ChangeTurned::Speaker(MayNotSpeak::Unknown(_) | MayNotSpeak::Left(_))
+        ChangeTurned::PartyBinding(MayNotSpeak::Unknown(_) | MayNotSpeak::Left(_))
         | ChangeTurned::Refused(ChangeRefused::Absent(_)) => {
             Verdict::new(S::NOT_FOUND, "actor_not_found")
         }
-        ChangeTurned::Speaker(error) => of_speaker(error),
+        ChangeTurned::PartyBinding(error) => of_speaker(error),
         ChangeTurned::Refused(ChangeRefused::Unfit(_)) => {
             Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor")
         }

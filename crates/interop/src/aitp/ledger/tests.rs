@@ -27,28 +27,28 @@ struct Thread {
 
 /// Who says something: `metadata.actor` and the role.
 #[derive(Clone, Copy)]
-struct Speaker<'a> {
+struct PartyBinding<'a> {
     actor: Option<&'a str>,
     role: Option<Role>,
 }
 
-const ASKER: Speaker<'static> = Speaker {
+const ASKER: PartyBinding<'static> = PartyBinding {
     actor: Some("shop"),
     role: Some(Role::Assistant),
 };
-const USER: Speaker<'static> = Speaker {
+const USER: PartyBinding<'static> = PartyBinding {
     actor: None,
     role: Some(Role::User),
 };
-const AGENT: Speaker<'static> = Speaker {
+const AGENT: PartyBinding<'static> = PartyBinding {
     actor: Some("assistant"),
     role: Some(Role::Assistant),
 };
-const GUEST: Speaker<'static> = Speaker {
+const GUEST: PartyBinding<'static> = PartyBinding {
     actor: None,
     role: Some(Role::Assistant),
 };
-const MUTE: Speaker<'static> = Speaker {
+const MUTE: PartyBinding<'static> = PartyBinding {
     actor: Some("mute"),
     role: Some(Role::Assistant),
 };
@@ -98,7 +98,7 @@ impl Thread {
         }
     }
 
-    fn party(&self, speaker: Speaker<'_>) -> Option<Party> {
+    fn party(&self, speaker: PartyBinding<'_>) -> Option<Party> {
         self.ledger
             .participants()
             .party(speaker.actor, speaker.role)
@@ -107,7 +107,7 @@ impl Thread {
     fn check(
         &self,
         message: &Message,
-        speaker: Speaker<'_>,
+        speaker: PartyBinding<'_>,
     ) -> Result<RequestEffect, RequestRefusal> {
         let party = self.party(speaker).unwrap();
         match self.ledger.check(message, &party, self.at)? {
@@ -120,7 +120,7 @@ impl Thread {
     fn say(
         &mut self,
         message: &Message,
-        speaker: Speaker<'_>,
+        speaker: PartyBinding<'_>,
     ) -> Result<RequestEffect, RequestRefusal> {
         let checked = self.check(message, speaker);
         let before = self.ledger.clone();
@@ -135,7 +135,7 @@ impl Thread {
         checked
     }
 
-    fn record(&mut self, messages: &[&Message], speaker: Speaker<'_>) {
+    fn record(&mut self, messages: &[&Message], speaker: PartyBinding<'_>) {
         let parts: Vec<Value> = messages.iter().map(|it| it.input_part()).collect();
         let item = NewItem {
             id: format!("i{}", self.records.len()).into(),

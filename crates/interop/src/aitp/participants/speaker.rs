@@ -30,9 +30,9 @@ impl std::fmt::Display for Party {
     }
 }
 
-/// One who may speak.
+/// The party that a credential speaks as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Speaker {
+pub struct PartyBinding {
     /// As whom.
     pub party: Party,
     /// Whether this party is an actor that is bound to the credential. Who may speak for those that
@@ -76,7 +76,7 @@ impl Participants {
         principal: &str,
         actor_id: Option<&str>,
         role: Option<Role>,
-    ) -> Result<Speaker, MayNotSpeak> {
+    ) -> Result<PartyBinding, MayNotSpeak> {
         if let Some(id) = actor_id {
             return self.may_speak_as(principal, id, role);
         }
@@ -93,7 +93,7 @@ impl Participants {
         }
         match initiator {
             Some(id) => self.may_speak_as(principal, id, Some(role)),
-            None => Ok(Speaker {
+            None => Ok(PartyBinding {
                 party: unnamed(role),
                 is_bound: false,
             }),
@@ -105,7 +105,7 @@ impl Participants {
         principal: &str,
         id: &str,
         role: Option<Role>,
-    ) -> Result<Speaker, MayNotSpeak> {
+    ) -> Result<PartyBinding, MayNotSpeak> {
         let member = self.members.get(id);
         let member = member.ok_or_else(|| MayNotSpeak::Unknown(id.to_owned()))?;
         if !member.is_present {
@@ -121,7 +121,7 @@ impl Participants {
             let id = id.to_owned();
             return Err(MayNotSpeak::OtherRole { id, has });
         }
-        Ok(Speaker {
+        Ok(PartyBinding {
             party: if begins {
                 Party::Initiator
             } else {

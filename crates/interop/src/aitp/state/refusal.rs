@@ -18,7 +18,7 @@ pub enum MessageRefusal {
     Actor(MessageViolation),
     /// The credential may not speak so.
     #[error(transparent)]
-    Speaker(#[from] MayNotSpeak),
+    PartyBinding(#[from] MayNotSpeak),
     /// It has too many capability messages.
     #[error(transparent)]
     TooManyMessages(#[from] TooManyMessages),
@@ -52,7 +52,7 @@ pub enum ChangeTurned {
     OtherPrincipal(String),
     /// The credential may not speak as the actor.
     #[error(transparent)]
-    Speaker(#[from] MayNotSpeak),
+    PartyBinding(#[from] MayNotSpeak),
     /// The change can't be.
     #[error(transparent)]
     Refused(#[from] ChangeRefused),

@@ -197,7 +197,7 @@ fn nobody_speaks_through_anothers_credential() {
     let thread = Thread::new();
     let ask = [sample(Kind::RequestDecision)];
     let speaker = |found: Result<AcceptedMessage, MessageRefusal>| match found {
-        Err(MessageRefusal::Speaker(why)) => why,
+        Err(MessageRefusal::PartyBinding(why)) => why,
         other => panic!("{other:?}"),
     };
     let found = speaker(thread.judge("key_2", Some("shop"), &ask));
@@ -305,7 +305,7 @@ fn an_actor_is_changed_only_through_its_credential() {
     assert!(judge("key_1", leave()).is_ok_and(|it| it.is_bound));
     assert!(matches!(
         judge("key_2", leave()),
-        Err(ChangeTurned::Speaker(_))
+        Err(ChangeTurned::PartyBinding(_))
     ));
     let join = |id: &str, principal: &str| ParticipantChange::Join {
         actor: Actor::new(id, []),

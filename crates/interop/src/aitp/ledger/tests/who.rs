@@ -13,7 +13,7 @@ fn only_those_who_declared_it_and_the_one_who_began_may_answer() {
         thread.say(&answer, MUTE),
         Err(RequestRefusal::NotDeclared { .. })
     ));
-    let stranger = Speaker {
+    let stranger = PartyBinding {
         actor: Some("stranger"),
         ..AGENT
     };
@@ -180,7 +180,7 @@ fn the_actor_that_began_the_thread_is_one_party_under_both_names() {
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
     let ask = thread.ledger.requests().next().unwrap().ask.clone();
     assert_eq!(ask.by, Party::Actor("shop".into()));
-    let as_user = Speaker {
+    let as_user = PartyBinding {
         role: Some(Role::User),
         ..ASKER
     };

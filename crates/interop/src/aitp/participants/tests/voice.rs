@@ -13,7 +13,7 @@ fn leaving_out_the_id_is_no_way_around_the_binding() {
     log.change(begin).unwrap();
     log.change(join("b", Some("key_2"))).unwrap();
     let roster = &log.roster;
-    let initiator = Speaker {
+    let initiator = PartyBinding {
         party: Party::Initiator,
         is_bound: true,
     };
@@ -27,7 +27,7 @@ fn leaving_out_the_id_is_no_way_around_the_binding() {
         let found = roster.may_speak(key, None, Some(Role::Assistant));
         assert!(matches!(found, Err(MayNotSpeak::Unnamed(_))), "{key}");
     }
-    let guest = Speaker {
+    let guest = PartyBinding {
         party: Party::Assistant,
         is_bound: false,
     };
@@ -47,7 +47,7 @@ fn a_credential_that_is_an_actors_never_speaks_for_an_initiator_without_one() {
     let user = Some(Role::User);
     let unnamed = Err(MayNotSpeak::Unnamed("b".to_owned()));
     assert_eq!(log.roster.may_speak("key_2", None, user), unnamed);
-    let free = Speaker {
+    let free = PartyBinding {
         party: Party::Initiator,
         is_bound: false,
     };

@@ -23,11 +23,11 @@ fn where_nobody_ever_was_an_actor_an_id_is_a_note() {
     assert!(alone(Some("ada"), Some(&unknown)).is_ok());
     let found = alone(Some("ada"), Some(&sample(Kind::RequestDecision)));
     let nobody = MayNotSpeak::Unknown("ada".into());
-    assert!(matches!(found, Err(MessageRefusal::Speaker(why)) if why == nobody));
+    assert!(matches!(found, Err(MessageRefusal::PartyBinding(why)) if why == nobody));
     let found = alone(None, None);
     assert!(matches!(
         found,
-        Err(MessageRefusal::Speaker(MayNotSpeak::Nobody))
+        Err(MessageRefusal::PartyBinding(MayNotSpeak::Nobody))
     ));
 }
 
