@@ -1,9 +1,10 @@
 //! AG-UI 1.0: what front-ends that speak the Agent User Interaction Protocol talk to. A thread is a
 //! thread, its id the thread's key; a run is an execution.
 
-mod added;
+mod answers;
 mod descendants;
-mod pending;
+mod lookup;
+mod routes;
 mod stream;
 
 use super::answers::item;
@@ -11,12 +12,10 @@ use super::page_query::PieceQuery;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
-use crate::error::{ApiError, ErrorBody, ErrorFormat};
-use crate::protocol::Access::{Read, Write};
-use crate::protocol::ThreadAt::{InBody, PathKey};
-use crate::protocol::{Protocol, Route, Rules};
+use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
 use crate::threads::ThreadKey;
+use answers::{Filled, Reader};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -27,7 +26,7 @@ use interop::ag_ui::{
 };
 use interop::ai_sdk::subagent;
 use interop::aitp::Key;
-use pending::{Filled, Reader};
+pub(crate) use routes::PROTOCOL;
 use runtime::{
     Accepted, AnswerRequest, Filter, ReactRequest, Run, RuntimeError, StoreError, TenantId,
 };
@@ -36,26 +35,6 @@ use serde_json::{Value, json};
 use stream::RunEventsView;
 use timeline::{NewItem, OpenCall, OpenKind, attached_message};
 use utoipa::ToSchema;
-use utoipa_axum::routes;
-
-/// AG-UI 1.0.
-pub(crate) const PROTOCOL: Protocol = Protocol {
-    base: "",
-    errors: ErrorFormat::Own,
-    prefixes: &[("/ag-ui", ErrorFormat::Own)],
-    links: &[("agUi", "/ag-ui")],
-    rules: Rules::CLIENTS,
-    routes,
-};
-
-#[rustfmt::skip]
-fn routes() -> Vec<Route> {
-    vec![
-        Route::post("/ag-ui", Write, InBody, routes!(run_default)),
-        Route::post("/ag-ui/agents/{agent}", Write, InBody, routes!(run_agent)),
-        Route::get("/ag-ui/threads/{key}/messages", Read, PathKey("key"), routes!(messages)),
-    ]
-}
 
 /// Who said it, in an item's metadata.
 const VIA: &str = "ag-ui";

@@ -1,10 +1,11 @@
 //! What `useChat` of the AI SDK talks to: a chat is a thread, its id the thread's key.
 
 mod answers;
-mod history;
+mod lookup;
 mod message_start;
 mod nested;
-mod post;
+mod routes;
+mod start;
 mod stream;
 
 use super::page_query::PieceQuery;
@@ -12,24 +13,22 @@ use super::threads::CancelledView;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::Query;
-use crate::error::{ApiError, ErrorBody, ErrorFormat};
+use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
-use crate::protocol::Access::{Read, Write};
-use crate::protocol::ThreadAt::{InBody, PathKey};
-use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
 use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use history::Chat;
 use http::StatusCode;
 use interop::ai_sdk::{
     ChatRequest, ChatRequestError, SentMessage, close_open_calls, from_chat_request, subagent,
     to_ui_messages,
 };
 use interop::run::RunSelector;
+use lookup::Chat;
 use nested::SubagentView;
+pub(crate) use routes::PROTOCOL;
 use runtime::{Filter, ReactRequest, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,27 +36,6 @@ use std::collections::BTreeSet;
 use stream::{UiStream, Wanted, questions};
 use timeline::{Entry, Interruption, ItemId, NewItem, Rejected, StepId, Transcript};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::routes;
-
-/// The AI SDK's chats.
-pub(crate) const PROTOCOL: Protocol = Protocol {
-    base: "",
-    errors: ErrorFormat::Own,
-    prefixes: &[],
-    links: &[("aiSdk", "/api/chat")],
-    rules: Rules::CLIENTS,
-    routes,
-};
-
-#[rustfmt::skip]
-fn routes() -> Vec<Route> {
-    vec![
-        Route::post("/api/chat", Write, InBody, routes!(post)),
-        Route::get("/api/chat/{id}/stream", Read, PathKey("id"), routes!(resume)),
-        Route::get("/api/chat/{id}/messages", Read, PathKey("id"), routes!(messages)),
-        Route::post("/api/chat/{id}/stop", Write, PathKey("id"), routes!(stop)),
-    ]
-}
 
 /// The versions of `ai` whose streams are known.
 const MAJORS: std::ops::RangeInclusive<u8> = 5..=7;
@@ -190,7 +168,7 @@ pub(crate) async fn post(
             return answers::reply(chat, (message, given), token, wanted).await;
         }
     }
-    let saying = post::plan(chat, &request).await?;
+    let saying = start::plan(chat, &request).await?;
     let open = api.open_stream(&caller)?;
     if let Some(message) = request.answered_before() {
         answers::first(chat, message, token.as_ref()).await?;

@@ -7,17 +7,17 @@
 mod calls;
 mod handler;
 mod message;
-mod outcome;
 mod resources;
-mod run;
+mod routes;
 mod schema;
 mod session;
+mod start;
+mod stream;
 mod tools;
 
 use crate::auth::Caller;
 use crate::body::JsonText;
-use crate::error::{ApiError, ErrorBody, ErrorFormat};
-use crate::protocol::{Access, Protocol, Route, Rules, ThreadAt};
+use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{FromRequest as _, Request, State};
@@ -32,9 +32,9 @@ use http_body_util::{BodyExt as _, Full};
 use message::{Message, no_message};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+pub(crate) use routes::PROTOCOL;
 use std::sync::Arc;
 use tower::ServiceExt as _;
-use utoipa_axum::routes;
 
 /// Where a client's session is named.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -44,24 +44,6 @@ const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/ev
 
 /// A refusal of the SDK's is a sentence.
 const MAX_REFUSAL_BYTES: usize = 4096;
-
-/// The Model Context Protocol.
-pub(crate) const PROTOCOL: Protocol = Protocol {
-    base: "",
-    errors: ErrorFormat::Mcp,
-    prefixes: &[],
-    links: &[("mcp", "/mcp")],
-    rules: Rules {
-        checks_origin: true,
-        ..Rules::CLIENTS
-    },
-    routes,
-};
-
-fn routes() -> Vec<Route> {
-    let (access, thread) = (Access::ByBody, ThreadAt::InBody);
-    vec![Route::post("/mcp", access, thread, routes!(post))]
-}
 
 /// Answers one message of the Model Context Protocol: a call with a stream, whose last event is the answer; a
 /// notification with 202.

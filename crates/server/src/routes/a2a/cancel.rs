@@ -1,6 +1,6 @@
 //! Stopping tasks.
 
-use super::tasks::{Task, Wanted};
+use super::lookup::{Task, Wanted};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;

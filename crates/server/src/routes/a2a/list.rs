@@ -4,8 +4,8 @@
 //! is on it, however long threads are. A page may be short, and have more behind it, where few of the tasks that
 //! were looked at are wanted.
 
+use super::lookup::Task;
 use super::pending::waiting;
-use super::tasks::Task;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;

@@ -1,8 +1,8 @@
 //! The binding to HTTP and JSON.
 
-use super::follow::{self, Binding};
-use super::tasks::{Task, Wanted};
-use super::{Agent, Body, cancel, card as cards, list as lists, send as sends, version};
+use super::lookup::{Task, Wanted};
+use super::stream::{self, Binding};
+use super::{Agent, Body, cancel, card as cards, list as lists, start as sends, version};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -167,7 +167,7 @@ pub(crate) async fn act(
 
 async fn subscribed(api: &Api, caller: &Caller, id: &TaskId) -> Result<Response, ApiError> {
     let open = api.open_stream(caller)?;
-    let stream = follow::subscribe(api, caller, id).await?;
+    let stream = stream::subscribe(api, caller, id).await?;
     Ok(stream.response(Binding::Rest, open))
 }
 

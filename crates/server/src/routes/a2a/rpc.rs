@@ -1,8 +1,8 @@
 //! The binding to JSON-RPC.
 
-use super::follow::{self, Binding};
-use super::tasks::{Task, Wanted};
-use super::{Agent, Body, cancel, card, list, send, version};
+use super::lookup::{Task, Wanted};
+use super::stream::{self, Binding};
+use super::{Agent, Body, cancel, card, list, start, version};
 use crate::auth::{Caller, Scope};
 use crate::body::JsonBody;
 use crate::error::{ApiError, ErrorBody, a2a};
@@ -83,18 +83,18 @@ impl Asked {
         let answer = match method {
             Method::SendMessage => {
                 let request = SendMessage::read(&params, at)?;
-                send::send(api, caller, self.agent, request).await?
+                start::send(api, caller, self.agent, request).await?
             }
             Method::SendStreamingMessage => {
                 let request = SendMessage::read(&params, at)?;
                 let open = api.open_stream(caller)?;
-                let stream = send::stream(api, caller, self.agent, request).await?;
+                let stream = start::stream(api, caller, self.agent, request).await?;
                 return Ok(stream.response(Binding::Rpc(id.clone()), open));
             }
             Method::SubscribeToTask => {
                 let request = TaskId::read(&params, at)?;
                 let open = api.open_stream(caller)?;
-                let stream = follow::subscribe(api, caller, &request).await?;
+                let stream = stream::subscribe(api, caller, &request).await?;
                 return Ok(stream.response(Binding::Rpc(id.clone()), open));
             }
             Method::GetTask => {

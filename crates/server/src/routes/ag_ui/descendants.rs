@@ -1,6 +1,6 @@
 //! Answers to what sub-agents ask, and the runs in which the thread hears of them.
 
-use super::pending::Reader;
+use super::answers::Reader;
 use super::stream::RunEventsView;
 use super::{VIA, token};
 use crate::aitp::{BodyPointers, MessagePost};

@@ -1,6 +1,6 @@
 //! A run as AG-UI's events.
 
-use super::pending::Reader;
+use super::answers::Reader;
 use crate::error::ApiError;
 use crate::sse::{self, FrameBuffer, SentEvents, View};
 use crate::state::OpenStream;

@@ -1,6 +1,6 @@
 //! Answers that a client puts into the message that asked.
 
-use super::history::Chat;
+use super::lookup::Chat;
 use super::stream::{UiStream, Wanted};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::hash_text;

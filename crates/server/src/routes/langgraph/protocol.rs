@@ -1,9 +1,9 @@
 //! The streaming protocol of `LangChain`'s clients: commands, and the events of a thread.
 
-use super::begin::begin;
-use super::follow::{left_by, values_then};
 use super::found;
 use super::run::{Run, newest_first};
+use super::start::begin;
+use super::stream::{left_by, values_then};
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::error::{ApiError, ErrorBody};

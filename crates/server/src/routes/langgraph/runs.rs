@@ -1,11 +1,11 @@
 //! Runs of a thread that the path names.
 
-use super::begin::begin;
 use super::disconnect::Disconnect;
 use super::ended::EndedRuns;
-use super::follow::Followed;
 use super::rollback::take_out;
 use super::run::{Run, newest_first};
+use super::start::begin;
+use super::stream::Followed;
 use super::{Pairs, index};
 use super::{find, found, found_any};
 use crate::auth::{Caller, Scope};

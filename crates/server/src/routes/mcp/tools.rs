@@ -1,7 +1,7 @@
 //! The tools.
 
 use super::handler::Handler;
-use super::{run, schema};
+use super::{schema, start};
 use crate::auth::Scope;
 use crate::error::ApiError;
 use crate::routes::messages::accepted_view;
@@ -152,11 +152,11 @@ impl Tool {
             Self::ListThreads => list(handler).await,
             Self::ReadThread => read(handler).await,
             Self::PostMessage => {
-                let (thread, accepted) = run::post(handler, handler.arguments()?).await?;
+                let (thread, accepted) = start::post(handler, handler.arguments()?).await?;
                 structured(&accepted_view(thread.key(), accepted))
             }
-            Self::Run => run::run(handler, context).await,
-            Self::Answer => run::answer(handler, context).await,
+            Self::Run => start::run(handler, context).await,
+            Self::Answer => start::answer(handler, context).await,
         }
     }
 }

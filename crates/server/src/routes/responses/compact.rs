@@ -1,7 +1,7 @@
 //! `POST /v1/responses/input_tokens` and `POST /v1/responses/compact`.
 
-use super::begin::begin;
 use super::past::find;
+use super::start::begin;
 use super::stream::finished;
 use crate::auth::Caller;
 use crate::body::JsonBody;

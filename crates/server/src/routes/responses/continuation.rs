@@ -1,9 +1,9 @@
 //! The thread on which a response is made, and what is done there.
 
-use super::begin::{StartedResponse, position};
 use super::page_items::Thread;
 use super::past::is_deleted;
 use super::refused::refused;
+use super::start::{StartedResponse, position};
 use crate::aitp::MessagePost;
 use crate::error::ApiError;
 use crate::threads::{ThreadKey, answered, key_of};

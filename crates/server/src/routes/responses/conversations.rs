@@ -1,7 +1,7 @@
 //! `/v1/conversations`: threads, as `OpenAI`'s API sees them.
 
-use super::begin::check_new;
 use super::refused::refused;
+use super::start::check_new;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody};

@@ -1,7 +1,7 @@
 //! `POST /v1/responses`.
 
 use super::super::messages::replayed;
-use super::begin::begin;
+use super::start::begin;
 use super::stream::{finished, started, streamed};
 use crate::auth::Caller;
 use crate::body::BodyLease;

@@ -1,9 +1,9 @@
 //! `/v1/conversations/{id}/items`: what was said in a conversation.
 
 use super::conversations::found;
+use super::lookup::{Pairs, list_options, page};
 use super::page_items::Thread;
 use super::refused::{not_removed, refused};
-use super::stored::{Pairs, list_options, page};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};

@@ -1,7 +1,7 @@
 //! The responses of one connection, one at a time.
 
-use super::super::begin::{LockedResponse, StartedResponse, begin};
 use super::super::create::read;
+use super::super::start::{LockedResponse, StartedResponse, begin};
 use super::{Disconnected, Incoming, Line};
 use crate::auth::{Caller, Scope};
 use crate::body::parse;

@@ -1,6 +1,6 @@
 //! Answers to what a task has asked by AITP: they go on with the task.
 
-use super::tasks::{MAX_PIECES, Read, Task};
+use super::lookup::{MAX_PIECES, Read, Task};
 use crate::aitp::{BodyPointers, MessagePost, asking, filled, over};
 use crate::auth::Caller;
 use crate::error::ApiError;

@@ -1,7 +1,7 @@
 //! What a user says: for the first time, in the place of something else, or nothing, to have another
 //! answer.
 
-use super::history::Chat;
+use super::lookup::Chat;
 use crate::error::ApiError;
 use interop::ai_sdk::{
     ChatRequest, ChatTrigger, SentMessage, SentRole, UserMessage, answered_item, stored_messages,

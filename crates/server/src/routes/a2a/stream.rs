@@ -1,6 +1,6 @@
 //! Streams of tasks.
 
-use super::tasks::{Task, Wanted};
+use super::lookup::{Task, Wanted};
 use crate::auth::Caller;
 use crate::error::{ApiError, a2a};
 use crate::sse::{self, FrameBuffer, SentEvents, View};

@@ -1,7 +1,7 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
+use super::answers::{Admitted, ResumeContext, ancestors, known, resume, resumed};
 use super::disconnect::Disconnect;
-use super::resume::{Admitted, ResumeContext, ancestors, known, resume, resumed};
 use super::rollback::roll_back_active;
 use super::state::{check_last, not_last};
 use super::threads::{Words, known_already, made, position};

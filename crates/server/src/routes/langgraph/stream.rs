@@ -1,8 +1,8 @@
 //! Runs that are waited for or followed.
 
 use super::asked;
-use super::begin::StartedRun;
 use super::disconnect::Disconnect;
+use super::start::StartedRun;
 use crate::error::ApiError;
 use crate::sse::{self, FrameBuffer, SentEvents, View};
 use crate::state::OpenStream;

@@ -1,6 +1,6 @@
 //! What a client adds, held against what was said.
 
-use super::pending::Reader;
+use super::answers::Reader;
 use crate::error::ApiError;
 use interop::ag_ui::{NewMessage, RunInput, ToolAnswer, is_known_message, is_sent_with_answers};
 use interop::parts::has_call;

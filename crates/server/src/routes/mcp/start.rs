@@ -1,7 +1,7 @@
 //! Runs that are waited for.
 
 use super::handler::Handler;
-use super::outcome::Outcome;
+use super::stream::Outcome;
 use super::tools::thread;
 use crate::error::ApiError;
 use crate::idempotency::{fingerprint, is_token};

@@ -1,8 +1,8 @@
 //! Messages: they set off a task, or answer one that asks.
 
-use super::follow::Stream;
-use super::tasks::{Read, Task, Wanted};
-use super::{Agent, replied};
+use super::lookup::{Read, Task, Wanted};
+use super::stream::Stream;
+use super::{Agent, answers};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -178,7 +178,7 @@ async fn answer(
     let token = token(message);
     if read.n_went_on > 0 || !read.waiting.requests.is_empty() {
         let speaker = (api, caller);
-        let replied = replied::reply(speaker, &task, message, (&read, &token)).await?;
+        let replied = answers::reply(speaker, &task, message, (&read, &token)).await?;
         if let Some((n_before, after)) = replied {
             let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
             return Ok(Sent {
