@@ -3,10 +3,10 @@
 mod a2a;
 pub(crate) mod ag_ui;
 pub(crate) mod agents;
+pub(crate) mod ai_sdk;
 mod aitp;
 pub(crate) mod answers;
 pub(crate) mod branches;
-pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
@@ -28,7 +28,7 @@ use crate::protocol::Protocol;
 pub(crate) const PROTOCOLS: [&Protocol; 9] = [
     &health::PROTOCOL,
     &native::PROTOCOL,
-    &chat::PROTOCOL,
+    &ai_sdk::PROTOCOL,
     &ag_ui::PROTOCOL,
     &responses::PROTOCOL,
     &threads_api::PROTOCOL,

@@ -12,6 +12,11 @@ use std::collections::BTreeSet;
 use thread::Json;
 use timeline::{OpenCall, OpenKind};
 
+/// A growing text is shown again when it has this many new bytes and…
+const MIN_GROWTH: usize = 64;
+/// …this fraction of the bytes that were shown.
+const GROWTH: usize = 8;
+
 /// What the id of a sub-agent's call begins with.
 const PREFIX: &str = "subagent:";
 /// What stands between the key of its thread and the call's own id.
@@ -121,4 +126,39 @@ pub fn outcome(thread_key: &str, chunk: &Value, calls: &BTreeSet<String>) -> Opt
 pub fn is_of_call(chunk: &Value) -> bool {
     let id = chunk.get("toolCallId").and_then(Value::as_str);
     id.is_some_and(|id| read_call(id).is_some())
+}
+
+/// The last text of a sub-agent, shown while it grows as the preliminary output of its call.
+///
+/// A text is shown when it is 64 bytes and an eighth longer than before, so that the bytes sent are linear in it.
+#[derive(Debug, Default)]
+pub struct PreliminaryText {
+    text: String,
+    n_shown: usize,
+}
+
+impl PreliminaryText {
+    /// Reads a chunk of the sub-agent's own stream. True when the text is to be shown now.
+    pub fn read(&mut self, chunk: &Value) -> bool {
+        match chunk.get("type").and_then(Value::as_str) {
+            Some("text-start") => {
+                *self = Self::default();
+                false
+            }
+            Some("text-delta") => {
+                let delta = chunk.get("delta").and_then(Value::as_str);
+                self.text.push_str(delta.unwrap_or_default());
+                let n_new = self.text.len() - self.n_shown;
+                self.n_shown == 0 || n_new >= MIN_GROWTH.max(self.n_shown / GROWTH)
+            }
+            Some("text-end") => self.text.len() > self.n_shown,
+            _ => false,
+        }
+    }
+
+    /// The text so far, which counts as shown.
+    pub fn show(&mut self) -> &str {
+        self.n_shown = self.text.len();
+        &self.text
+    }
 }

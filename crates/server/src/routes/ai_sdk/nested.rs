@@ -14,11 +14,6 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, OpenCall, OpenKind, Record, ThreadId};
 
-/// A text is shown again when so many bytes have come to it…
-const MIN_GROWTH: usize = 64;
-/// …and this part of what was shown, so that all that is sent is linear in the text.
-const GROWTH: usize = 8;
-
 /// What a stream shows of sub-agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -47,9 +42,7 @@ pub(super) struct Nested {
 struct Child {
     view: StreamView,
     is_done: bool,
-    /// The last text, and how much of it was shown.
-    text: String,
-    n_shown: usize,
+    text: subagent::PreliminaryText,
 }
 
 impl Child {
@@ -57,8 +50,7 @@ impl Child {
         Self {
             view: StreamView::new(major, RunSelector::running(None)),
             is_done: false,
-            text: String::new(),
-            n_shown: 0,
+            text: subagent::PreliminaryText::default(),
         }
     }
 
@@ -78,25 +70,6 @@ impl Child {
             }
         }
         own
-    }
-
-    /// What a chunk does to the text; says whether it is to be shown now.
-    fn read_chunk(&mut self, chunk: &Value) -> bool {
-        match chunk.get("type").and_then(Value::as_str) {
-            Some("text-start") => {
-                self.text.clear();
-                self.n_shown = 0;
-                false
-            }
-            Some("text-delta") => {
-                let delta = chunk.get("delta").and_then(Value::as_str);
-                self.text.push_str(delta.unwrap_or_default());
-                let n_new = self.text.len() - self.n_shown;
-                self.n_shown == 0 || n_new >= MIN_GROWTH.max(self.n_shown / GROWTH)
-            }
-            Some("text-end") => self.text.len() > self.n_shown,
-            _ => false,
-        }
     }
 }
 
@@ -135,7 +108,7 @@ impl Nested {
             .collect();
         let mut shown = Vec::new();
         for chunk in own {
-            let tells = child.read_chunk(&chunk);
+            let is_due = child.text.read(&chunk);
             if below.is_past {
                 continue;
             }
@@ -143,10 +116,9 @@ impl Nested {
             if self.shown == SubagentView::None {
                 continue;
             }
-            if tells && let [call] = calls.as_slice() {
-                child.n_shown = child.text.len();
+            if is_due && let [call] = calls.as_slice() {
                 self.preliminary.insert((*call).to_owned());
-                shown.push(preliminary(call, &child.text));
+                shown.push(preliminary(call, child.text.show()));
             }
             if self.shown == SubagentView::All {
                 let data = json!({"path": calls, "threadKey": below.key, "chunk": chunk});
