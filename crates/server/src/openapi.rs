@@ -1,17 +1,16 @@
 //! The `OpenAPI` document (3.1) of all routes.
 //!
 //! Routes declare themselves. This module adds what they share: the form of a path's errors follows from its policy,
-//! an event of a stream has one form everywhere, and bodies that other crates read are written down in
-//! `openapi/requests.json`.
+//! an event of a stream has one form everywhere, and bodies that a converter reads by hand are in `bodies.json` of the
+//! protocol's folder.
 
 use crate::protocol::RouteTable;
+use crate::routes::PROTOCOLS;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
-/// The bodies of requests of other protocols: `bodies` by operation, `schemas` by name.
-const REQUESTS: &str = include_str!("openapi/requests.json");
 const SCHEMA: &str = "#/components/schemas/";
 
 #[derive(OpenApi)]
@@ -47,7 +46,7 @@ impl Description {
     /// The `OpenAPI` document (3.1) of all routes.
     pub(crate) fn document(&self) -> Result<Value, serde_json::Error> {
         let mut document = serde_json::to_value(&self.openapi)?;
-        let requests: Value = serde_json::from_str(REQUESTS)?;
+        let requests = requests()?;
         for (path, operations) in members(document.get_mut("paths")) {
             let errors = reference(self.table.errors(Some(path), path).schema());
             for (_, operation) in members(Some(operations)) {
@@ -56,6 +55,7 @@ impl Description {
             }
         }
         if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+            schemas.values_mut().for_each(merge_null_into_any);
             schemas.extend(shared());
             if let Value::Object(more) = &requests["schemas"] {
                 schemas.extend(more.clone());
@@ -63,6 +63,21 @@ impl Description {
         }
         Ok(document)
     }
+}
+
+/// The bodies of all protocols that a converter reads by hand: `bodies` by operation, `schemas` by name.
+fn requests() -> Result<Value, serde_json::Error> {
+    let mut all = json!({"bodies": {}, "schemas": {}});
+    let written = PROTOCOLS.iter().map(|protocol| protocol.bodies);
+    for text in written.filter(|text| !text.is_empty()) {
+        let mut one: Value = serde_json::from_str(text)?;
+        for kind in ["bodies", "schemas"] {
+            if let (Some(all), Value::Object(one)) = (all[kind].as_object_mut(), one[kind].take()) {
+                all.extend(one);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Gives an operation the body that is written down for it.
@@ -89,12 +104,41 @@ fn describe_answers(operation: &mut Value, errors: &Value) {
     for (status, answer) in members(operation.get_mut("responses")) {
         for (kind, content) in members(answer.get_mut("content")) {
             if kind == "text/event-stream" {
-                content["schema"] = reference("ServerSentEvent");
+                content["schema"] = stream_of(&content["schema"]);
             } else if status == "default" {
                 content["schema"] = errors.clone();
             }
         }
     }
+}
+
+/// A value of any type may be null: an alternative `null` beside it would let no null fit exactly one of both.
+fn merge_null_into_any(schema: &mut Value) {
+    let any = reference("Payload");
+    if let Some([one, null]) = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        && one["$ref"] == any["$ref"]
+        && null["type"] == "null"
+    {
+        *schema = one.clone();
+    }
+    match schema {
+        Value::Object(members) => members.values_mut().for_each(merge_null_into_any),
+        Value::Array(elements) => elements.iter_mut().for_each(merge_null_into_any),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The events of a stream. Where the operation names a type, the data of each event is its JSON.
+fn stream_of(data: &Value) -> Value {
+    if data.get("$ref").is_none() {
+        return reference("ServerSentEvent");
+    }
+    let data =
+        json!({"type": "string", "contentMediaType": "application/json", "contentSchema": data});
+    json!({"allOf": [reference("ServerSentEvent")], "properties": {"data": data}})
 }
 
 /// The members of what is an object; none of what is not there.
@@ -111,6 +155,19 @@ fn shared() -> Map<String, Value> {
     let text = json!({"type": "string"});
     let text_or_null = json!({"type": ["string", "null"]});
     let schemas = json!({
+        "Metadata16": {
+      "type": "object",
+      "description": "At most 16 texts of at most 512 characters, by names of at most 64.",
+      "maxProperties": 16,
+      "propertyNames": {"type": "string", "minLength": 1, "maxLength": 64},
+      "additionalProperties": {"type": "string", "maxLength": 512}
+    },
+        "FunctionParameters": {
+      "type": "object",
+      "description": "A JSON Schema of an object.",
+      "examples": [{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}]
+    },
+        "Nothing": {"type": "object", "description": "Nothing is asked for.", "additionalProperties": false},
         "ServerSentEvent": {
             "type": "object",
             "description": "One event of a stream.",
@@ -181,7 +238,7 @@ mod tests {
     #[test]
     fn every_body_that_is_written_down_has_its_operation_and_its_schema() {
         let document = description().document().unwrap();
-        let requests: Value = serde_json::from_str(REQUESTS).unwrap();
+        let requests = requests().unwrap();
         let operations: BTreeSet<&str> = document["paths"]
             .as_object()
             .unwrap()
@@ -193,7 +250,10 @@ mod tests {
         for (operation, schema) in requests["bodies"].as_object().unwrap() {
             assert!(operations.contains(operation.as_str()), "{operation}");
             let schema = schema.as_str().unwrap();
-            assert!(requests["schemas"].get(schema).is_some(), "{schema}");
+            assert!(
+                document["components"]["schemas"].get(schema).is_some(),
+                "{schema}"
+            );
         }
     }
 
@@ -332,7 +392,7 @@ mod tests {
             ("LangGraphEvents", events),
         ]);
         let readers: BTreeMap<_, _> = readers.collect();
-        let requests: Value = serde_json::from_str(REQUESTS).unwrap();
+        let requests = requests().unwrap();
         for (operation, schema) in requests["bodies"].as_object().unwrap() {
             let name = schema.as_str().unwrap();
             let is_theirs =

@@ -31,6 +31,9 @@ pub(crate) struct Protocol {
     pub(crate) rules: Rules,
     /// Its routes.
     pub(crate) routes: fn() -> Vec<Route>,
+    /// The bodies of requests that its converter reads by hand, as JSON: `bodies` has the schema's name of each operation,
+    /// `schemas` the schemas. Empty where all bodies are types of the server.
+    pub(crate) bodies: &'static str,
 }
 
 /// Rules that hold for all routes of a protocol.

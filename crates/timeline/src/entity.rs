@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// Where a thread was forked from: everything up to `seq` of `thread_id` comes before its own log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Fork {
     /// The parent.
@@ -19,6 +20,7 @@ pub struct Fork {
 
 /// A thread (EK §4.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Thread {
     /// Internal.
@@ -45,6 +47,7 @@ pub struct Thread {
 
 /// Typed state attached to a thread (EK §4.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
     /// Internal.
@@ -66,6 +69,7 @@ pub struct Context {
 
 /// What an item is (EK §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemType {
     /// Something said.
@@ -92,6 +96,7 @@ impl ItemType {
 
 /// Who says a message (EK §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The user.
@@ -106,6 +111,7 @@ pub enum Role {
 
 /// An item (EK §4.3). A reaction's content is derived from its parts and absent here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
     /// Internal and public.
@@ -144,6 +150,7 @@ fn stored() -> ItemStatus {
 
 /// Why an execution ended before its time (ThreadProtocol 0.0.4 `interruption`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Interruption {
     /// [`user_cancelled`](Self::USER_CANCELLED), `timeout`, `network_failure`, `safety_halt`, [`poisoned`](Self::POISONED),
@@ -175,6 +182,7 @@ impl Interruption {
 
 /// One run of an agent (EK §4.5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
     /// Internal and public.
@@ -221,6 +229,7 @@ impl Execution {
 
 /// What a step came to (EK §4.6).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StepOutcome {
     /// The calls the model made: ids and names; their content is in the parts.
@@ -256,6 +265,7 @@ impl StepOutcome {
 
 /// What an open call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OpenKind {
     /// Somebody must say whether its tool may run.
@@ -270,6 +280,7 @@ pub enum OpenKind {
 
 /// A sub-agent on a thread of its own that an open call has started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OpenChild {
     /// Its thread.
@@ -292,6 +303,7 @@ pub struct OpenChild {
 
 /// A call that waits for something from outside when its execution is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OpenCall {
     /// The call's id.
@@ -317,6 +329,7 @@ impl OpenCall {
 
 /// One request/response cycle with its tools (EK §4.6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// Internal and public.

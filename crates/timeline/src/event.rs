@@ -58,6 +58,7 @@ pub mod chunk_type {
 
 /// How an execution ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionResult {
     /// As it should.
@@ -68,40 +69,41 @@ pub enum ExecutionResult {
 
 /// One fact of a thread's life (EK §8.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all_fields = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type")]
 #[expect(missing_docs, reason = "the fields are those of the entities")]
 pub enum Event {
     /// A context was made.
-    #[serde(rename = "context.created")]
+    #[serde(rename = "context.created", rename_all = "camelCase")]
     ContextCreated { context: Context },
     /// A context was found again.
-    #[serde(rename = "context.resolved")]
+    #[serde(rename = "context.resolved", rename_all = "camelCase")]
     ContextResolved { context_id: ContextId },
     /// A context moved.
-    #[serde(rename = "context.status.changed")]
+    #[serde(rename = "context.status.changed", rename_all = "camelCase")]
     ContextStatusChanged {
         context_id: ContextId,
         from: ContextStatus,
         to: ContextStatus,
     },
     /// A thread was made.
-    #[serde(rename = "thread.created")]
+    #[serde(rename = "thread.created", rename_all = "camelCase")]
     ThreadCreated { thread: Thread },
     /// A thread was found again.
-    #[serde(rename = "thread.resolved")]
+    #[serde(rename = "thread.resolved", rename_all = "camelCase")]
     ThreadResolved { thread_id: ThreadId },
     /// A thread moved.
-    #[serde(rename = "thread.status.changed")]
+    #[serde(rename = "thread.status.changed", rename_all = "camelCase")]
     ThreadStatusChanged {
         thread_id: ThreadId,
         from: ThreadStatus,
         to: ThreadStatus,
     },
     /// An execution began.
-    #[serde(rename = "execution.created")]
+    #[serde(rename = "execution.created", rename_all = "camelCase")]
     ExecutionCreated { execution: Execution },
     /// An execution ended.
-    #[serde(rename = "execution.status.changed")]
+    #[serde(rename = "execution.status.changed", rename_all = "camelCase")]
     ExecutionStatusChanged {
         execution_id: ExecutionId,
         from: ExecutionStatus,
@@ -110,20 +112,20 @@ pub enum Event {
         interruption: Option<Interruption>,
     },
     /// An item was kept.
-    #[serde(rename = "item.created")]
+    #[serde(rename = "item.created", rename_all = "camelCase")]
     ItemCreated { item: Item },
     /// An item moved.
-    #[serde(rename = "item.status.changed")]
+    #[serde(rename = "item.status.changed", rename_all = "camelCase")]
     ItemStatusChanged {
         item_id: ItemId,
         from: ItemStatus,
         to: ItemStatus,
     },
     /// A step began.
-    #[serde(rename = "step.created")]
+    #[serde(rename = "step.created", rename_all = "camelCase")]
     StepCreated { step: Step },
     /// A step ended.
-    #[serde(rename = "step.status.changed")]
+    #[serde(rename = "step.status.changed", rename_all = "camelCase")]
     StepStatusChanged {
         step_id: StepId,
         from: StepStatus,
@@ -132,7 +134,7 @@ pub enum Event {
         outcome: StepOutcome,
     },
     /// A part was written.
-    #[serde(rename = "part.created")]
+    #[serde(rename = "part.created", rename_all = "camelCase")]
     PartCreated {
         part_key: String,
         step_id: StepId,
@@ -140,7 +142,7 @@ pub enum Event {
         part: Payload,
     },
     /// A part was written again: a tool call got its result.
-    #[serde(rename = "part.updated")]
+    #[serde(rename = "part.updated", rename_all = "camelCase")]
     PartUpdated {
         part_key: String,
         step_id: StepId,
@@ -148,7 +150,7 @@ pub enum Event {
         part: Payload,
     },
     /// Something for those who watch; no state depends on it but on the markers.
-    #[serde(rename = "chunk.emitted")]
+    #[serde(rename = "chunk.emitted", rename_all = "camelCase")]
     ChunkEmitted {
         chunk_type: String,
         context_id: ContextId,
@@ -160,7 +162,7 @@ pub enum Event {
         data: Option<Payload>,
     },
     /// An execution is over and the thread at rest.
-    #[serde(rename = "thread.finished")]
+    #[serde(rename = "thread.finished", rename_all = "camelCase")]
     ThreadFinished {
         thread_id: ThreadId,
         context_id: ContextId,

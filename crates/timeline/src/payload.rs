@@ -11,6 +11,7 @@ use std::sync::Arc;
 ///
 /// Cloning shares the text. Equality is equality of the text.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = Value))]
 #[serde(transparent)]
 pub struct Payload(Arc<RawValue>);
 

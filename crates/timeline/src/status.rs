@@ -92,6 +92,19 @@ macro_rules! status {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
         }
 
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .enum_values(Some(Self::ALL.iter().map(|status| status.name())))
+                    .into()
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
+
         impl Machine for $name {
             const ENTITY: Entity = Entity::$entity;
             const TRANSITIONS: &'static [(Self, Self)] = $transitions;

@@ -5,6 +5,7 @@ mod submitted;
 
 pub(super) use submitted::SubmittedAnswers;
 
+use super::events::EventRecord;
 use super::messages::{AcceptedView, accepted_view, replayed, streamed};
 use super::tree::TreeQuery;
 use crate::auth::Caller;
@@ -159,7 +160,7 @@ pub(super) fn view(pending: Pending) -> PendingView {
 /// `idempotency-key` a repetition gets the first answer again.
 #[utoipa::path(post, path = "/threads/{key}/answers", operation_id = "postAnswers", tag = "answers", security(("key" = [])),
     params(("key" = String, Path), TreeQuery, ("idempotency-key" = Option<String>, Header)), request_body = NewAnswers,
-    responses((status = 202, body = AcceptedView), (status = 200, body = String, content_type = "text/event-stream"),
+    responses((status = 202, body = AcceptedView), (status = 200, body = EventRecord, content_type = "text/event-stream"),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,

@@ -17,6 +17,7 @@ use interop::Loss;
 use interop::archive::Format;
 use interop::convert::{AttributedFields, SourceForm};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use thread::Limits;
 use utoipa::{IntoParams, ToSchema};
 
@@ -137,11 +138,40 @@ impl From<ExchangeError> for ApiError {
     }
 }
 
+/// A conversation in the format of the query: a document, or a list of messages.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(
+    dead_code,
+    reason = "the schema of texts that are sent as converters write them"
+)]
+pub(crate) enum ExportedConversation {
+    /// A ThreadProtocol document, or an archive.
+    Document(Map<String, Value>),
+    /// Messages of Pydantic AI or of the AI SDK.
+    Messages(Vec<Map<String, Value>>),
+}
+
+/// A conversation in one of the formats that are read: a document, or a list of messages.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[schema(example = json!({
+    "thread_protocol_version": "1.0.0", "id": "01a2037e-e7f3-72f2-8525-2858d04ba93c",
+    "created_at": "2026-01-01T00:00:00Z", "turns": [],
+}))]
+#[expect(dead_code, reason = "the schema of texts that converters read")]
+pub(crate) enum ImportedConversation {
+    /// A ThreadProtocol document, or an archive.
+    Document(Map<String, Value>),
+    /// Messages of Pydantic AI or of the AI SDK.
+    Messages(Vec<Map<String, Value>>),
+}
+
 /// Gives a thread out, by default as a ThreadProtocol document (0.0.4) with the hash of its canonical form.
 ///
 /// As `archive`, `pydantic-ai` or `ai-sdk-ui` it is what was imported, as it was, and what was said since.
 #[utoipa::path(get, path = "/threads/{key}/document", operation_id = "exportDocument", tag = "documents", security(("key" = [])), params(("key" = String, Path), ExportQuery),
-    responses((status = 200, body = Object, headers(
+    responses((status = 200, body = ExportedConversation, headers(
         ("loomline-content-hash" = String, description = "sha256: and the hash of the canonical form, of a ThreadProtocol document"),
         ("loomline-losses" = u64, description = "How many things the format has no place for"),
         ("loomline-loss" = String, description = "One of them: where it stood, and what it is; the first 16"),
@@ -194,7 +224,7 @@ fn header_text(text: &str) -> Option<HeaderValue> {
 }
 
 /// Takes a conversation in as a new thread; says what could not be carried.
-#[utoipa::path(post, path = "/import", operation_id = "importDocument", tag = "documents", security(("key" = [])), params(ImportQuery), request_body = Object,
+#[utoipa::path(post, path = "/import", operation_id = "importDocument", tag = "documents", security(("key" = [])), params(ImportQuery), request_body = ImportedConversation,
     responses((status = 201, body = ImportedView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn import(
     State(api): State<Api>,

@@ -11,13 +11,14 @@ use crate::threads::ThreadKey;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};
+use jiff::Timestamp;
 use runtime::{Logged, SubagentEvent, Until, Watched};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use timeline::Seq;
-use utoipa::IntoParams;
+use timeline::{Event, Seq};
+use utoipa::{IntoParams, ToSchema};
 
 /// The most events of a page of JSON.
 const MAX_PAGE: usize = 1_000;
@@ -81,6 +82,29 @@ impl View<Arc<Logged>> for AllEvents {
     }
 }
 
+/// An event of a thread's log with its position and time: the data of an event of a stream, and an entry of a page.
+#[derive(Serialize, ToSchema)]
+#[expect(reason = "the schema of stored texts, which are sent as they are")]
+pub(crate) struct EventRecord {
+    /// The position in the log; the first is 1.
+    seq: Seq,
+    /// When the event was written.
+    at: Timestamp,
+    #[serde(flatten)]
+    event: Event,
+}
+
+/// A page of a thread's log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EventPage {
+    /// The events, oldest first.
+    events: Vec<EventRecord>,
+    /// The position of the last event of the page: the next page begins after it.
+    last: Seq,
+    /// Whether the log has further events.
+    more: bool,
+}
+
 /// Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
 ///
 /// The data of each event is `{"seq", "at", …event}`. Its id is its position in the log, a dot, and 8
@@ -89,7 +113,7 @@ impl View<Arc<Logged>> for AllEvents {
 /// fails with `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
     params(("key" = String, Path), ("last-event-id" = Option<String>, Header), EventsQuery),
-    responses((status = 200, content((String = "text/event-stream"), (Object = "application/json"))),
+    responses((status = 200, content((EventRecord = "text/event-stream"), (EventPage = "application/json"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn follow(
     State(api): State<Api>,

@@ -13,7 +13,7 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use http::header;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -36,6 +36,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     ],
     rules: Rules::NONE,
     routes,
+    bodies: "",
 };
 
 fn routes() -> Vec<Route> {
@@ -48,16 +49,28 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// What this server is, and where its protocols begin.
-#[utoipa::path(get, path = "/", operation_id = "index", tag = "operation", responses((status = 200, body = Object)))]
-pub(crate) async fn index(Extension(description): Extension<Arc<Description>>) -> Json<Value> {
+/// The server's name and version, and the entry points of its protocols.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Index {
+    /// Always `loomline`.
+    name: &'static str,
+    /// The version of the server.
+    version: &'static str,
+    /// The path of each protocol's entry point, by the protocol's name.
+    #[schema(value_type = std::collections::HashMap<String, String>)]
+    links: Map<String, Value>,
+}
+
+/// Reads the server's name and version, and the entry points of its protocols.
+#[utoipa::path(get, path = "/", operation_id = "index", tag = "operation", responses((status = 200, body = Index)))]
+pub(crate) async fn index(Extension(description): Extension<Arc<Description>>) -> Json<Index> {
     let links = description.links.iter();
     let links = links.map(|(name, path)| ((*name).to_owned(), Value::from(*path)));
-    Json(json!({
-        "name": "loomline",
-        "version": env!("CARGO_PKG_VERSION"),
-        "links": links.collect::<Map<String, Value>>(),
-    }))
+    Json(Index {
+        name: "loomline",
+        version: env!("CARGO_PKG_VERSION"),
+        links: links.collect(),
+    })
 }
 
 /// Whether the process lives.
@@ -105,8 +118,25 @@ pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse,
     ))
 }
 
+/// An OpenAPI document.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "the schema of a document that is built as a value"
+)]
+pub(crate) struct OpenApiDocument {
+    /// The version of OpenAPI.
+    openapi: String,
+    /// The title and version of the API.
+    info: Map<String, Value>,
+    /// The operations, by path and method.
+    paths: Map<String, Value>,
+    /// The schemas and security schemes that operations refer to.
+    components: Map<String, Value>,
+}
+
 /// This document.
-#[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", tag = "operation", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", tag = "operation", responses((status = 200, body = OpenApiDocument)))]
 pub(crate) async fn openapi(
     Extension(description): Extension<Arc<Description>>,
 ) -> Result<Json<Value>, ApiError> {

@@ -1,5 +1,6 @@
 //! Messages: what is said to an agent, and the conversation.
 
+use super::events::EventRecord;
 use super::page_query::{PageQuery, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
@@ -208,7 +209,7 @@ pub(crate) async fn list(
 /// which is silent until its turn. Where agents hand over, it goes on until the last one is done.
 #[utoipa::path(post, path = "/threads/{key}/messages", operation_id = "postMessage", tag = "messages", security(("key" = [])),
     params(("key" = String, Path), TreeQuery, ("idempotency-key" = Option<String>, Header)), request_body = NewMessage,
-    responses((status = 202, body = AcceptedView), (status = 200, body = String, content_type = "text/event-stream"),
+    responses((status = 202, body = AcceptedView), (status = 200, body = EventRecord, content_type = "text/event-stream"),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,

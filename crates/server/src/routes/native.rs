@@ -19,6 +19,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
         ..Rules::CLIENTS
     },
     routes,
+    bodies: "",
 };
 
 #[rustfmt::skip]

@@ -5,12 +5,23 @@ use interop::parts::{cut_off_parts, is_prompt};
 use jiff::Timestamp;
 use runtime::{Run, ThreadRow};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use timeline::{
     Entry, ExecutionId, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
     Payload, Reaction, Role, StepId, StepRecord, StepStatus, ThreadId, ThreadStatus,
 };
 use utoipa::ToSchema;
+
+/// A part of a message or of a step: an object whose `type` names its kind, such as `text` or `tool`.
+#[derive(Serialize, ToSchema)]
+#[expect(reason = "the schema of stored texts, which are sent as they are")]
+struct PartView {
+    /// The kind of the part.
+    r#type: String,
+    /// The members of the kind.
+    #[serde(flatten)]
+    members: Map<String, Value>,
+}
 
 /// A thread.
 #[derive(Serialize, ToSchema)]
@@ -39,7 +50,6 @@ pub(crate) struct ThreadView {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Payload>,
     /// The thread it goes on from, and the last event of it.
-    #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     fork: Option<Fork>,
     /// The last event.
@@ -110,14 +120,13 @@ pub(crate) struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<String>,
     /// What it says.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<PartView>)]
     content: Vec<Payload>,
     /// The execution that writes it.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
     /// Why it ended early.
-    #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     interruption: Option<Interruption>,
     /// Fields of the client.
@@ -217,7 +226,6 @@ pub(crate) struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
     /// Why it ended early.
-    #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     interruption: Option<Interruption>,
     /// How many steps it has.
@@ -295,7 +303,7 @@ pub(crate) struct StepView {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_text: Option<String>,
     /// What it said and did.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<PartView>)]
     parts: Vec<Payload>,
 }
 

@@ -151,13 +151,21 @@ impl Server {
         }
     }
 
+    /// Sends a request, and checks what the native API answers against the OpenAPI document.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (
+            request.method().to_string(),
+            request.uri().path().to_owned(),
+        );
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let collected = tokio::time::timeout(Duration::from_secs(20), body.collect())
             .await
             .expect("the body ends");
         let text = String::from_utf8(collected.unwrap().to_bytes().into()).unwrap();
+        let kind = parts.headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        crate::documented::check(&method, &path, parts.status.as_u16(), kind, &text);
         Answer {
             status: parts.status,
             headers: parts.headers,

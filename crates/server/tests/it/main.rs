@@ -20,6 +20,7 @@ mod branches;
 mod chat;
 mod connections;
 mod cors;
+mod documented;
 mod documents;
 mod events;
 mod harness;

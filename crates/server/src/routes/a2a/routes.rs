@@ -19,6 +19,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     links: &[("a2a", CARD)],
     rules: Rules::CLIENTS,
     routes,
+    bodies: include_str!("bodies.json"),
 };
 
 /// The card of the default agent.

@@ -14,6 +14,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     links: &[("aiSdk", "/api/chat")],
     rules: Rules::CLIENTS,
     routes,
+    bodies: include_str!("bodies.json"),
 };
 
 #[rustfmt::skip]

@@ -57,6 +57,13 @@ pub(crate) struct ActorChanged {
     seq: u64,
 }
 
+/// The event after which an actor takes part no longer.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ActorLeft {
+    /// Its position in the log.
+    seq: u64,
+}
+
 /// Lists those who take part.
 #[utoipa::path(get, path = "/threads/{key}/actors", operation_id = "listActors", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = ActorList), (status = "default", body = ErrorBody)))]
@@ -123,16 +130,16 @@ pub(crate) async fn declare(
 /// Has an actor take part no longer. What it asked is taken back, and its id is kept for its key.
 #[utoipa::path(delete, path = "/threads/{key}/actors/{actor}", operation_id = "leaveThread", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("actor" = String, Path)),
-    responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
+    responses((status = 200, body = ActorLeft), (status = "default", body = ErrorBody)))]
 pub(crate) async fn leave(
     State(api): State<Api>,
     thread: ThreadKey,
     PathOf((_thread, actor_id)): PathOf<(String, String)>,
-) -> Result<Json<ActorChanged>, ApiError> {
+) -> Result<Json<ActorLeft>, ApiError> {
     let id = actor_id.clone();
     let change = ParticipantChange::Leave { actor_id };
     let changed = changed(&api, &thread, change, &id, "").await?;
-    Ok(Json(changed))
+    Ok(Json(ActorLeft { seq: changed.seq }))
 }
 
 async fn changed(

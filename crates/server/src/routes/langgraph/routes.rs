@@ -27,6 +27,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     links: &[("langGraph", "/info")],
     rules: Rules::CLIENTS,
     routes,
+    bodies: include_str!("bodies.json"),
 };
 
 /// The thread that a path names.

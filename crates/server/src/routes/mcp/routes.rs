@@ -15,6 +15,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
         ..Rules::CLIENTS
     },
     routes,
+    bodies: include_str!("bodies.json"),
 };
 
 fn routes() -> Vec<Route> {

@@ -19,6 +19,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
         ..Rules::CLIENTS
     },
     routes,
+    bodies: include_str!("bodies.json"),
 };
 
 /// The thread that a path names.
