@@ -74,15 +74,6 @@ struct Remembered {
     around: Option<Around>,
 }
 
-/// What one step is run with.
-struct AgentSetup<'a> {
-    agent: &'a Agent,
-    journal: &'a AgentJournal<'a>,
-    answered: &'a [ToolResult],
-    answers: Option<&'a Answers>,
-    n_calls_left: Option<usize>,
-}
-
 impl AgentReactor {
     /// A reactor for this agent.
     pub fn new(agent: Agent) -> Self {
@@ -111,7 +102,7 @@ impl AgentReactor {
         self.configured(params).map(drop)
     }
 
-    async fn react_as_wanted(&self, step: StepRun<'_>) -> Result<Reacted, ReactorError> {
+    async fn react_as_wanted(&self, step: &mut StepRun) -> Result<Reacted, ReactorError> {
         let params = step.run.params.as_ref();
         let memory = step.memory.as_ref();
         let memory = memory.and_then(|memory| memory.downcast_ref::<Remembered>());
@@ -124,7 +115,7 @@ impl AgentReactor {
         }
     }
 
-    async fn run(&self, mut step: StepRun<'_>) -> Result<Reacted, ReactorError> {
+    async fn run(&self, step: &mut StepRun) -> Result<Reacted, ReactorError> {
         let resumed = step.resumed.take();
         let StartedRun {
             state,
@@ -133,17 +124,17 @@ impl AgentReactor {
             failure,
             spent: before,
             holds_back,
-        } = self.started(&mut step).await?;
+        } = self.started(step).await?;
         if let (Some(budget), Some(before)) = (self.budget(), before) {
             budget.set(before);
         }
         let n_before = before.map(|before| before.calls);
         let sent = state.messages().clone();
-        let journal = AgentJournal::new(&self.agent, step.writer, step.step.iteration);
+        let journal = AgentJournal::new(&self.agent, &step.writer, step.step.iteration);
         let has_begun = failure.is_none();
         let ran = match failure {
             Some(error) => Err(error.into()),
-            None => self.cycle(&step, &state, resumed, &journal, n_before).await,
+            None => self.cycle(step, &state, resumed, &journal, n_before).await,
         };
         let mut after = None;
         let mut wants_more = false;
@@ -164,20 +155,20 @@ impl AgentReactor {
                 after = Some(if wants_more || self.asks_no_model() {
                     cycle.state
                 } else {
-                    let completed = around.complete(&self.agent, &step, cycle.state).await;
+                    let completed = around.complete(&self.agent, step, cycle.state).await;
                     completed.map_err(|error| failed(&error))?
                 });
             }
             Err(CycleError::Step(error)) => return Err(error),
             Err(CycleError::Run(error)) => {
-                let ended = around.fail(&self.agent, &step, &state, error, has_begun);
+                let ended = around.fail(&self.agent, step, &state, error, has_begun);
                 let result = ended.await.map_err(|error| failed(&error))?;
                 self.rescue(result, &journal).await?;
             }
         }
         let known = after.as_ref().unwrap_or(&state);
         let open = match &after {
-            Some(after) => answers::left_open(&self.agent, after, &step, &journal)?,
+            Some(after) => answers::left_open(&self.agent, after, step, &journal)?,
             None => answers::abandoned(&journal.written()),
         };
         let mut record = StateRecord::between(&state, known);
@@ -214,7 +205,7 @@ impl AgentReactor {
     /// One cycle, from wherever the step stands.
     async fn cycle(
         &self,
-        step: &StepRun<'_>,
+        step: &StepRun,
         state: &AgentState,
         resumed: Option<Resumed>,
         journal: &AgentJournal<'_>,
@@ -229,7 +220,7 @@ impl AgentReactor {
                 let left = self.calls_left(n_before.map(|before| before.saturating_sub(made)));
                 let answered = self.answered(step, state, (given, left), resumed, journal);
                 let (cycle, has_traces) = answered.await?;
-                (heard(step.trigger, cycle), has_traces)
+                (heard(&step.trigger, cycle), has_traces)
             }
             (None, resumed) if self.asks_no_model() => {
                 if resumed.is_none() {
@@ -245,14 +236,9 @@ impl AgentReactor {
                 self.resumed(step, state, (&resumed, left), journal).await?
             }
             (None, None) => {
-                let cast = AgentSetup {
-                    agent: &self.agent,
-                    journal,
-                    answered: &[],
-                    answers: None,
-                    n_calls_left: self.calls_left(n_before),
-                };
-                (cycle(step, state.clone(), cast).await?, false)
+                let (agent, left) = (&self.agent, self.calls_left(n_before));
+                let ran = cycle(step, state, agent, journal, &[], None, left);
+                (ran.await?, false)
             }
         };
         if has_traces {
@@ -267,35 +253,26 @@ impl AgentReactor {
     /// sub-agents had ended in it.
     async fn resumed(
         &self,
-        step: &StepRun<'_>,
+        step: &StepRun,
         state: &AgentState,
-        (resumed, n_calls_left): (&Resumed, Option<usize>),
+        (resumed, left): (&Resumed, Option<usize>),
         journal: &AgentJournal<'_>,
     ) -> Result<(Cycle, bool), CycleError> {
         let known = model::recorded(&resumed.parts, &resumed.response, step.step.created_at);
         let agent = replay::replaying(&self.agent, known)
             .map_err(|error| ReactorError::failed(crate::error::render_error(&error)))?;
         journal.resume(resumed.parts.clone(), resumed.response.clone());
-        let answered = self
-            .finish_step(step, resumed, journal, n_calls_left)
-            .await?;
-        let cast = AgentSetup {
-            agent: &agent,
-            journal,
-            answered: &answered,
-            answers: None,
-            n_calls_left,
-        };
-        let cycle = cycle(step, state.clone(), cast).await?;
-        Ok((cycle, !record::traces(&resumed.parts).is_empty()))
+        let answered = self.finish_step(step, resumed, journal, left).await?;
+        let ran = cycle(step, state, &agent, journal, &answered, None, left);
+        Ok((ran.await?, !record::traces(&resumed.parts).is_empty()))
     }
 
     /// A step that has no answer of a model, but what comes of calls that had waited.
     async fn answered(
         &self,
-        step: &StepRun<'_>,
+        step: &StepRun,
         state: &AgentState,
-        (given, n_calls_left): (SubmittedAnswers, Option<usize>),
+        (given, left): (SubmittedAnswers, Option<usize>),
         resumed: Option<Resumed>,
         journal: &AgentJournal<'_>,
     ) -> Result<(Cycle, bool), CycleError> {
@@ -307,9 +284,7 @@ impl AgentReactor {
         let mut has_traces = false;
         if let Some(resumed) = resumed {
             journal.answer(calls, resumed.parts.clone(), resumed.response.clone());
-            known = self
-                .finish_step(step, &resumed, journal, n_calls_left)
-                .await?;
+            known = self.finish_step(step, &resumed, journal, left).await?;
             has_traces = !record::traces(&resumed.parts).is_empty();
         } else {
             let about = Payload::from(json!({ "answers": true }));
@@ -322,14 +297,9 @@ impl AgentReactor {
             let state = state.clone();
             return Ok((Cycle { state, next }, false));
         }
-        let cast = AgentSetup {
-            agent: &self.agent,
-            journal,
-            answered: &known,
-            answers: Some(&given.answers),
-            n_calls_left,
-        };
-        Ok((cycle(step, state.clone(), cast).await?, has_traces))
+        let (agent, answers) = (&self.agent, Some(&given.answers));
+        let ran = cycle(step, state, agent, journal, &known, answers, left);
+        Ok((ran.await?, has_traces))
     }
 
     fn messages_for_model(&self, sent: Messages) -> MessagesForModel {
@@ -360,33 +330,37 @@ fn heard(trigger: &Item, mut cycle: Cycle) -> Cycle {
 
 /// Runs one cycle of the agent's strategy.
 async fn cycle(
-    step: &StepRun<'_>,
-    state: AgentState,
-    cast: AgentSetup<'_>,
+    step: &StepRun,
+    state: &AgentState,
+    agent: &Agent,
+    journal: &AgentJournal<'_>,
+    answered: &[ToolResult],
+    answers: Option<&Answers>,
+    n_calls_left: Option<usize>,
 ) -> Result<Cycle, AgentError> {
     // The same whenever a call is run, and no other response's: providers may repeat call ids.
     let scope = scope(step);
-    let parts = cast.journal.written();
-    let handoffs = HandoffJournal::new(cast.journal, cast.agent, step.children.as_ref(), &parts);
+    let parts = journal.written();
+    let handoffs = HandoffJournal::new(journal, agent, step.children.as_ref(), &parts);
     let number = state.step().saturating_add(1);
     let context = StepContext {
-        agent: cast.agent,
+        agent,
         journal: &handoffs,
         signal: step.signal.clone().into(),
-        answered: cast.answered,
+        answered,
         scope: &scope,
-        answers: cast.answers,
-        n_calls_left: cast.n_calls_left,
-        host: Some(step.children.host(cast.agent, number)),
+        answers,
+        n_calls_left,
+        host: Some(step.children.host(agent, number)),
         call_record: Some(Arc::clone(&step.call_record)),
     };
     // One span a step: no span outlives the process, and a run may.
-    let operation = telemetry::invoke_agent(cast.agent, Some(step.key));
-    let run = cast.agent.run_step(state, &context);
+    let operation = telemetry::invoke_agent(agent, Some(&step.key));
+    let run = agent.run_step(state.clone(), &context);
     telemetry::observe(operation, run, |_| None).await
 }
 
-fn scope(step: &StepRun<'_>) -> String {
+fn scope(step: &StepRun) -> String {
     format!("{}:{}", step.thread, step.origin)
 }
 
@@ -411,7 +385,7 @@ fn outcome(parts: &[Payload]) -> StepOutcome {
 }
 
 impl Reactor for AgentReactor {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(self.react_as_wanted(step))
     }
 

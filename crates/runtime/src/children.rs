@@ -46,8 +46,7 @@ use crate::writer::StepWriter;
 use agents::{Agent, SubAgentHost};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::Run;
-use timeline::{ExecutionId, OpenCall, OpenChild, Step, StepId, ThreadId};
+use timeline::{Active, ExecutionId, OpenChild, StepId, ThreadId};
 use tokio_util::sync::CancellationToken;
 
 /// The runtime's [`Children`] of one step.
@@ -71,39 +70,31 @@ struct Site {
     signal: CancellationToken,
 }
 
-/// A step that is to be run.
-pub(crate) struct StepAddress<'a> {
-    pub(crate) run: &'a Run,
-    pub(crate) step: &'a Step,
-    /// The step whose response made the calls.
-    pub(crate) origin: &'a StepId,
-    /// The calls that wait, if it answers some of them.
-    pub(crate) open_calls: &'a [OpenCall],
-    pub(crate) signal: &'a CancellationToken,
-}
-
 impl StepChildren {
+    /// For the step that runs; `origin` is the step whose response made its calls.
     pub(crate) fn new(
         runtime: &Runtime,
         live: &Arc<Live>,
+        active: &Active,
+        origin: &StepId,
         writer: &Arc<StepWriter>,
-        place: &StepAddress<'_>,
+        signal: &CancellationToken,
     ) -> Self {
-        let known = place.open_calls.iter().flat_map(|open| &open.children);
+        let known = active.open_calls.iter().flat_map(|open| &open.children);
         let known = known.map(|child| (child.thread_id.clone(), child.clone()));
         let site = Site {
             runtime: runtime.clone(),
             live: Arc::clone(live),
             writer: Arc::clone(writer),
-            execution: place.step.execution_id.clone(),
-            origin: place.origin.clone(),
+            execution: active.execution.id.clone(),
+            origin: origin.clone(),
             known: known.collect(),
             begun: Mutex::default(),
-            signal: place.signal.clone(),
+            signal: signal.clone(),
         };
         Self {
             site: Arc::new(site),
-            n_handoffs: place.run.handoffs,
+            n_handoffs: store::Run::of(active.execution.run.as_ref()).handoffs,
         }
     }
 }

@@ -193,9 +193,7 @@ impl Live {
     /// A thread that is to be made with these records and what is committed first. It is no fork.
     pub(crate) fn pending(self, first: Vec<NewRecord>) -> Self {
         let mut state = State::default();
-        for record in &first {
-            state.apply(&record.event);
-        }
+        apply(&mut state, &first);
         let last_at = first.last().map(|last| last.at);
         let records = logged(Seq::ZERO, first.clone());
         let core = Core {
@@ -468,20 +466,28 @@ impl LockedThread<'_> {
         let core = self.core()?;
         let now = core.instant(live.clock.now());
         core.warn_of_clock(now, &live.thread);
-        let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();
         let mut growth = Growth::default();
-        for (at, command) in commands {
+        // The state that all commands but the last come to; what is refused changes nothing.
+        let mut ahead: Option<State> = None;
+        let mut n_ahead = 0;
+        let mut commands = commands.into_iter().peekable();
+        while let Some((at, command)) = commands.next() {
             growth.note(&command);
             let at = at.unwrap_or(now);
+            let state = ahead.as_ref().unwrap_or(&core.state);
             for event in state.decide(command, at)? {
                 let running = core.state.active().map(|active| &active.execution);
                 ended.extend(Ended::of(&event, running, at));
-                state.apply(&event);
                 let text: Arc<str> = event.encode()?.into();
                 check_size(&event, &text, live.message_bytes)?;
                 records.push(NewRecord { at, event, text });
+            }
+            if commands.peek().is_some() {
+                let state = ahead.get_or_insert_with(|| core.state.clone());
+                apply(state, records.iter().skip(n_ahead));
+                n_ahead = records.len();
             }
         }
         if records.is_empty() {
@@ -516,7 +522,8 @@ impl LockedThread<'_> {
                 core.tail = tail;
                 core.epoch = epoch;
                 core.last_at = now;
-                core.state = state;
+                core.state = ahead.unwrap_or_else(|| std::mem::take(&mut core.state));
+                apply(&mut core.state, records.iter().skip(n_ahead));
                 live.occupied.queue(core.state.waiting().len());
                 if step.is_some() {
                     core.fresh = step;
@@ -556,6 +563,12 @@ impl LockedThread<'_> {
                 Err(error.into())
             }
         }
+    }
+}
+
+fn apply<'a>(state: &mut State, records: impl IntoIterator<Item = &'a NewRecord>) {
+    for record in records {
+        state.apply(&record.event);
     }
 }
 

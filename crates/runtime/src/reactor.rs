@@ -29,38 +29,40 @@ pub struct Resumed {
 }
 
 /// One step to be run.
-pub struct StepRun<'a> {
+pub struct StepRun {
     /// Whose thread.
-    pub tenant: &'a TenantId,
+    pub tenant: TenantId,
     /// The thread.
-    pub thread: &'a ThreadId,
+    pub thread: ThreadId,
     /// Its key.
-    pub key: &'a str,
+    pub key: String,
     /// The execution.
-    pub execution: &'a Execution,
+    pub execution: Execution,
     /// What it answers.
-    pub trigger: &'a Item,
+    pub trigger: Item,
     /// The step.
-    pub step: &'a Step,
+    pub step: Step,
     /// How it is to be run.
-    pub run: &'a Run,
+    pub run: Run,
     /// The calls that wait for answers from outside, if it answers some of them.
-    pub open_calls: &'a [OpenCall],
+    pub open_calls: Vec<OpenCall>,
     /// The step whose response made the calls that it runs: itself, or, where it is for calls that
     /// waited, the one that they come from. What it says of a call is the same whenever it is run.
-    pub origin: &'a StepId,
+    pub origin: StepId,
     /// What a crash left of it; its tools go on from there.
     pub resumed: Option<Resumed>,
     /// What this reactor asked to remember after the step before; absent after a restart.
     pub memory: Option<Box<dyn Any + Send + Sync>>,
     /// The only way to write.
-    pub writer: &'a StepWriter,
+    pub writer: Arc<StepWriter>,
     /// What is kept of the step's call of a model; an earlier attempt's note is in it.
     pub call_record: Arc<dyn CallRecord>,
     /// What runs the step's sub-agents, and knows whom it may hand over to.
     pub children: Arc<dyn Children>,
     /// Cancelled when the step is no longer wanted.
     pub signal: CancellationToken,
+    /// Which history of the thread it was given; another one voids what it remembers.
+    pub(crate) generation: u64,
 }
 
 /// What the runtime offers a step for its sub-agents and for handing over.
@@ -82,7 +84,7 @@ pub trait Children: Send + Sync {
     fn may_hand_over(&self) -> bool;
 }
 
-impl StepRun<'_> {
+impl StepRun {
     /// The whole conversation so far, this execution included; as large as the thread.
     pub async fn transcript(&self) -> Result<Transcript, WriterStopped> {
         Ok(self.writer.transcript().await?.without_removed())
@@ -153,7 +155,7 @@ impl From<WriterStopped> for ReactorError {
 /// It may be dropped at any await, and is called again for the same step after a crash.
 pub trait Reactor: Send + Sync {
     /// Runs the step to its end.
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
 
     /// Looks at answers to calls that it has left open, before they are kept. Each is for another
     /// of the open calls, and of the kind that the call waits for. `run` is how the execution that

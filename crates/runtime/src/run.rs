@@ -4,17 +4,18 @@ mod end;
 mod step;
 mod take_up;
 
-use crate::children::waiting_parent;
+use crate::attempt_note::AttemptNote;
+use crate::children::{StepChildren, waiting_parent};
 use crate::error::{RuntimeError, log_failure};
 use crate::live::{Live, LockedThread};
-use crate::reactor::Resumed;
+use crate::reactor::{Resumed, StepRun};
 use crate::runtime::Runtime;
+use crate::writer::StepWriter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use step::StepInput;
-use store::Run;
-use store::StoreError;
+use step::origin;
+use store::{Run, StoreError};
 use take_up::must_take_up;
 pub(crate) use take_up::next_run;
 use timeline::{Command, Ending, Interruption, StepId, ThreadId};
@@ -54,7 +55,7 @@ enum Next {
     Rests,
     /// An execution must be taken up first, or a slot is needed for it.
     TakeUp,
-    Step(Box<StepInput>),
+    Step(Box<StepRun>),
 }
 
 /// A step that is taken up again for a sub-agent that goes on does that as soon as it can; one that
@@ -66,14 +67,14 @@ struct Again {
 }
 
 impl Again {
-    async fn paused(&mut self, turn: &StepInput) {
-        if self.step.as_ref() != Some(&turn.step.id) {
-            self.step = Some(turn.step.id.clone());
+    async fn paused(&mut self, step: &StepRun) {
+        if self.step.as_ref() != Some(&step.step.id) {
+            self.step = Some(step.step.id.clone());
             self.pause = Duration::ZERO;
             return;
         }
         let sleep = tokio::time::sleep(self.pause);
-        let _ = turn.signal.run_until_cancelled(sleep).await;
+        let _ = step.signal.run_until_cancelled(sleep).await;
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
     }
 }
@@ -119,9 +120,9 @@ impl Runtime {
             let done = match self.turn(live).await {
                 Ok(Next::Rests) => return true,
                 Ok(Next::TakeUp) => self.take_up(live).await,
-                Ok(Next::Step(turn)) => {
-                    again.paused(&turn).await;
-                    self.step(live, *turn).await
+                Ok(Next::Step(mut step)) => {
+                    again.paused(&step).await;
+                    self.step(live, &mut step).await
                 }
                 Err(error) => Err(error),
             };
@@ -202,22 +203,37 @@ impl Runtime {
         };
         let memory =
             memory.filter(|memory| memory.generation == generation && memory.agent == run.agent);
-        let turn = StepInput {
-            execution: active.execution.clone(),
+        let resumed = step.response.clone().map(|response| Resumed {
+            parts: step.parts.clone(),
+            response,
+            started: step.started.clone(),
+        });
+        let n_parts = resumed.as_ref().map_or(0, |it| it.parts.len());
+        let (execution, id) = (active.execution.clone(), step.step.id.clone());
+        let signal = live.signal(&execution.id, &self.inner.shutdown);
+        let writer = StepWriter::new(Arc::clone(live), execution.id.clone(), id, n_parts);
+        let writer = Arc::new(writer);
+        let origin = origin(active, step, trigger).clone();
+        let children = StepChildren::new(self, live, active, &origin, &writer, &signal);
+        let call_record = AttemptNote::new(live, &writer, step.note.as_ref());
+        let step = StepRun {
+            tenant: live.tenant.clone(),
+            thread: live.thread.clone(),
+            key: live.key.clone(),
             trigger: trigger.clone(),
             step: step.step.clone(),
             open_calls: active.open_calls.clone(),
-            resumed: step.response.clone().map(|response| Resumed {
-                parts: step.parts.clone(),
-                response,
-                started: step.started.clone(),
-            }),
-            note: step.note.clone(),
             memory: memory.map(|memory| memory.value),
+            call_record: Arc::new(call_record),
+            children: Arc::new(children),
+            execution,
+            origin,
+            resumed,
             generation,
-            signal: live.signal(&active.execution.id, &self.inner.shutdown),
+            signal,
+            writer,
             run,
         };
-        Ok(Next::Step(Box::new(turn)))
+        Ok(Next::Step(Box::new(step)))
     }
 }

@@ -356,7 +356,7 @@ async fn a_token_repeated_while_its_first_run_goes_on_gets_the_first_answer_unde
 async fn a_panicking_reactor_fails_its_execution_and_nothing_else() {
     struct Panics;
     impl Reactor for Panics {
-        fn react<'a>(&'a self, _: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(&'a self, _: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async { panic!("on purpose") })
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct SubmittedAnswers {
 impl SubmittedAnswers {
     /// What the trigger answers, if that is what this step is for. Answers to calls that are open
     /// no longer are left out.
-    pub(super) fn of(step: &StepRun<'_>, state: &AgentState) -> Result<Option<Self>, ReactorError> {
+    pub(super) fn of(step: &StepRun, state: &AgentState) -> Result<Option<Self>, ReactorError> {
         if step.step.iteration > 0 || step.trigger.item_type != ItemType::ActionResult {
             return Ok(None);
         }
@@ -127,7 +127,7 @@ fn with(answers: Answers, answer: Answer) -> Answers {
 pub(super) fn left_open(
     agent: &Agent,
     state: &AgentState,
-    step: &StepRun<'_>,
+    step: &StepRun,
     journal: &AgentJournal<'_>,
 ) -> Result<Option<Payload>, ReactorError> {
     let calls = state.open_calls();

@@ -11,7 +11,7 @@ use timeline::{Item, ItemType};
 
 impl AgentReactor {
     /// The state before this step, what it answers included, and what is around the run.
-    pub(super) async fn started(&self, step: &mut StepRun<'_>) -> Result<StartedRun, ReactorError> {
+    pub(super) async fn started(&self, step: &mut StepRun) -> Result<StartedRun, ReactorError> {
         let memory = step
             .memory
             .take()
@@ -35,17 +35,17 @@ impl AgentReactor {
             });
         }
         let (mut state, spent, holds_back) = if let Some(memory) = memory {
-            let state = without_waiting(memory.state, step.trigger);
+            let state = without_waiting(memory.state, &step.trigger);
             (state, memory.spent, false)
         } else {
             let folded = self.folded(step).await?;
-            let state = without_trigger(folded.state, step.trigger);
+            let state = without_trigger(folded.state, &step.trigger);
             (state, folded.spent, folded.holds_back)
         };
         // Answers and a handover go on with a run; anything else begins one.
-        let goes_on = FoundExecution::continues(step.execution, step.trigger.item_type);
+        let goes_on = FoundExecution::continues(&step.execution, step.trigger.item_type);
         let mut spent = spent.filter(|_| goes_on).unwrap_or_default();
-        if self.begins_tokens(step.trigger) {
+        if self.begins_tokens(&step.trigger) {
             spent.tokens = 0;
         }
         let spent = self.is_limited().then_some(spent);
@@ -61,11 +61,11 @@ impl AgentReactor {
         })
     }
 
-    async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {
+    async fn folded(&self, step: &StepRun) -> Result<Folded, ReactorError> {
         // Middleware counted messages that are removed by now.
         let transcript = step.writer.transcript().await?;
         let agent = step.run.agent.as_deref();
-        Ok(record::folded(&transcript, agent, step.step))
+        Ok(record::folded(&transcript, agent, &step.step))
     }
 }
 

@@ -23,7 +23,7 @@ impl AgentReactor {
     /// is one too many: its tool never ran, and won't.
     pub(super) async fn finish_step(
         &self,
-        step: &StepRun<'_>,
+        step: &StepRun,
         resumed: &Resumed,
         journal: &AgentJournal<'_>,
         n_allowed: Option<usize>,
@@ -57,7 +57,7 @@ impl AgentReactor {
     /// The part of a call that had started, with what came of it; none where it did not happen.
     async fn found_out(
         &self,
-        step: &StepRun<'_>,
+        step: &StepRun,
         part: &Payload,
         tool: &ToolPart,
     ) -> Result<Option<Payload>, ReactorError> {
@@ -85,7 +85,7 @@ impl AgentReactor {
     }
 
     /// Asks the tool, if it can be asked. What goes wrong with that leaves the outcome unknown.
-    async fn reconciled(&self, step: &StepRun<'_>, tool: &ToolPart, code: &Tool) -> Reconciled {
+    async fn reconciled(&self, step: &StepRun, tool: &ToolPart, code: &Tool) -> Reconciled {
         let Some(reconcile) = &code.reconcile else {
             return Reconciled::Unknown;
         };

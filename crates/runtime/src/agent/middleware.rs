@@ -42,10 +42,10 @@ pub(super) struct StartedRun {
 
 impl Around {
     /// Begins a run at a state without its input.
-    pub(super) async fn begin(agent: &Agent, step: &StepRun<'_>, state: AgentState) -> StartedRun {
+    pub(super) async fn begin(agent: &Agent, step: &StepRun, state: AgentState) -> StartedRun {
         let is_asked = step.trigger.item_type == ItemType::Message;
         let input = if is_asked {
-            Message::from(model::user_message(step.trigger))
+            Message::from(model::user_message(&step.trigger))
         } else {
             question(&state)
         };
@@ -87,7 +87,7 @@ impl Around {
     }
 
     /// What an execution that a restart cut in two has around it.
-    pub(super) fn resumed(agent: &Agent, step: &StepRun<'_>, folded: &Folded) -> Self {
+    pub(super) fn resumed(agent: &Agent, step: &StepRun, folded: &Folded) -> Self {
         Self {
             context: MiddlewareContext {
                 agent: agent.clone(),
@@ -115,7 +115,7 @@ impl Around {
     pub(super) async fn complete(
         &mut self,
         agent: &Agent,
-        step: &StepRun<'_>,
+        step: &StepRun,
         state: AgentState,
     ) -> Result<AgentState, AgentError> {
         let layers = agent.options().middleware.clone();
@@ -143,7 +143,7 @@ impl Around {
     pub(super) async fn fail(
         &mut self,
         agent: &Agent,
-        step: &StepRun<'_>,
+        step: &StepRun,
         state: &AgentState,
         error: AgentError,
         has_run: bool,

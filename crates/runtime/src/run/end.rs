@@ -1,12 +1,11 @@
 //! How a step ends, and with the last one the execution.
 
-use super::step::StepInput;
 use crate::children::StoppedChildren;
 use crate::error::{RuntimeError, render_error};
 use crate::live::{Live, Memory};
-use crate::reactor::Reacted;
+use crate::reactor::{Reacted, StepRun};
 use crate::runtime::Runtime;
-use crate::writer::{StepWriter, substate};
+use crate::writer::substate;
 use std::sync::Arc;
 use store::StoreError;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, OpenCall};
@@ -87,32 +86,31 @@ impl Runtime {
     pub(super) async fn complete(
         &self,
         live: &Arc<Live>,
-        writer: &StepWriter,
-        turn: &StepInput,
+        step: &StepRun,
         mut reacted: Reacted,
     ) -> Result<(), RuntimeError> {
         let mut held = live.hold().await?;
         let core = held.core()?;
         let mine = core.state.active().and_then(|active| active.step.as_ref());
-        if mine.is_none_or(|step| step.step.id != turn.step.id) {
+        if mine.is_none_or(|mine| mine.step.id != step.step.id) {
             return Ok(());
         }
         let left = reacted.outcome.open_calls.clone();
-        let began = (turn.open_calls.as_slice(), &turn.trigger);
+        let began = (step.open_calls.as_slice(), &step.trigger);
         if !self.still_wait(left.as_ref(), began).await? {
             // A sub-agent goes on meanwhile: the step is taken up where it stands.
-            let commands = writer.take().into_iter();
+            let commands = step.writer.take().into_iter();
             held.commit(commands.map(|command| (None, command)), None)
                 .await?;
             return Ok(());
         }
-        let n_steps = turn.step.iteration.saturating_add(1);
-        let exhausted = turn.run.max_steps.is_some_and(|max| n_steps >= max);
-        let transfer = self.transfer(reacted.handoff.take(), &turn.run, &turn.trigger)?;
+        let n_steps = step.step.iteration.saturating_add(1);
+        let exhausted = step.run.max_steps.is_some_and(|max| n_steps >= max);
+        let transfer = self.transfer(reacted.handoff.take(), &step.run, &step.trigger)?;
         let next = (reacted.wants_more && !exhausted && transfer.is_none())
             .then(|| self.inner.ids.mint().into());
         let more = next.is_some();
-        let mut commands = writer.take();
+        let mut commands = step.writer.take();
         if reacted.outcome.tool_calls.is_some() {
             commands.push(substate(false));
         }
@@ -130,12 +128,12 @@ impl Runtime {
             let waits = !OpenCall::list(left.as_ref()).is_empty() && !is_overtaken;
             let goes_on = transfer.as_ref().is_some_and(|it| it.start.is_some());
             if !goes_on && !waits {
-                self.wake_parents(live, turn.run.parent.as_ref()).await?;
+                self.wake_parents(live, step.run.parent.as_ref()).await?;
             }
             let ending = if let Some(transfer) = &transfer {
                 transfer.ending.clone()
             } else if reacted.wants_more {
-                let limit = turn.run.max_steps.unwrap_or_default();
+                let limit = step.run.max_steps.unwrap_or_default();
                 let detail = format!("the limit of {limit} steps is reached");
                 Ending::Stopped(Interruption::new("max_steps", detail))
             } else {
@@ -145,7 +143,7 @@ impl Runtime {
             if let Some(start) = transfer.and_then(|transfer| transfer.start) {
                 commands.push(start);
             } else if core.state.waiting().len() > 0 {
-                let parent = turn.run.parent.clone().filter(|_| waits);
+                let parent = step.run.parent.clone().filter(|_| waits);
                 commands.push(self.start_waiting(&core.state, parent)?);
             }
         }
@@ -155,8 +153,8 @@ impl Runtime {
         let unwanted = StoppedChildren::left(left.as_ref(), &core.state);
         self.stop_children(unwanted);
         // What came to the history from elsewhere while the step ran is not in what it remembers.
-        if core.generation == turn.generation {
-            let (agent, generation) = (turn.run.agent.clone(), turn.generation);
+        if core.generation == step.generation {
+            let (agent, generation) = (step.run.agent.clone(), step.generation);
             held.remember(reacted.memory.map(|value| Memory {
                 agent,
                 generation,

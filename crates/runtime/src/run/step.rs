@@ -1,44 +1,24 @@
 //! One step: the reactor is driven, and what it writes is gathered beside it.
 
-use crate::attempt_note::AttemptNote;
-use crate::children::{Scoped, StepAddress, StepChildren};
+use crate::children::Scoped;
 use crate::error::RuntimeError;
 use crate::live::Live;
-use crate::reactor::{Reacted, ReactorError, Resumed, StepRun};
+use crate::reactor::{Reacted, ReactorError, StepRun};
 use crate::runtime::Runtime;
 use crate::writer::StepWriter;
 use futures_util::FutureExt;
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Run;
-use timeline::{Ending, Execution, Interruption, Item, ItemType, OpenCall, Payload, Step, StepId};
+use timeline::{Active, ActiveStep, Ending, Interruption, Item, ItemType, StepId};
 use tokio_util::sync::CancellationToken;
 
-/// What a step needs of the thread's state.
-pub(super) struct StepInput {
-    pub(super) execution: Execution,
-    pub(super) trigger: Item,
-    pub(super) step: Step,
-    pub(super) open_calls: Vec<OpenCall>,
-    pub(super) run: Run,
-    pub(super) resumed: Option<Resumed>,
-    /// What an attempt before has noted.
-    pub(super) note: Option<Payload>,
-    pub(super) memory: Option<Box<dyn Any + Send + Sync>>,
-    pub(super) generation: u64,
-    pub(super) signal: CancellationToken,
-}
-
-impl StepInput {
-    /// The step whose response made the calls that this one runs.
-    fn origin(&self) -> StepId {
-        let is_later = self.step.iteration == 0 && self.trigger.item_type == ItemType::ActionResult;
-        let mut open = self.open_calls.iter().filter(|_| is_later);
-        let origin = open.find_map(|open| open.origin.as_ref());
-        origin.unwrap_or(&self.step.id).clone()
-    }
+/// The step whose response made the calls that this one runs.
+pub(super) fn origin<'a>(active: &'a Active, step: &'a ActiveStep, trigger: &Item) -> &'a StepId {
+    let is_later = step.step.iteration == 0 && trigger.item_type == ItemType::ActionResult;
+    let mut open = active.open_calls.iter().filter(|_| is_later);
+    let origin = open.find_map(|open| open.origin.as_ref());
+    origin.unwrap_or(&step.step.id)
 }
 
 impl Runtime {
@@ -47,19 +27,15 @@ impl Runtime {
     pub(super) async fn step(
         &self,
         live: &Arc<Live>,
-        mut turn: StepInput,
+        step: &mut StepRun,
     ) -> Result<(), RuntimeError> {
-        let execution = turn.execution.id.clone();
-        let Some(left) = self.time_left(&turn) else {
+        let execution = step.execution.id.clone();
+        let Some(left) = self.time_left(step) else {
             return self.time_is_up(live, &execution).await;
         };
-        let n_parts = turn.resumed.as_ref().map_or(0, |it| it.parts.len());
-        let step = turn.step.id.clone();
-        let writer = StepWriter::new(Arc::clone(live), execution.clone(), step, n_parts);
-        let writer = Arc::new(writer);
-        let signal = turn.signal.clone();
+        let (writer, signal) = (Arc::clone(&step.writer), step.signal.clone());
         let reacted = {
-            let react = Scoped::new(&writer, self.reacted(live, &mut turn, &writer));
+            let react = Scoped::new(&writer, self.reacted(step));
             let driven = driven(AssertUnwindSafe(react).catch_unwind(), &writer, &signal);
             match tokio::time::timeout(left, driven).await {
                 Ok(reacted) => reacted,
@@ -67,7 +43,7 @@ impl Runtime {
             }
         };
         match reacted {
-            Ok(reacted) => match self.complete(live, &writer, &turn, reacted).await {
+            Ok(reacted) => match self.complete(live, step, reacted).await {
                 Err(error) if !error.is_transient() => self.refused(live, &execution, error).await,
                 done => done,
             },
@@ -91,52 +67,21 @@ impl Runtime {
         }
     }
 
-    async fn reacted(
-        &self,
-        live: &Arc<Live>,
-        turn: &mut StepInput,
-        writer: &Arc<StepWriter>,
-    ) -> Result<Reacted, ReactorError> {
-        let name = turn.run.agent.as_deref();
-        let unknown = || {
+    async fn reacted(&self, step: &mut StepRun) -> Result<Reacted, ReactorError> {
+        let name = step.run.agent.as_deref();
+        let Some(reactor) = self.inner.reactors.find(name) else {
             let name = name.unwrap_or_default();
-            ReactorError::failed(format!("there is no agent named {name:?}"))
-        };
-        let reactor = self.inner.reactors.find(name).ok_or_else(unknown)?;
-        let origin = turn.origin();
-        let place = StepAddress {
-            run: &turn.run,
-            step: &turn.step,
-            origin: &origin,
-            open_calls: &turn.open_calls,
-            signal: &turn.signal,
-        };
-        let children = StepChildren::new(self, live, writer, &place);
-        let kept = AttemptNote::new(live, writer, turn.note.as_ref());
-        let step = StepRun {
-            call_record: Arc::new(kept),
-            children: Arc::new(children),
-            tenant: &live.tenant,
-            thread: &live.thread,
-            key: &live.key,
-            origin: &origin,
-            open_calls: &turn.open_calls,
-            resumed: turn.resumed.take(),
-            memory: turn.memory.take(),
-            execution: &turn.execution,
-            trigger: &turn.trigger,
-            step: &turn.step,
-            run: &turn.run,
-            writer,
-            signal: turn.signal.clone(),
+            return Err(ReactorError::failed(format!(
+                "there is no agent named {name:?}"
+            )));
         };
         reactor.react(step).await
     }
 
     /// How long the execution may still take; nothing, if its time is up. Counted from its
     /// beginning, restarts included.
-    fn time_left(&self, turn: &StepInput) -> Option<Duration> {
-        let limit = turn
+    fn time_left(&self, step: &StepRun) -> Option<Duration> {
+        let limit = step
             .run
             .timeout_ms
             .map(Duration::from_millis)
@@ -148,7 +93,7 @@ impl Runtime {
             .inner
             .clock
             .now()
-            .duration_since(turn.execution.created_at);
+            .duration_since(step.execution.created_at);
         let left = limit.saturating_sub(Duration::try_from(taken).unwrap_or_default());
         (!left.is_zero()).then_some(left)
     }

@@ -71,7 +71,10 @@ async fn a_write_that_was_dropped_half_way_is_looked_for_before_the_next() {
     /// A part of its answer is written, and nobody hears of that before the run's time is up.
     struct Loses(Arc<Rigged>);
     impl Reactor for Loses {
-        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(
+            &'a self,
+            step: &'a mut StepRun,
+        ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 if step.resumed.is_none() {
                     let about = json!({}).into();
@@ -104,7 +107,10 @@ async fn the_time_of_a_run_goes_on_over_its_steps() {
     /// Steps without end, none of which takes as long as the run may.
     struct Steps;
     impl Reactor for Steps {
-        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(
+            &'a self,
+            step: &'a mut StepRun,
+        ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_millis(40)).await;
                 let about = json!({}).into();

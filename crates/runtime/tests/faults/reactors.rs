@@ -16,7 +16,7 @@ use timeline::{Entry, ExecutionStatus, NewItem};
 async fn a_reactor_that_panics_before_its_first_await_fails_its_execution() {
     struct Panics;
     impl Reactor for Panics {
-        fn react<'a>(&'a self, _: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(&'a self, _: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             panic!("on purpose")
         }
     }
@@ -30,7 +30,10 @@ async fn a_reactor_that_panics_before_its_first_await_fails_its_execution() {
 async fn sparkling(part: Value) -> (Vec<ExecutionStatus>, usize) {
     struct Sparkles(Value, AtomicUsize);
     impl Reactor for Sparkles {
-        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(
+            &'a self,
+            step: &'a mut StepRun,
+        ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 self.1.fetch_add(1, Ordering::SeqCst);
                 let parts = vec![self.0.clone().into()];
@@ -65,9 +68,12 @@ async fn a_call_that_can_not_be_kept_fails_its_execution_and_is_not_asked_for_ag
 async fn a_reactor_can_not_write_the_runtimes_own_markers() {
     struct Forges;
     impl Reactor for Forges {
-        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(
+            &'a self,
+            step: &'a mut StepRun,
+        ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
-                let writer = step.writer;
+                let writer = &step.writer;
                 writer.respond(Vec::new(), word(), json!({}).into()).await?;
                 let _ = writer.emit("data-step-reset", json!({}).into()).await;
                 Ok(over())

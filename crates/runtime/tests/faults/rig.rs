@@ -81,7 +81,7 @@ pub(crate) fn over() -> Reacted {
 }
 
 impl Reactor for Gated {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(async move {
             let n = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
             let _inside = Inside(self);

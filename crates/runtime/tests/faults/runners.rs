@@ -76,7 +76,10 @@ async fn a_run_goes_on_after_the_store_failed_under_it_once() {
 async fn a_run_ends_though_the_store_failed_once_at_its_end() {
     struct Ends(Arc<Rigged>, AtomicUsize);
     impl Reactor for Ends {
-        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(
+            &'a self,
+            step: &'a mut StepRun,
+        ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 if step.resumed.is_none() {
                     step.writer
@@ -141,7 +144,10 @@ async fn an_execution_never_has_two_runners_whatever_its_clients_drop() {
 async fn what_waits_begins_though_the_run_before_it_ran_out_of_time_while_its_end_was_written() {
     struct Late(Arc<Rigged>);
     impl Reactor for Late {
-        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        fn react<'a>(
+            &'a self,
+            step: &'a mut StepRun,
+        ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 step.writer
                     .respond(Vec::new(), word(), json!({}).into())

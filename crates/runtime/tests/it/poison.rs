@@ -26,9 +26,9 @@ struct Steps {
 }
 
 impl Reactor for Steps {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(async move {
-            let _ = self.started.send(step.key.to_owned());
+            let _ = self.started.send(step.key.clone());
             if step.key == "harmless" {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             } else {
@@ -36,7 +36,7 @@ impl Reactor for Steps {
                 permit.map_err(|_| ReactorError::Stopped)?.forget();
             }
             let part = json!({"type": "output_text", "text": "done"}).into();
-            let writer = step.writer;
+            let writer = &step.writer;
             writer
                 .respond(Vec::new(), vec![part], json!({}).into())
                 .await?;

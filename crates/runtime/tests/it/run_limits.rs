@@ -39,7 +39,7 @@ impl Counted {
 }
 
 impl Reactor for Counted {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(async move {
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
             self.peak.fetch_max(running, Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl Reactor for Counted {
             permit.map_err(|_| ReactorError::Stopped)?.forget();
             self.running.fetch_sub(1, Ordering::SeqCst);
             let part = json!({"type": "output_text", "text": "done"}).into();
-            let writer = step.writer;
+            let writer = &step.writer;
             writer
                 .respond(Vec::new(), vec![part], json!({}).into())
                 .await?;

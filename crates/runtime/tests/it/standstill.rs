@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 struct Hangs;
 
 impl Reactor for Hangs {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         async move {
             step.writer.note(json!("elsewhere").into()).await?;
             pending().await
@@ -127,7 +127,7 @@ struct Tells {
 }
 
 impl Reactor for Tells {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Hangs.react(step)
     }
 

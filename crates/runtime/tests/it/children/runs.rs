@@ -208,7 +208,7 @@ async fn a_child_that_fails_is_an_error_result_that_names_its_thread() {
 struct Asks;
 
 impl Reactor for Asks {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         async move {
             let part = interop::parts::ToolPart::call("ask", "c", "{}")
                 .write()

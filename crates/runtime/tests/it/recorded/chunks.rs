@@ -47,11 +47,11 @@ enum Does {
 struct Spoken(Vec<Vec<Does>>);
 
 impl Reactor for Spoken {
-    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         async move {
             let n = usize::try_from(step.step.iteration).unwrap();
             for does in &self.0[n] {
-                run(&step, does.clone()).await?;
+                run(step, does.clone()).await?;
                 // Each is written by itself.
                 step.writer.flush().await?;
             }
@@ -67,8 +67,8 @@ impl Reactor for Spoken {
     }
 }
 
-async fn run(step: &StepRun<'_>, does: Does) -> Result<(), ReactorError> {
-    let writer = step.writer;
+async fn run(step: &StepRun, does: Does) -> Result<(), ReactorError> {
+    let writer = &step.writer;
     match does {
         Does::Text(id, text) => writer.delta(BlockDelta::Text, id, text).await?,
         Does::Thought(id, text) => writer.delta(BlockDelta::Reasoning, id, text).await?,
