@@ -3,16 +3,16 @@
 //! A response is an execution, a conversation is a thread. What requests mean and how responses look
 //! is decided in [`interop::responses`]; here are threads found, begun, followed and forgotten.
 
-mod begin;
+pub(super) mod begin;
 mod compact;
-mod continuation;
+pub(super) mod continuation;
 mod conversations;
 mod create;
 mod items;
-mod models;
+pub(super) mod models;
 mod page_items;
 mod past;
-mod refused;
+pub(super) mod refused;
 mod socket;
 mod stored;
 mod stream;
