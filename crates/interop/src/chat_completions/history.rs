@@ -63,6 +63,11 @@ impl StoredMessages {
         messages.extend(answer(&run, true));
         Self { messages, has_more }
     }
+
+    /// What the messages say, in order.
+    pub fn contents(&self) -> impl Iterator<Item = &Content> {
+        self.messages.iter().map(|stored| &stored.content)
+    }
 }
 
 /// The answer of a run; none if it shows nothing.
