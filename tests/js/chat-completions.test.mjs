@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, jsonSchema, Output, streamText, tool } from "ai";
+import { generateText, isStepCount, jsonSchema, Output, streamText, tool } from "ai";
 import { Loomline } from "./loomline.mjs";
 import { openai } from "./openai.mjs";
 
@@ -98,8 +98,7 @@ test("the AI SDK's provider runs its tools on a durable thread", async () => {
     inputSchema: jsonSchema(PARAMETERS),
     execute: async ({ location }) => `rain in ${location}`,
   });
-  const { stepCountIs, isStepCount } = await import("ai");
-  const stopWhen = (isStepCount ?? stepCountIs)(3);
+  const stopWhen = isStepCount(3);
   const tools = { get_weather };
   const messages = [user(ASKS)];
   const done = await generateText({ model, messages, tools, stopWhen });

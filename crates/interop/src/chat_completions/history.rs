@@ -34,8 +34,8 @@ pub struct Difference {
 }
 
 impl StoredMessages {
-    /// The messages of a transcript. `has_more` says whether the thread has more before it. The text of answers that were cut off is there if it was read with
-    /// its chunks.
+    /// The messages of a transcript. `has_more` says whether the thread has more before it. The text of
+    /// answers that were cut off is there if it was read with its chunks.
     pub fn of(transcript: &Transcript, has_more: bool) -> Self {
         let mut messages = Vec::new();
         let mut answers_client = true;
@@ -174,31 +174,37 @@ pub fn added<'a>(
         .iter()
         .rposition(|it| is_answer(&it.content) && !it.is_optional);
     let n_answered = n_answered.map_or(0, |last| last + 1);
-    let (answered, waiting) = known.split_at(n_answered);
-    let waiting: Vec<&Stored> = waiting.iter().filter(|it| !it.is_optional).collect();
-    let n_said = waiting.len();
-    let begins_with = |new: &[&SentMessage]| {
-        new.len() >= n_said
-            && new
-                .iter()
-                .zip(&waiting)
-                .all(|(one, other)| is_same(one, other))
-    };
     if history.is_empty() {
         let n_prompts = n_prompts(new, known).unwrap_or_default();
         let rest = new.get(n_prompts..).unwrap_or_default();
-        let n_known = match n_answered {
-            0 if begins_with(new) => return Ok(new.get(n_said..).unwrap_or_default().to_vec()),
-            0 => 0,
-            _ if begins_with(rest) => n_said,
-            _ => 0,
-        };
-        return Ok(rest.get(n_known..).unwrap_or_default().to_vec());
+        let waiting = known.get(n_answered.max(n_prompts)..).unwrap_or_default();
+        return Ok(after(waiting, rest).unwrap_or(rest).to_vec());
     }
-    if ends_with(answered, history, !stored.has_more) && begins_with(new) {
-        return Ok(new.get(n_said..).unwrap_or_default().to_vec());
+    // The history ends with the last answer, or with a later one that a client need not have.
+    let ends = (n_answered..=known.len()).rev();
+    let ends = ends.filter(|end| {
+        let last = end.checked_sub(1).and_then(|last| known.get(last));
+        *end == n_answered || last.is_some_and(|it| is_answer(&it.content))
+    });
+    for (answered, waiting) in ends.map(|end| known.split_at(end)) {
+        if ends_with(answered, history, !stored.has_more)
+            && let Some(added) = after(waiting, new)
+        {
+            return Ok(added.to_vec());
+        }
     }
     Err(difference(&sent, known))
+}
+
+/// What comes after the messages that nobody has answered; none if the new messages do not begin with them.
+fn after<'a, 's>(waiting: &[Stored], new: &'a [&'s SentMessage]) -> Option<&'a [&'s SentMessage]> {
+    let waiting = waiting.iter().filter(|it| !it.is_optional);
+    let n = waiting.clone().count();
+    let is_begun = new
+        .iter()
+        .zip(waiting)
+        .all(|(one, other)| is_same(one, other));
+    new.get(n..).filter(|_| is_begun)
 }
 
 /// How many system prompts both begin with; none if they differ.
