@@ -13,8 +13,9 @@ use timeline::{Entry, ItemId};
 
 fn read(more: Value) -> Result<CompletionRequest, RequestError> {
     let mut body = json!({"model": "a", "messages": [{"role": "user", "content": "Hi"}]});
-    let more = more.as_object().unwrap().clone();
-    body.as_object_mut().unwrap().extend(more);
+    if let Value::Object(more) = more {
+        body.as_object_mut().unwrap().extend(more);
+    }
     CompletionRequest::read(&body)
 }
 

@@ -26,12 +26,15 @@ fn user(text: &str) -> Value {
 }
 
 fn body(messages: Value) -> Value {
-    json!({"model": "demo", "messages": messages})
+    let mut body = json!({"model": "demo"});
+    body["messages"] = messages;
+    body
 }
 
 fn with(mut body: Value, more: Value) -> Value {
-    let more = more.as_object().unwrap().clone();
-    body.as_object_mut().unwrap().extend(more);
+    if let Value::Object(more) = more {
+        body.as_object_mut().unwrap().extend(more);
+    }
     body
 }
 
