@@ -42,6 +42,7 @@ pub mod aitp;
 pub mod archive;
 mod attribution;
 mod canonical;
+pub mod chat_completions;
 pub mod convert;
 pub mod document;
 mod fields;

@@ -31,16 +31,16 @@
 //! ```
 
 mod compact;
-mod content;
+pub(crate) mod content;
 mod conversation;
 mod draft;
 mod echo;
-mod ending;
+pub(crate) mod ending;
 mod error;
 mod extension;
-mod fields;
+pub(crate) mod fields;
 mod include;
-mod item;
+pub(crate) mod item;
 mod items;
 mod named;
 mod output;
@@ -53,7 +53,7 @@ mod sealed;
 mod slot;
 mod stream;
 mod thread_input;
-mod tools;
+pub(crate) mod tools;
 mod usage;
 mod wire;
 

@@ -7,6 +7,7 @@ pub(crate) mod ai_sdk;
 mod aitp;
 pub(crate) mod answers;
 pub(crate) mod branches;
+mod chat_completions;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
@@ -25,12 +26,13 @@ mod view;
 use crate::protocol::Protocol;
 
 /// The protocols that the server speaks.
-pub(crate) const PROTOCOLS: [&Protocol; 9] = [
+pub(crate) const PROTOCOLS: [&Protocol; 10] = [
     &health::PROTOCOL,
     &native::PROTOCOL,
     &ai_sdk::PROTOCOL,
     &ag_ui::PROTOCOL,
     &responses::PROTOCOL,
+    &chat_completions::PROTOCOL,
     &threads_api::PROTOCOL,
     &a2a::PROTOCOL,
     &mcp::PROTOCOL,

@@ -83,6 +83,7 @@ impl CompactRequest {
             stream: false,
             background: false,
             store: false,
+            input_at: "/input",
         }
     }
 

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 // runs the server sets: a part that is longer than that is refused with its body.
 
 /// The most characters of a text.
-pub(super) const MAX_TEXT: usize = 10_485_760;
+pub(crate) const MAX_TEXT: usize = 10_485_760;
 /// The most characters of an image's address or data.
 const MAX_IMAGE: usize = 20_971_520;
 /// The most characters of a file's address or data, and of a video's.
 const MAX_FILE: usize = 33_554_432;
 /// The most parts of one message.
-const MAX_PARTS: usize = 1_000;
+pub(crate) const MAX_PARTS: usize = 1_000;
 
 /// Who says the parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn part(value: &Value, pointer: &str, side: Side) -> Result<Value, RequestError>
             let refusal = fields.required("refusal", MAX_TEXT)?;
             Ok(json!({"type": "refusal", "refusal": refusal}))
         }
-        ("input_image", Side::Input | Side::Result) => image(&fields),
+        ("input_image", Side::Input | Side::Result) => image(&fields, "image_url"),
         ("input_file", Side::Input | Side::Result) => file(&fields),
         ("input_video", Side::Result) => {
             let url = fields.required("video_url", MAX_FILE)?;
@@ -118,12 +118,13 @@ pub(super) fn citation(annotation: &Value) -> Option<Value> {
     }))
 }
 
-fn image(fields: &Fields<'_>) -> Result<Value, RequestError> {
+/// An image, whose address or data is the member `key`.
+pub(crate) fn image(fields: &Fields<'_>, key: &str) -> Result<Value, RequestError> {
     no_file_id(fields)?;
-    let url = fields.required("image_url", MAX_IMAGE)?;
+    let url = fields.required(key, MAX_IMAGE)?;
     if !is_web(url) && !is_inline(url) {
         let expected = "expected an http: or https: URL, or a data: URL in base64";
-        return Err(invalid(fields.at("image_url"), expected));
+        return Err(invalid(fields.at(key), expected));
     }
     let mut part = json!({"type": "input_image", "image_url": url});
     if let Some(detail) = fields.word("detail", &["low", "high", "auto", "original"])? {
@@ -132,7 +133,8 @@ fn image(fields: &Fields<'_>) -> Result<Value, RequestError> {
     Ok(part)
 }
 
-fn file(fields: &Fields<'_>) -> Result<Value, RequestError> {
+/// A file: its data or its address, and perhaps its name.
+pub(crate) fn file(fields: &Fields<'_>) -> Result<Value, RequestError> {
     no_file_id(fields)?;
     let name = fields.text("filename", 1_024)?;
     let mut part = Map::from_iter([("type".to_owned(), Value::from("input_file"))]);

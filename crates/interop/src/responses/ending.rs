@@ -38,20 +38,20 @@ impl Status {
 
 /// How a response ended, in the protocol's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ending {
-    pub(super) status: Status,
-    pub(super) incomplete: Option<String>,
-    pub(super) error: Option<Failure>,
+pub(crate) struct Ending {
+    pub(crate) status: Status,
+    pub(crate) incomplete: Option<String>,
+    pub(crate) error: Option<Failure>,
 }
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) kind: ErrorKind,
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
     /// The protocol's word for it.
-    pub(super) code: String,
+    pub(crate) code: String,
     /// What a person should know.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 impl Failure {
@@ -75,12 +75,12 @@ impl Failure {
     }
 
     /// As the response has it.
-    pub(super) fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         json!({"code": self.code, "message": self.message})
     }
 
     /// The error of an `error` event.
-    pub(super) fn event(&self) -> Value {
+    pub(crate) fn event(&self) -> Value {
         json!({
             "type": self.kind.name(), "code": self.code,
             "message": self.message, "param": null,
@@ -89,7 +89,7 @@ impl Failure {
 }
 
 impl Ending {
-    pub(super) const fn none(status: Status) -> Self {
+    pub(crate) const fn none(status: Status) -> Self {
         Self {
             status,
             incomplete: None,
@@ -98,7 +98,7 @@ impl Ending {
     }
 
     /// It failed.
-    pub(super) fn failed(failure: Failure) -> Self {
+    pub(crate) fn failed(failure: Failure) -> Self {
         Self {
             error: Some(failure),
             ..Self::none(Status::Failed)
@@ -106,7 +106,7 @@ impl Ending {
     }
 
     /// How an execution ended that was cut short so, if it was.
-    pub(super) fn of(
+    pub(crate) fn of(
         status: ExecutionStatus,
         why: Option<&Interruption>,
         cut: Option<Cut>,

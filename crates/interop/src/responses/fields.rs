@@ -6,7 +6,7 @@ use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde_json::{Map, Value};
 
 /// An object of a request, and where it stands.
-pub(super) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
+pub(crate) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
 
 impl Refusal for RequestError {
     fn refuse(pointer: String, wrong: Wrong<'_>) -> Self {
@@ -41,21 +41,21 @@ fn error(pointer: impl Into<String>, code: &'static str, message: &str) -> Reque
     RequestError::at(pointer, code, message)
 }
 
-pub(super) fn wrong(pointer: impl Into<String>, expected: &str) -> RequestError {
+pub(crate) fn wrong(pointer: impl Into<String>, expected: &str) -> RequestError {
     error(pointer, "invalid_type", &format!("expected {expected}"))
 }
 
-pub(super) fn invalid(pointer: impl Into<String>, message: &str) -> RequestError {
+pub(crate) fn invalid(pointer: impl Into<String>, message: &str) -> RequestError {
     error(pointer, "invalid_value", message)
 }
 
-pub(super) fn unsupported(pointer: impl Into<String>, message: &str) -> RequestError {
+pub(crate) fn unsupported(pointer: impl Into<String>, message: &str) -> RequestError {
     error(pointer, "unsupported_value", message)
 }
 
 impl<'a> Fields<'a> {
     /// A number in this range.
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         key: &str,
         low: f64,
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number that is not below `low`.
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         key: &str,
         low: u64,
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One of these words.
-    pub(super) fn word(&self, key: &str, words: &[&str]) -> Result<Option<&'a str>, RequestError> {
+    pub(crate) fn word(&self, key: &str, words: &[&str]) -> Result<Option<&'a str>, RequestError> {
         match self.text(key, usize::MAX)? {
             Some(word) if !words.contains(&word) => {
                 let message = format!("{word:?} is none of {}", words.join(", "));
@@ -108,7 +108,7 @@ fn too_long(pointer: impl Into<String>, limit: usize) -> RequestError {
 }
 
 /// Metadata of an object: at most 16 pairs, keys of at most 64 and values of at most 512 characters.
-pub(super) fn metadata(fields: &Fields<'_>, key: &str) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn metadata(fields: &Fields<'_>, key: &str) -> Result<Map<String, Value>, RequestError> {
     let Some(pairs) = fields.object(key)? else {
         return Ok(Map::new());
     };

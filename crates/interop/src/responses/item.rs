@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use timeline::{Payload, Role};
 
 /// The most items of one input.
-const MAX_ITEMS: usize = 10_000;
+pub(crate) const MAX_ITEMS: usize = 10_000;
 /// The most characters of a tool's name.
 const MAX_NAME: usize = 64;
 /// The most characters of a call's id: more than the schema's 64, for what is given out is taken back.
-const MAX_CALL_ID: usize = 1_024;
+pub(crate) const MAX_CALL_ID: usize = 1_024;
 /// What extensions of this system begin with, as the specification asks.
 pub(super) const APPROVAL_RESPONSE: &str = "loomline:approval_response";
 
@@ -167,7 +167,7 @@ fn message(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
 }
 
 /// The name of a tool.
-pub(super) fn name(fields: &Fields<'_>) -> Result<String, RequestError> {
+pub(crate) fn name(fields: &Fields<'_>) -> Result<String, RequestError> {
     let name = fields.required("name", MAX_NAME)?;
     if is_tool_name(name) {
         return Ok(name.to_owned());

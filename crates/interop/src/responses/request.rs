@@ -56,6 +56,8 @@ pub struct CreateRequest {
     pub background: bool,
     /// Whether the response can be asked for later.
     pub store: bool,
+    /// The member of the body that has the input: a JSON pointer.
+    pub input_at: &'static str,
 }
 
 impl CreateRequest {
@@ -108,6 +110,7 @@ impl CreateRequest {
             stream: fields.flag("stream")?.unwrap_or(false),
             background: background.unwrap_or(false),
             store: store.unwrap_or(true),
+            input_at: "/input",
         };
         Ok(losses.with(request))
     }

@@ -9,20 +9,33 @@ use crate::options::{
 use serde_json::{Map, Value, json};
 
 /// The most tools of a request.
-const MAX_TOOLS: usize = 128;
+pub(crate) const MAX_TOOLS: usize = 128;
 /// The most bytes of a tool's description.
-const MAX_DESCRIPTION: usize = 65_536;
+pub(crate) const MAX_DESCRIPTION: usize = 65_536;
 
 /// The tools of a request, which its client executes.
 pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError> {
     let list = fields.placed("tools", MAX_TOOLS)?.unwrap_or_default();
     let tools = list.into_iter().map(|(at, value)| tool(value, &at));
     let tools: Vec<ClientTool> = tools.collect::<Result<_, _>>()?;
-    if let Some(place) = repeated(&tools) {
-        let pointer = format!("{}/{place}/name", fields.at("tools"));
-        return Err(invalid(pointer, "expected a name that no other tool has"));
-    }
+    check_names(&tools, |place| {
+        format!("{}/{place}/name", fields.at("tools"))
+    })?;
     Ok(tools)
+}
+
+/// Refuses a tool that has the name of another one; `pointer` says where the name of a tool stands.
+pub(crate) fn check_names(
+    tools: &[ClientTool],
+    pointer: impl Fn(usize) -> String,
+) -> Result<(), RequestError> {
+    match repeated(tools) {
+        Some(place) => Err(invalid(
+            pointer(place),
+            "expected a name that no other tool has",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
@@ -34,13 +47,18 @@ fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
             return Err(unsupported(fields.at("type"), &message));
         }
     }
+    function(&fields)
+}
+
+/// A function that the client runs.
+pub(crate) fn function(fields: &Fields<'_>) -> Result<ClientTool, RequestError> {
     let parameters = fields.read("parameters", "a JSON Schema of an object", object)?;
     // Before it is copied: a schema that is refused may be large.
     if let Some(schema) = parameters {
         usable(schema, &fields.at("parameters"))?;
     }
     Ok(ClientTool {
-        name: name(&fields)?,
+        name: name(fields)?,
         description: fields
             .text("description", MAX_DESCRIPTION)?
             .map(str::to_owned),
@@ -160,6 +178,17 @@ pub(super) fn text(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value),
     Ok((format, said))
 }
 
+/// The name and the schema of an answer's form.
+pub(crate) fn named_schema<'a>(fields: &Fields<'a>) -> Result<(&'a str, &'a Value), RequestError> {
+    let name = fields.required("name", 64)?;
+    if !is_tool_name(name) {
+        return Err(invalid(fields.at("name"), &format!("expected {TOOL_NAME}")));
+    }
+    let schema = fields.expect("schema", "a JSON Schema", object)?;
+    usable(schema, &fields.at("schema"))?;
+    Ok((name, schema))
+}
+
 fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestError> {
     match fields.required("type", 256)? {
         "text" => Ok((None, json!({"type": "text"}))),
@@ -168,12 +197,7 @@ fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestE
             json!({"type": "json_object"}),
         )),
         "json_schema" => {
-            let name = fields.required("name", 64)?;
-            if !is_tool_name(name) {
-                return Err(invalid(fields.at("name"), &format!("expected {TOOL_NAME}")));
-            }
-            let schema = fields.expect("schema", "a JSON Schema", object)?;
-            usable(schema, &fields.at("schema"))?;
+            let (name, schema) = named_schema(fields)?;
             let said: Map<String, Value> = [
                 ("type", "json_schema".into()),
                 ("name", name.into()),

@@ -13,6 +13,8 @@ mod aitp;
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
+mod chat_completions;
+#[cfg(test)]
 mod chat_history;
 mod chat_request;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod a2a;
 mod ag_ui;
 mod ai_sdk;
+mod chat_completions;
 mod compact;
 mod documents;
 mod golden;
@@ -23,9 +24,10 @@ use std::path::{Path, PathBuf};
 /// What a protocol says of a log.
 type Views = fn(&RunLog) -> String;
 
-const PROTOCOLS: [(&str, Views); 9] = [
+const PROTOCOLS: [(&str, Views); 10] = [
     ("ai-sdk", ai_sdk::views),
     ("responses", responses::views),
+    ("chat-completions", chat_completions::views),
     ("threads", threads::views),
     ("ag-ui", ag_ui::views),
     ("langgraph", langgraph::views),
@@ -75,6 +77,11 @@ fn ai_sdk_views_are_as_recorded() {
 #[test]
 fn responses_views_are_as_recorded() {
     compare("responses");
+}
+
+#[test]
+fn chat_completions_views_are_as_recorded() {
+    compare("chat-completions");
 }
 
 #[test]

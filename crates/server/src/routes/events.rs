@@ -84,7 +84,6 @@ impl View<Arc<Logged>> for AllEvents {
 
 /// An event of a thread's log with its position and time: the data of an event of a stream, and an entry of a page.
 #[derive(Serialize, ToSchema)]
-#[expect(reason = "the schema of stored texts, which are sent as they are")]
 pub(crate) struct EventRecord {
     /// The position in the log; the first is 1.
     seq: Seq,

@@ -4,18 +4,18 @@
 //! is decided in [`interop::responses`]; here are threads found, begun, followed and forgotten.
 
 mod compact;
-mod continuation;
+pub(super) mod continuation;
 mod conversations;
 mod create;
 mod items;
 mod lookup;
-mod models;
+pub(super) mod models;
 mod page_items;
 mod past;
-mod refused;
+pub(super) mod refused;
 mod routes;
 mod socket;
-mod start;
+pub(super) mod start;
 mod stream;
 
 use axum::response::{IntoResponse, Response};

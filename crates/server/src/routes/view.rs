@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 
 /// A part of a message or of a step: an object whose `type` names its kind, such as `text` or `tool`.
 #[derive(Serialize, ToSchema)]
-#[expect(reason = "the schema of stored texts, which are sent as they are")]
 struct PartView {
     /// The kind of the part.
     r#type: String,

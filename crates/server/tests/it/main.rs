@@ -18,6 +18,7 @@ mod bad_input;
 mod bodies;
 mod branches;
 mod chat;
+mod chat_completions;
 mod connections;
 mod cors;
 mod documented;

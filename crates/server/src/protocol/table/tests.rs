@@ -174,6 +174,7 @@ fn a_protocol_declares_its_base_for_its_routes() {
         links: &[],
         rules: Rules::NONE,
         routes: declared,
+        bodies: "",
     };
     let (_, table) = RouteTable::assemble(&[&protocol], Document::openapi());
     assert!(table.policy("/base/x", &Method::GET).unwrap().is_served);

@@ -84,7 +84,7 @@ pub(crate) async fn post(
     asked.options.only_these_tools = true;
     asked.options.tool_choice = Some(RunToolChoice::None);
     let open = api.open_stream(&caller)?;
-    let begun = begin(&api, &caller, asked, None, &mut None).await?;
+    let begun = Box::pin(begin(&api, &caller, asked, None, &mut None)).await?;
     let made = finished(&begun, &open).await?;
     let (summary, usage) = outcome(&made)?;
     let runtime = api.runtime();

@@ -2,9 +2,9 @@
 
 use super::page_items::Thread;
 use super::past::is_deleted;
-use super::refused::refused;
-use super::start::{StartedResponse, position};
-use crate::aitp::MessagePost;
+use super::refused::refused_at;
+use super::start::StartedResponse;
+use crate::aitp::{BodyPointers, MessagePost};
 use crate::error::ApiError;
 use crate::threads::{ThreadKey, answered, key_of};
 use interop::ids::response_id;
@@ -21,19 +21,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
 
 /// A thread on which a response is to be made.
-pub(super) struct Continuation<'a> {
-    pub(super) thread: ThreadKey,
-    pub(super) speech: MessagePost<'a>,
+pub(in crate::routes) struct Continuation<'a> {
+    pub(in crate::routes) thread: ThreadKey,
+    pub(in crate::routes) speech: MessagePost<'a>,
     /// What the client calls what it goes on with.
-    pub(super) goes_on: &'a str,
+    pub(in crate::routes) goes_on: &'a str,
     /// Whether the thread is there, and is not made anew if it goes in the meantime.
-    pub(super) must_exist: bool,
+    pub(in crate::routes) must_exist: bool,
+    /// The member of the body that has the input: a JSON pointer.
+    pub(in crate::routes) input_at: &'static str,
 }
 
 impl Continuation<'_> {
     /// The response that an earlier request with this token has begun on the thread; refused where that was
     /// deleted.
-    pub(super) async fn repeated(
+    pub(in crate::routes) async fn repeated(
         &self,
         token: Option<&RequestToken>,
     ) -> Result<Option<StartedResponse>, ApiError> {
@@ -75,7 +77,7 @@ impl Continuation<'_> {
             Err(RuntimeError::Store(StoreError::KeyTaken(key))) => {
                 Ok((self.thread.forked(&key)?, false))
             }
-            Err(error) => Err(refused(error, self.goes_on)),
+            Err(error) => Err(self.refused(error)),
         }
     }
 
@@ -110,7 +112,7 @@ impl Continuation<'_> {
         match self.start(said?, run, token, Some(last)).await {
             Ok(begun) => Ok(Some(begun)),
             Err(RuntimeError::Followed(_)) => Ok(None),
-            Err(error) => Err(refused(error, self.goes_on)),
+            Err(error) => Err(self.refused(error)),
         }
     }
 
@@ -128,15 +130,26 @@ impl Continuation<'_> {
                 .is_empty())
     }
 
+    /// Where the request has its input. Several of its items may be one message.
+    pub(super) fn position(&self) -> impl Fn(usize) -> BodyPointers + Copy + use<> {
+        let at = self.input_at;
+        move |_| BodyPointers::text(at)
+    }
+
+    /// What the client is told of a refusal.
+    pub(in crate::routes) fn refused(&self, error: RuntimeError) -> ApiError {
+        refused_at(error, self.goes_on, self.input_at)
+    }
+
     /// The response to what is said on this thread.
-    pub(super) async fn begin(
+    pub(in crate::routes) async fn begin(
         &self,
         said: ThreadInput,
         run: Run,
         token: Option<RequestToken>,
     ) -> Result<StartedResponse, ApiError> {
         let begun = self.start(said, run, token, None).await;
-        begun.map_err(|error| refused(error, self.goes_on))
+        begun.map_err(|error| self.refused(error))
     }
 
     async fn read_input(&self, request: &CreateRequest) -> Result<ThreadInput, ApiError> {
@@ -166,7 +179,8 @@ impl Continuation<'_> {
         }
     }
 
-    async fn start(
+    /// The response to what is said; where `last` is given, only if nothing was said and nothing has run since.
+    pub(in crate::routes) async fn start(
         &self,
         said: ThreadInput,
         run: Run,
@@ -191,7 +205,7 @@ impl Continuation<'_> {
                     token,
                     ..ReactRequest::new(tenant, key, item)
                 };
-                self.speech.react(react, last, position).await
+                self.speech.react(react, last, self.position()).await
             }
             Last::Answers(item) => {
                 if last.is_none() {
@@ -205,6 +219,7 @@ impl Continuation<'_> {
                     run: Some(run),
                     token,
                 };
+                let position = self.position();
                 self.speech.answer(answer, (None, last), position).await
             }
         };
@@ -231,7 +246,7 @@ impl Continuation<'_> {
     }
 
     /// Refuses where another response is being made.
-    pub(super) async fn check_rest(&self) -> Result<(), RuntimeError> {
+    pub(in crate::routes) async fn check_rest(&self) -> Result<(), RuntimeError> {
         let (state, _) = self.thread.state().await?;
         match state.active() {
             Some(active) => Err(RuntimeError::Busy(active.execution.id.clone())),

@@ -43,7 +43,7 @@ pub(crate) async fn post(
     // Before anything is written: a client that can't be served has changed nothing.
     let open = api.open_stream(&caller)?;
     let (stream, background) = (request.stream, request.background);
-    let begun = begin(&api, &caller, request, token, &mut None).await?;
+    let begun = Box::pin(begin(&api, &caller, request, token, &mut None)).await?;
     // What was asked is in the log now. The answer may be waited for long.
     lease.free_all();
     let repeated = begun.repeated;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// The model it names is an agent, which is run as it is configured; or else a model, with which the
 /// default agent is run: with the request's own tools alone, for a client that names a model does not
 /// expect calls of tools it has not given. Without a name it is the default agent.
-pub(super) fn run_of(app: &App, mut options: RunOptions) -> Result<Run, ApiError> {
+pub(in crate::routes) fn run_of(app: &App, mut options: RunOptions) -> Result<Run, ApiError> {
     let mut agent = None;
     if let Some(name) = options.model.take() {
         if app.has_agent(&name) {

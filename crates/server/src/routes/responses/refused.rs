@@ -7,6 +7,15 @@ use timeline::{Entity, Rejected};
 
 /// What a client is told whose request was to go on with `goes_on`.
 pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
+    refused_at(error, goes_on, "/input")
+}
+
+/// The same for a request that has its input in another member of its body, a JSON pointer.
+pub(super) fn refused_at(error: RuntimeError, goes_on: &str, input_at: &str) -> ApiError {
+    let at = |error: RequestError| RequestError {
+        pointer: Some(input_at.to_owned()),
+        ..error
+    };
     let what = match &error {
         RuntimeError::Busy(_)
         | RuntimeError::Followed(_)
@@ -18,8 +27,8 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         RuntimeError::Rejected(Rejected::Transition(moved)) if moved.entity == Entity::Thread => {
             RequestError::conversation_closed(goes_on)
         }
-        RuntimeError::Rejected(Rejected::NotOpen(call)) => RequestError::no_such_call(call),
-        RuntimeError::Rejected(Rejected::Unanswered(call)) => RequestError::unanswered(call),
+        RuntimeError::Rejected(Rejected::NotOpen(call)) => at(RequestError::no_such_call(call)),
+        RuntimeError::Rejected(Rejected::Unanswered(call)) => at(RequestError::unanswered(call)),
         RuntimeError::Rejected(
             Rejected::AnsweredAlready(_)
             | Rejected::Superseded(_)
@@ -27,9 +36,9 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
             | Rejected::NothingWaits
             | Rejected::Content(_),
         )
-        | RuntimeError::Answer(_) => RequestError::at("/input", "invalid_value", error.to_string()),
+        | RuntimeError::Answer(_) => RequestError::at(input_at, "invalid_value", error.to_string()),
         RuntimeError::MessageTooLarge { .. } => {
-            RequestError::at("/input", "message_too_large", error.to_string())
+            RequestError::at(input_at, "message_too_large", error.to_string())
         }
         RuntimeError::Rejected(_)
         | RuntimeError::Store(_)

@@ -5,7 +5,7 @@ use super::continuation::Continuation;
 use super::models::run_of;
 use super::past::{StoredResponse, find};
 use super::refused::refused;
-use crate::aitp::{BodyPointers, MessagePost};
+use crate::aitp::MessagePost;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
@@ -19,32 +19,27 @@ use runtime::{Import, RequestToken, Run, RuntimeError};
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Seq, Transcript};
 
-/// Where a request says what it says. Several of its items may be one message.
-pub(super) fn position(_: usize) -> BodyPointers {
-    BodyPointers::text("/input")
-}
-
 /// A response that has begun.
-pub(super) struct StartedResponse {
-    pub(super) thread: ThreadKey,
-    pub(super) of: ResponseOf,
+pub(in crate::routes) struct StartedResponse {
+    pub(in crate::routes) thread: ThreadKey,
+    pub(in crate::routes) of: ResponseOf,
     /// The event before its first.
-    pub(super) after: Seq,
+    pub(in crate::routes) after: Seq,
     /// Whether an earlier request with the same token has begun it.
-    pub(super) repeated: bool,
+    pub(in crate::routes) repeated: bool,
     /// Its thread, if that is not kept.
-    pub(super) ephemeral: Option<Ephemeral>,
+    pub(in crate::routes) ephemeral: Option<Ephemeral>,
 }
 
 /// A response that is not kept, and can be gone on with as long as this is.
-pub(super) struct LockedResponse {
+pub(in crate::routes) struct LockedResponse {
     pub(super) id: String,
     pub(super) execution: ExecutionId,
     pub(super) ephemeral: Ephemeral,
 }
 
 /// Begins the response that is asked for. `held` is given up where the request goes on with it.
-pub(super) async fn begin(
+pub(in crate::routes) async fn begin(
     api: &Api,
     caller: &Caller,
     request: CreateRequest,
@@ -75,6 +70,7 @@ pub(super) async fn begin(
                 speech: MessagePost::new(api, caller),
                 goes_on: &id,
                 must_exist: true,
+                input_at: request.input_at,
             };
             if request.store {
                 return site.continue_from(&request, run?, token).await;
@@ -111,6 +107,7 @@ async fn after(
         speech: MessagePost::new(api, caller),
         goes_on: id,
         must_exist: true,
+        input_at: request.input_at,
     };
     // A repetition is answered before anything else is asked: the thread has gone on since.
     if request.store
@@ -168,6 +165,7 @@ async fn after_locked(
         speech: MessagePost::ephemeral(api, caller),
         goes_on: &id,
         must_exist: true,
+        input_at: request.input_at,
     };
     if request.store {
         let past = transcript_until(site.transcript().await?, &execution);
@@ -222,6 +220,7 @@ async fn start_new(
         speech,
         goes_on: &key,
         must_exist: false,
+        input_at: request.input_at,
     };
     if token.is_some()
         && let Some(begun) = site.repeated(token.as_ref()).await?
@@ -234,6 +233,7 @@ async fn start_new(
     let passing = (!request.store).then(|| Ephemeral::new(site.thread.clone()));
     if let Last::Item(item) = &said.last {
         // Before the past is kept: who is refused has changed nothing.
+        let position = site.position();
         site.speech.judge_after(&said.past, item, position)?;
     }
     if !said.past.is_empty() {

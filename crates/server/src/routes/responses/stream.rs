@@ -91,7 +91,7 @@ async fn object(
 
 impl StartedResponse {
     /// The records of the thread, from before the response's first one.
-    pub(super) async fn follow(&self) -> Result<runtime::Follow, RuntimeError> {
+    pub(in crate::routes) async fn follow(&self) -> Result<runtime::Follow, RuntimeError> {
         self.thread.follow(self.after, Until::Forever).await
     }
 }

@@ -59,6 +59,12 @@ fn own_ways(text: &str) -> Vec<Way> {
             "/v1/conversations/items/items",
             json!({ "items": said }),
         ),
+        way(
+            "chat-completions",
+            "/v1/chat/completions",
+            "/v1/chat/completions",
+            json!({"model": "demo", "messages": said, "metadata": {"thread": "chat-completions"}}),
+        ),
         way("chat", "/api/chat", "/api/chat", chat),
         way("ag-ui", "/ag-ui", "/ag-ui", ag_ui("ag-ui")),
         way(

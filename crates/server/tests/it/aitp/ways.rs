@@ -65,6 +65,7 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
             "/v1/threads" => ("messages[0].content", own.1),
             "/v1/thread" => ("messages[0]", own.1),
             "/v1/threads/runs" => ("thread.messages[0].content", own.1),
+            "/v1/chat/completions" => ("messages", own.1),
             "/v1/conversations" => ("items", own.1),
             "/v1/conversations/{conversation_id}/items" => ("items[0].content[0]", own.1),
             "/api/chat" => ("/messages/0/parts/0", own.0),

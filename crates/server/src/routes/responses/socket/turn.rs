@@ -71,7 +71,7 @@ async fn asked(
     held: &mut Option<LockedResponse>,
 ) -> Result<StartedResponse, ApiError> {
     let request = CreateRequest::read_socket(message)?;
-    begin(api, caller, read(request), None, held).await
+    Box::pin(begin(api, caller, read(request), None, held)).await
 }
 
 /// Whether the caller may still make responses: a connection outlives what was asked when it opened.

@@ -1,0 +1,336 @@
+//! What a client sends as its history, matched against what was said.
+
+use super::message::{Call, Content, SentMessage};
+use super::shown::Shown;
+use crate::run::{RunEvent, hands_over, replay};
+use serde_json::Value;
+use timeline::{
+    Answer, AnswerContent, Entry, ExecutionStatus, Item, ItemType, Payload, Reaction, Role,
+    Transcript, messages_with_answers,
+};
+
+/// The messages of a thread, or of the end of it, as this protocol has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredMessages {
+    messages: Vec<Stored>,
+    /// Whether the thread has more before them.
+    has_more: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Stored {
+    content: Content,
+    /// Whether a client may not have it: an answer that was cut off, or that follows an approval.
+    is_optional: bool,
+}
+
+/// Where a history differs from the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// A JSON pointer to the first message that differs.
+    pub pointer: String,
+    /// What differs.
+    pub what: String,
+}
+
+impl StoredMessages {
+    /// The messages of a transcript. `has_more` says whether the thread has more before it. The text of
+    /// answers that were cut off is there if it was read with its chunks.
+    pub fn of(transcript: &Transcript, has_more: bool) -> Self {
+        let mut messages = Vec::new();
+        let mut answers_client = true;
+        let mut run: Vec<&Reaction> = Vec::new();
+        for entry in &transcript.entries {
+            match entry {
+                Entry::Item(item) => {
+                    let said = item_messages(item);
+                    if item.item_type != ItemType::ItemReference {
+                        answers_client = !said.is_empty();
+                    }
+                    messages.extend(said.into_iter().map(|content| Stored {
+                        content,
+                        is_optional: false,
+                    }));
+                }
+                Entry::Reaction(reaction) => {
+                    run.push(reaction);
+                    if !hands_over(reaction) {
+                        messages.extend(answer(&std::mem::take(&mut run), !answers_client));
+                    }
+                }
+            }
+        }
+        messages.extend(answer(&run, true));
+        Self { messages, has_more }
+    }
+
+    /// What the messages say, in order.
+    pub fn contents(&self) -> impl Iterator<Item = &Content> {
+        self.messages.iter().map(|stored| &stored.content)
+    }
+}
+
+/// The answer of a run; none if it shows nothing.
+fn answer(run: &[&Reaction], is_optional: bool) -> Option<Stored> {
+    let last = run.last()?;
+    let mut shown = Shown::default();
+    for (_, event) in replay(run.iter().copied(), true) {
+        if let RunEvent::ExecutionEnded {
+            status,
+            interruption,
+            is_last: true,
+            ..
+        } = event
+        {
+            // A failed run is no answer; its client was told why.
+            let _ = shown.end(status, interruption);
+        } else {
+            shown.event(&event);
+        }
+    }
+    let is_whole = last.execution.status == ExecutionStatus::Completed;
+    let is_empty = shown.content.is_empty() && shown.calls.is_empty();
+    (!is_empty).then_some(Stored {
+        content: Content::Answer {
+            text: shown.content,
+            calls: shown.calls,
+        },
+        is_optional: is_optional || !is_whole,
+    })
+}
+
+/// The messages that an item is: what somebody said, and results.
+fn item_messages(item: &Item) -> Vec<Content> {
+    match item.item_type {
+        ItemType::Message => vec![message(item)],
+        ItemType::ActionResult => {
+            let answers = Answer::read(item.content.as_ref()).unwrap_or_default();
+            let results = answers.into_iter().filter_map(result);
+            let said = messages_with_answers(item);
+            results.chain(said.iter().map(message)).collect()
+        }
+        ItemType::ActionExecute | ItemType::ItemReference => Vec::new(),
+    }
+}
+
+fn message(item: &Item) -> Content {
+    let content = item.content.as_ref().map(Payload::value);
+    let parts = match content {
+        Some(Value::Array(parts)) => parts,
+        Some(Value::String(text)) => vec![serde_json::json!({"type": "input_text", "text": text})],
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
+    };
+    match item.role {
+        Some(Role::Assistant) => Content::Answer {
+            text: parts.iter().filter_map(text_of).collect(),
+            calls: Vec::new(),
+        },
+        Some(role @ (Role::User | Role::System | Role::Developer)) => {
+            Content::Message { role, parts }
+        }
+        None => Content::Message {
+            role: Role::User,
+            parts,
+        },
+    }
+}
+
+fn result(answer: Answer) -> Option<Content> {
+    let output = match answer.content {
+        AnswerContent::Output(output) => output.value(),
+        AnswerContent::Failure(what) => what.into(),
+        AnswerContent::Approved { .. } | AnswerContent::Denied { .. } | AnswerContent::Resumed => {
+            return None;
+        }
+    };
+    Some(Content::Result {
+        call_id: answer.tool_call_id,
+        output,
+    })
+}
+
+/// The messages of a request that are new. Those before them must be the thread's.
+///
+/// The messages up to the last answer are the history, which may leave out what the thread begins with.
+/// What nobody has answered yet at the end of the thread is not added again. Without an answer among
+/// them, all messages are new, but for a system prompt that the thread begins with.
+///
+/// # Errors
+///
+/// The first message that is not the thread's.
+pub fn added<'a>(
+    sent: &'a [SentMessage],
+    stored: &StoredMessages,
+) -> Result<Vec<&'a SentMessage>, Difference> {
+    let sent: Vec<&SentMessage> = sent.iter().filter(|it| !it.is_empty()).collect();
+    let known = &stored.messages;
+    let is_answer = |content: &Content| matches!(content, Content::Answer { .. });
+    let n_history = sent.iter().rposition(|it| is_answer(&it.content));
+    let n_history = n_history.map_or(0, |last| last + 1);
+    let (history, new) = sent.split_at(n_history);
+    let n_answered = known
+        .iter()
+        .rposition(|it| is_answer(&it.content) && !it.is_optional);
+    let n_answered = n_answered.map_or(0, |last| last + 1);
+    if history.is_empty() {
+        let n_prompts = n_prompts(new, known).unwrap_or_default();
+        let rest = new.get(n_prompts..).unwrap_or_default();
+        let waiting = known.get(n_answered.max(n_prompts)..).unwrap_or_default();
+        return Ok(after(waiting, rest).unwrap_or(rest).to_vec());
+    }
+    // The history ends with the last answer, or with a later one that a client need not have.
+    let ends = (n_answered..=known.len()).rev();
+    let ends = ends.filter(|end| {
+        let last = end.checked_sub(1).and_then(|last| known.get(last));
+        *end == n_answered || last.is_some_and(|it| is_answer(&it.content))
+    });
+    for (answered, waiting) in ends.map(|end| known.split_at(end)) {
+        if ends_with(answered, history, !stored.has_more)
+            && let Some(added) = after(waiting, new)
+        {
+            return Ok(added.to_vec());
+        }
+    }
+    Err(difference(&sent, known))
+}
+
+/// What comes after the messages that nobody has answered; none if the new messages do not begin with them.
+fn after<'a, 's>(waiting: &[Stored], new: &'a [&'s SentMessage]) -> Option<&'a [&'s SentMessage]> {
+    let waiting = waiting.iter().filter(|it| !it.is_optional);
+    let n = waiting.clone().count();
+    let is_begun = new
+        .iter()
+        .zip(waiting)
+        .all(|(one, other)| is_same(one, other));
+    new.get(n..).filter(|_| is_begun)
+}
+
+/// How many system prompts both begin with; none if they differ.
+fn n_prompts(sent: &[&SentMessage], known: &[Stored]) -> Option<usize> {
+    let prompts = sent.iter().take_while(|it| it.is_prompt());
+    let n = prompts.clone().count();
+    let are_known = known.len() >= n && prompts.zip(known).all(|(one, other)| is_same(one, other));
+    are_known.then_some(n)
+}
+
+/// Whether these messages of a thread end with a history. The history may leave out the first of them,
+/// but not the prompts before.
+fn ends_with(known: &[Stored], history: &[&SentMessage], is_whole: bool) -> bool {
+    let mut left = history;
+    let mut place = known.len();
+    while let Some((last, before)) = left.split_last() {
+        let Some(next) = place.checked_sub(1).and_then(|place| known.get(place)) else {
+            return false;
+        };
+        if is_same(last, next) {
+            left = before;
+        } else if !next.is_optional {
+            break;
+        }
+        place -= 1;
+    }
+    let are_prompts = left.iter().all(|it| it.is_prompt());
+    left.is_empty() || (is_whole && are_prompts && n_prompts(left, known) == Some(left.len()))
+}
+
+/// The first message that is not the thread's, read from its beginning.
+fn difference(sent: &[&SentMessage], known: &[Stored]) -> Difference {
+    let mut known = known.iter();
+    let mut differs = None;
+    for message in sent {
+        let is_known = known
+            .by_ref()
+            .find(|it| !it.is_optional || is_same(message, it))
+            .is_some_and(|it| is_same(message, it));
+        differs = Some(*message);
+        if !is_known {
+            break;
+        }
+    }
+    let is_all =
+        differs.is_none_or(|differs| Some(differs.index) == sent.last().map(|it| it.index));
+    let what = if is_all && known.next().is_some() {
+        "the thread has gone on after this message"
+    } else {
+        "the thread has no such message here"
+    };
+    Difference {
+        pointer: differs.map(SentMessage::pointer).unwrap_or_default(),
+        what: what.to_owned(),
+    }
+}
+
+/// Whether a message is as it was said. White space around texts does not count, nor the spelling of
+/// arguments.
+fn is_same(sent: &SentMessage, known: &Stored) -> bool {
+    match (&sent.content, &known.content) {
+        (
+            Content::Message { role, parts },
+            Content::Message {
+                role: known_role,
+                parts: known_parts,
+            },
+        ) => role == known_role && shown(parts) == shown(known_parts),
+        (
+            Content::Answer { text, calls },
+            Content::Answer {
+                text: known_text,
+                calls: known_calls,
+            },
+        ) => {
+            text.trim() == known_text.trim()
+                && calls.len() == known_calls.len()
+                && calls
+                    .iter()
+                    .zip(known_calls)
+                    .all(|(one, other)| is_same_call(one, other))
+        }
+        (
+            Content::Result { call_id, output },
+            Content::Result {
+                call_id: known_id,
+                output: known_output,
+            },
+        ) => call_id == known_id && output_text(output) == output_text(known_output),
+        (Content::Message { .. } | Content::Answer { .. } | Content::Result { .. }, _) => false,
+    }
+}
+
+fn is_same_call(one: &Call, other: &Call) -> bool {
+    let read = |call: &Call| serde_json::from_str::<Value>(&call.arguments).ok();
+    let is_same_text = one.arguments == other.arguments;
+    one.id == other.id
+        && one.name == other.name
+        && (is_same_text || (read(one).is_some() && read(one) == read(other)))
+}
+
+/// What a message shows: its texts, and where its files are or what they have.
+fn shown(parts: &[Value]) -> Vec<&str> {
+    let members = ["text", "image_url", "file_data", "file_url"];
+    let shown = parts.iter().filter_map(|part| {
+        let mut values = members.iter().filter_map(|member| part[*member].as_str());
+        values.next()
+    });
+    shown.map(str::trim).collect()
+}
+
+fn text_of(part: &Value) -> Option<&str> {
+    part["text"].as_str().or_else(|| part["refusal"].as_str())
+}
+
+/// What a tool gave, as text.
+fn output_text(output: &Value) -> String {
+    match output {
+        Value::String(text) => text.clone(),
+        Value::Array(parts)
+            if !parts.is_empty() && parts.iter().all(|it| text_of(it).is_some()) =>
+        {
+            parts.iter().filter_map(text_of).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            output.to_string()
+        }
+    }
+}

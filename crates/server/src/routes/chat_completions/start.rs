@@ -1,0 +1,105 @@
+//! From a request to a run, on a thread that is forgotten or on a durable one.
+
+use super::super::responses::continuation::Continuation;
+use super::super::responses::models::run_of;
+use super::super::responses::start::{StartedResponse, begin};
+use super::NamedAt;
+use crate::aitp::MessagePost;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::state::Api;
+use crate::threads::ThreadKey;
+use interop::ag_ui::was_cut_off;
+use interop::chat_completions::{CompletionRequest, Difference, StoredMessages, added};
+use interop::responses::RequestError;
+use jiff::Timestamp;
+use runtime::{Filter, PageRequest, Position, RequestToken, RuntimeError, StoreError};
+use std::collections::BTreeMap;
+use timeline::Seq;
+
+impl From<Difference> for ApiError {
+    fn from(Difference { pointer, what }: Difference) -> Self {
+        Self::HistoryDiffers { pointer, what }
+    }
+}
+
+/// Begins a run on a thread that has the history of the request, and is forgotten.
+pub(super) async fn forgotten(
+    api: &Api,
+    caller: &Caller,
+    request: &CompletionRequest,
+) -> Result<StartedResponse, ApiError> {
+    Box::pin(begin(api, caller, request.create(), None, &mut None)).await
+}
+
+/// Begins a run on this thread, to which the new messages are added.
+pub(super) async fn durable(
+    api: &Api,
+    caller: &Caller,
+    request: &CompletionRequest,
+    named: NamedAt,
+    token: Option<RequestToken>,
+) -> Result<StartedResponse, ApiError> {
+    let run = run_of(api.app(), request.options.clone())?;
+    let mut site = Continuation {
+        thread: ThreadKey::named(api, caller, &named.key, named.pointer)?,
+        speech: MessagePost::new(api, caller),
+        goes_on: &named.key,
+        must_exist: false,
+        input_at: "/messages",
+    };
+    // A repetition is answered before anything else is asked: the thread has gone on since.
+    if let Some(begun) = site.repeated(token.as_ref()).await? {
+        return Ok(begun);
+    }
+    let last = last_event(&site).await?;
+    let stored = match last {
+        None => StoredMessages::default(),
+        Some(_) => stored(&site.thread, request).await?,
+    };
+    let added = added(&request.messages, &stored)?;
+    let added: Vec<_> = added.into_iter().cloned().collect();
+    let input = request.create_on(&named.key, &added);
+    let mut mint = || site.thread.runtime().mint();
+    let input = input.thread_input(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?;
+    site.must_exist = last.is_some();
+    // What was matched is what the thread still ends with, or nothing is written.
+    let begun = site.start(input, run, token, last).await;
+    begun.map_err(|error| site.refused(error))
+}
+
+/// The last event of a thread at rest; none of a thread that does not exist.
+async fn last_event(site: &Continuation<'_>) -> Result<Option<Seq>, ApiError> {
+    match site.thread.state().await {
+        Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok((state, last)) => match state.active() {
+            Some(_) => Err(RequestError::conversation_locked(site.goes_on).into()),
+            None => Ok(Some(last)),
+        },
+    }
+}
+
+/// The messages at the end of a thread, as many as a request has or more; all of them where the request begins
+/// with a prompt that stands before these. Costs what the request has sent, if it has sent all.
+async fn stored(
+    thread: &ThreadKey,
+    request: &CompletionRequest,
+) -> Result<StoredMessages, ApiError> {
+    let n = request.messages.len().saturating_add(1);
+    let page = PageRequest::UpTo {
+        place: Position::END,
+        n,
+    };
+    let end = thread.page(page.clone(), Filter::Facts).await?;
+    let end = if was_cut_off(&end.transcript) {
+        thread.page(page, Filter::All).await?
+    } else {
+        end
+    };
+    if !end.more || !request.begins_with_prompt() {
+        return Ok(StoredMessages::of(&end.transcript, end.more));
+    }
+    let all = thread.transcript(Filter::All).await?;
+    Ok(StoredMessages::of(&all, false))
+}
