@@ -10,13 +10,13 @@
 //! `tool_calls`.
 //!
 //! ```
-//! use loomline_interop::chat_completions::{CompletionRequest, Content};
+//! use loomline_interop::chat_completions::{CompletionRequest, MessageContent};
 //! use serde_json::json;
 //!
 //! let body = json!({"model": "small", "messages": [{"role": "user", "content": "Hello"}]});
 //! let request = CompletionRequest::read(&body)?;
 //! assert_eq!(request.options.model.as_deref(), Some("small"));
-//! assert!(matches!(request.messages[0].content, Content::Message { .. }));
+//! assert!(matches!(request.messages[0].content, MessageContent::Message { .. }));
 //! # Ok::<(), loomline_interop::responses::RequestError>(())
 //! ```
 
@@ -28,13 +28,13 @@ mod shown;
 mod stream;
 mod wire;
 
-pub use history::{Difference, StoredMessages, added};
-pub use message::{Call, Content, SentMessage};
+pub use history::{HistoryDifference, StoredMessages, added};
+pub use message::{HistoryCall, HistoryMessage, MessageContent};
 pub use request::CompletionRequest;
 pub use stream::CompletionStream;
 pub use wire::{
-    AssistantMessage, ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta,
-    FinishReason, FunctionCall, ToolCall, ToolCallDelta, Usage,
+    AssistantMessage, ChatCompletion, ChatCompletionChunk, ChunkChoice, CompletionChoice,
+    CompletionToolCall, CompletionUsage, Delta, FinishReason, FunctionCall, ToolCallDelta,
 };
 
 /// The name of this view, in the options of its runs.

@@ -1,8 +1,10 @@
 //! A thread in this process: its lock, its state, the tail of its log.
 
+mod records;
 mod size;
 mod transcript;
 
+use records::{apply, created, logged, started};
 pub(crate) use size::check_size;
 pub(crate) use transcript::read_transcript;
 
@@ -24,8 +26,7 @@ use store::{
     Token,
 };
 use timeline::{
-    Command, Event, ExecutionId, Payload, Record, Seq, State, StepId, ThreadId, ThreadStatus,
-    Transcript,
+    Command, Event, ExecutionId, Payload, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
@@ -495,7 +496,7 @@ impl LockedThread<'_> {
         }
         let step = records.iter().rev().find_map(|new| created(&new.event));
         let step = step.cloned();
-        let begun = records.iter().rev().find_map(|new| begun(&new.event));
+        let begun = records.iter().rev().find_map(|new| started(&new.event));
         if let Some(execution) = begun {
             // Also where its append fails in doubt: this process alone has begun it.
             live.occupied.take_up(execution);
@@ -564,45 +565,4 @@ impl LockedThread<'_> {
             }
         }
     }
-}
-
-fn apply<'a>(state: &mut State, records: impl IntoIterator<Item = &'a NewRecord>) {
-    for record in records {
-        state.apply(&record.event);
-    }
-}
-
-/// The step that an event creates.
-fn created(event: &Event) -> Option<&StepId> {
-    if let Event::StepCreated { step } = event {
-        return Some(&step.id);
-    }
-    None
-}
-
-/// The execution that an event begins.
-fn begun(event: &Event) -> Option<&ExecutionId> {
-    if let Event::ExecutionCreated { execution } = event {
-        return Some(&execution.id);
-    }
-    None
-}
-
-fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {
-    let mut seq = first;
-    records
-        .into_iter()
-        .map(|new| {
-            seq = seq.next();
-            Arc::new(Logged {
-                record: Record {
-                    seq,
-                    at: new.at,
-                    event: new.event,
-                },
-                text: new.text,
-                large: None,
-            })
-        })
-        .collect()
 }

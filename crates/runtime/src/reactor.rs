@@ -38,11 +38,11 @@ pub struct StepRun {
     pub key: String,
     /// The execution.
     pub execution: Execution,
-    /// What it answers.
+    /// The trigger: the item to answer.
     pub trigger: Item,
     /// The step.
     pub step: Step,
-    /// How it is to be run.
+    /// The options of the run.
     pub run: Run,
     /// The calls that wait for answers from outside, if it answers some of them.
     pub open_calls: Vec<OpenCall>,

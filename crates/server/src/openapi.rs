@@ -112,7 +112,7 @@ fn describe_answers(operation: &mut Value, errors: &Value) {
     }
 }
 
-/// A value of any type may be null: an alternative `null` beside it would let no null fit exactly one of both.
+/// A value of any type may be null: a second alternative `null` would match each null twice.
 fn merge_null_into_any(schema: &mut Value) {
     let any = reference("Payload");
     if let Some([one, null]) = schema

@@ -1,6 +1,6 @@
-//! What a client sends as its history, matched against what was said.
+//! The history of a client, matched against the messages of the thread.
 
-use super::message::{Call, Content, SentMessage};
+use super::message::{HistoryCall, HistoryMessage, MessageContent};
 use super::shown::Shown;
 use crate::run::{RunEvent, hands_over, replay};
 use serde_json::Value;
@@ -19,17 +19,17 @@ pub struct StoredMessages {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Stored {
-    content: Content,
+    content: MessageContent,
     /// Whether a client may not have it: an answer that was cut off, or that follows an approval.
     is_optional: bool,
 }
 
 /// Where a history differs from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct HistoryDifference {
     /// A JSON pointer to the first message that differs.
     pub pointer: String,
-    /// What differs.
+    /// The difference.
     pub what: String,
 }
 
@@ -64,8 +64,8 @@ impl StoredMessages {
         Self { messages, has_more }
     }
 
-    /// What the messages say, in order.
-    pub fn contents(&self) -> impl Iterator<Item = &Content> {
+    /// The messages, in order.
+    pub fn contents(&self) -> impl Iterator<Item = &MessageContent> {
         self.messages.iter().map(|stored| &stored.content)
     }
 }
@@ -91,7 +91,7 @@ fn answer(run: &[&Reaction], is_optional: bool) -> Option<Stored> {
     let is_whole = last.execution.status == ExecutionStatus::Completed;
     let is_empty = shown.content.is_empty() && shown.calls.is_empty();
     (!is_empty).then_some(Stored {
-        content: Content::Answer {
+        content: MessageContent::Answer {
             text: shown.content,
             calls: shown.calls,
         },
@@ -99,8 +99,8 @@ fn answer(run: &[&Reaction], is_optional: bool) -> Option<Stored> {
     })
 }
 
-/// The messages that an item is: what somebody said, and results.
-fn item_messages(item: &Item) -> Vec<Content> {
+/// The messages of an item: of users and systems, and results of tools.
+fn item_messages(item: &Item) -> Vec<MessageContent> {
     match item.item_type {
         ItemType::Message => vec![message(item)],
         ItemType::ActionResult => {
@@ -113,7 +113,7 @@ fn item_messages(item: &Item) -> Vec<Content> {
     }
 }
 
-fn message(item: &Item) -> Content {
+fn message(item: &Item) -> MessageContent {
     let content = item.content.as_ref().map(Payload::value);
     let parts = match content {
         Some(Value::Array(parts)) => parts,
@@ -123,21 +123,21 @@ fn message(item: &Item) -> Content {
         }
     };
     match item.role {
-        Some(Role::Assistant) => Content::Answer {
+        Some(Role::Assistant) => MessageContent::Answer {
             text: parts.iter().filter_map(text_of).collect(),
             calls: Vec::new(),
         },
         Some(role @ (Role::User | Role::System | Role::Developer)) => {
-            Content::Message { role, parts }
+            MessageContent::Message { role, parts }
         }
-        None => Content::Message {
+        None => MessageContent::Message {
             role: Role::User,
             parts,
         },
     }
 }
 
-fn result(answer: Answer) -> Option<Content> {
+fn result(answer: Answer) -> Option<MessageContent> {
     let output = match answer.content {
         AnswerContent::Output(output) => output.value(),
         AnswerContent::Failure(what) => what.into(),
@@ -145,7 +145,7 @@ fn result(answer: Answer) -> Option<Content> {
             return None;
         }
     };
-    Some(Content::Result {
+    Some(MessageContent::Result {
         call_id: answer.tool_call_id,
         output,
     })
@@ -154,19 +154,19 @@ fn result(answer: Answer) -> Option<Content> {
 /// The messages of a request that are new. Those before them must be the thread's.
 ///
 /// The messages up to the last answer are the history, which may leave out what the thread begins with.
-/// What nobody has answered yet at the end of the thread is not added again. Without an answer among
+/// Messages without an answer at the end of the thread are not added again. Without an answer among
 /// them, all messages are new, but for a system prompt that the thread begins with.
 ///
 /// # Errors
 ///
 /// The first message that is not the thread's.
 pub fn added<'a>(
-    sent: &'a [SentMessage],
+    sent: &'a [HistoryMessage],
     stored: &StoredMessages,
-) -> Result<Vec<&'a SentMessage>, Difference> {
-    let sent: Vec<&SentMessage> = sent.iter().filter(|it| !it.is_empty()).collect();
+) -> Result<Vec<&'a HistoryMessage>, HistoryDifference> {
+    let sent: Vec<&HistoryMessage> = sent.iter().filter(|it| !it.is_empty()).collect();
     let known = &stored.messages;
-    let is_answer = |content: &Content| matches!(content, Content::Answer { .. });
+    let is_answer = |content: &MessageContent| matches!(content, MessageContent::Answer { .. });
     let n_history = sent.iter().rposition(|it| is_answer(&it.content));
     let n_history = n_history.map_or(0, |last| last + 1);
     let (history, new) = sent.split_at(n_history);
@@ -196,8 +196,11 @@ pub fn added<'a>(
     Err(difference(&sent, known))
 }
 
-/// What comes after the messages that nobody has answered; none if the new messages do not begin with them.
-fn after<'a, 's>(waiting: &[Stored], new: &'a [&'s SentMessage]) -> Option<&'a [&'s SentMessage]> {
+/// The messages after those without an answer; none if the new messages do not begin with them.
+fn after<'a, 's>(
+    waiting: &[Stored],
+    new: &'a [&'s HistoryMessage],
+) -> Option<&'a [&'s HistoryMessage]> {
     let waiting = waiting.iter().filter(|it| !it.is_optional);
     let n = waiting.clone().count();
     let is_begun = new
@@ -208,7 +211,7 @@ fn after<'a, 's>(waiting: &[Stored], new: &'a [&'s SentMessage]) -> Option<&'a [
 }
 
 /// How many system prompts both begin with; none if they differ.
-fn n_prompts(sent: &[&SentMessage], known: &[Stored]) -> Option<usize> {
+fn n_prompts(sent: &[&HistoryMessage], known: &[Stored]) -> Option<usize> {
     let prompts = sent.iter().take_while(|it| it.is_prompt());
     let n = prompts.clone().count();
     let are_known = known.len() >= n && prompts.zip(known).all(|(one, other)| is_same(one, other));
@@ -217,7 +220,7 @@ fn n_prompts(sent: &[&SentMessage], known: &[Stored]) -> Option<usize> {
 
 /// Whether these messages of a thread end with a history. The history may leave out the first of them,
 /// but not the prompts before.
-fn ends_with(known: &[Stored], history: &[&SentMessage], is_whole: bool) -> bool {
+fn ends_with(known: &[Stored], history: &[&HistoryMessage], is_whole: bool) -> bool {
     let mut left = history;
     let mut place = known.len();
     while let Some((last, before)) = left.split_last() {
@@ -236,7 +239,7 @@ fn ends_with(known: &[Stored], history: &[&SentMessage], is_whole: bool) -> bool
 }
 
 /// The first message that is not the thread's, read from its beginning.
-fn difference(sent: &[&SentMessage], known: &[Stored]) -> Difference {
+fn difference(sent: &[&HistoryMessage], known: &[Stored]) -> HistoryDifference {
     let mut known = known.iter();
     let mut differs = None;
     for message in sent {
@@ -256,26 +259,26 @@ fn difference(sent: &[&SentMessage], known: &[Stored]) -> Difference {
     } else {
         "the thread has no such message here"
     };
-    Difference {
-        pointer: differs.map(SentMessage::pointer).unwrap_or_default(),
+    HistoryDifference {
+        pointer: differs.map(HistoryMessage::pointer).unwrap_or_default(),
         what: what.to_owned(),
     }
 }
 
-/// Whether a message is as it was said. White space around texts does not count, nor the spelling of
+/// Whether a message equals the stored one. White space around texts does not count, nor the spelling of
 /// arguments.
-fn is_same(sent: &SentMessage, known: &Stored) -> bool {
+fn is_same(sent: &HistoryMessage, known: &Stored) -> bool {
     match (&sent.content, &known.content) {
         (
-            Content::Message { role, parts },
-            Content::Message {
+            MessageContent::Message { role, parts },
+            MessageContent::Message {
                 role: known_role,
                 parts: known_parts,
             },
         ) => role == known_role && shown(parts) == shown(known_parts),
         (
-            Content::Answer { text, calls },
-            Content::Answer {
+            MessageContent::Answer { text, calls },
+            MessageContent::Answer {
                 text: known_text,
                 calls: known_calls,
             },
@@ -288,25 +291,30 @@ fn is_same(sent: &SentMessage, known: &Stored) -> bool {
                     .all(|(one, other)| is_same_call(one, other))
         }
         (
-            Content::Result { call_id, output },
-            Content::Result {
+            MessageContent::Result { call_id, output },
+            MessageContent::Result {
                 call_id: known_id,
                 output: known_output,
             },
         ) => call_id == known_id && output_text(output) == output_text(known_output),
-        (Content::Message { .. } | Content::Answer { .. } | Content::Result { .. }, _) => false,
+        (
+            MessageContent::Message { .. }
+            | MessageContent::Answer { .. }
+            | MessageContent::Result { .. },
+            _,
+        ) => false,
     }
 }
 
-fn is_same_call(one: &Call, other: &Call) -> bool {
-    let read = |call: &Call| serde_json::from_str::<Value>(&call.arguments).ok();
+fn is_same_call(one: &HistoryCall, other: &HistoryCall) -> bool {
+    let read = |call: &HistoryCall| serde_json::from_str::<Value>(&call.arguments).ok();
     let is_same_text = one.arguments == other.arguments;
     one.id == other.id
         && one.name == other.name
         && (is_same_text || (read(one).is_some() && read(one) == read(other)))
 }
 
-/// What a message shows: its texts, and where its files are or what they have.
+/// The visible content of a message: its texts, and the URLs or data of its files.
 fn shown(parts: &[Value]) -> Vec<&str> {
     let members = ["text", "image_url", "file_data", "file_url"];
     let shown = parts.iter().filter_map(|part| {
@@ -320,7 +328,7 @@ fn text_of(part: &Value) -> Option<&str> {
     part["text"].as_str().or_else(|| part["refusal"].as_str())
 }
 
-/// What a tool gave, as text.
+/// The result of a tool, as text.
 fn output_text(output: &Value) -> String {
     match output {
         Value::String(text) => text.clone(),

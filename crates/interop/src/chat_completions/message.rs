@@ -13,18 +13,18 @@ const MAX_CALLS: usize = 128;
 
 /// One message of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SentMessage {
+pub struct HistoryMessage {
     /// Its index in `messages`.
     pub index: usize,
-    /// What it says.
-    pub content: Content,
-    /// What the model reasoned before an answer, as its client sends it back.
+    /// The content.
+    pub content: MessageContent,
+    /// The model's reasoning before an answer, as its client sends it back.
     pub reasoning: Option<String>,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum MessageContent {
     /// A message to the agents.
     Message {
         /// User, system or developer.
@@ -37,7 +37,7 @@ pub enum Content {
         /// Its text; empty if it has none.
         text: String,
         /// The calls that its client answers.
-        calls: Vec<Call>,
+        calls: Vec<HistoryCall>,
     },
     /// The result of a call.
     Result {
@@ -50,7 +50,7 @@ pub enum Content {
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct HistoryCall {
     /// Correlates it with its result.
     pub id: String,
     /// The tool.
@@ -59,20 +59,20 @@ pub struct Call {
     pub arguments: String,
 }
 
-impl SentMessage {
-    /// Where it stands in the request, a JSON pointer.
+impl HistoryMessage {
+    /// Its JSON pointer in the request.
     pub fn pointer(&self) -> String {
         format!("/messages/{}", self.index)
     }
 
     /// Whether it is a system prompt, of the role system or developer.
     pub(super) fn is_prompt(&self) -> bool {
-        matches!(&self.content, Content::Message { role, .. } if *role != Role::User)
+        matches!(&self.content, MessageContent::Message { role, .. } if *role != Role::User)
     }
 
     /// Whether it is an answer without text and calls.
     pub(super) fn is_empty(&self) -> bool {
-        matches!(&self.content, Content::Answer { text, calls } if text.is_empty() && calls.is_empty())
+        matches!(&self.content, MessageContent::Answer { text, calls } if text.is_empty() && calls.is_empty())
     }
 
     /// The message as items of an input.
@@ -84,8 +84,8 @@ impl SentMessage {
         };
         let mut contents = Vec::new();
         match &self.content {
-            Content::Message { role, parts } => contents.push(message(*role, parts.clone())),
-            Content::Answer { text, calls } => {
+            MessageContent::Message { role, parts } => contents.push(message(*role, parts.clone())),
+            MessageContent::Answer { text, calls } => {
                 contents.extend(self.reasoning.as_deref().and_then(reasoning));
                 if !text.is_empty() {
                     let text = json!({"type": "output_text", "text": text});
@@ -97,7 +97,7 @@ impl SentMessage {
                     arguments: call.arguments.clone(),
                 }));
             }
-            Content::Result { call_id, output } => contents.push(InputContent::CallOutput {
+            MessageContent::Result { call_id, output } => contents.push(InputContent::CallOutput {
                 call_id: call_id.clone(),
                 output: output.clone(),
             }),
@@ -123,7 +123,7 @@ fn reasoning(text: &str) -> Option<InputContent> {
 }
 
 /// Reads the member `messages`.
-pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<SentMessage>, RequestError> {
+pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<HistoryMessage>, RequestError> {
     let list = fields.placed("messages", MAX_ITEMS)?;
     let list = list.ok_or_else(|| fields.missing("messages"))?;
     if list.is_empty() {
@@ -138,13 +138,13 @@ pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<SentMessage>, RequestE
         .collect()
 }
 
-fn message(value: &Value, pointer: &str, index: usize) -> Result<SentMessage, RequestError> {
+fn message(value: &Value, pointer: &str, index: usize) -> Result<HistoryMessage, RequestError> {
     let fields = Fields::of(value, pointer)?;
     let roles = ["system", "developer", "user", "assistant", "tool"];
     let role = fields.word("role", &roles)?;
     let content = match role.ok_or_else(|| fields.missing("role"))? {
         "assistant" => answer(&fields)?,
-        "tool" => Content::Result {
+        "tool" => MessageContent::Result {
             call_id: fields.id("tool_call_id", MAX_CALL_ID)?,
             output: match fields.get("content") {
                 Some(Value::String(_)) => required_text(&fields)?.into(),
@@ -157,26 +157,26 @@ fn message(value: &Value, pointer: &str, index: usize) -> Result<SentMessage, Re
                 "developer" => (Role::Developer, false),
                 _ => (Role::User, true),
             };
-            Content::Message {
+            MessageContent::Message {
                 role,
                 parts: parts(&fields, has_media)?,
             }
         }
     };
     // A result's tool is known by its call; other names would be lost.
-    if fields.get("name").is_some() && !matches!(content, Content::Result { .. }) {
+    if fields.get("name").is_some() && !matches!(content, MessageContent::Result { .. }) {
         return Err(unsupported(
             fields.at("name"),
             "names of speakers are not kept; say it in the content",
         ));
     }
-    let is_answer = matches!(content, Content::Answer { .. });
+    let is_answer = matches!(content, MessageContent::Answer { .. });
     let reasoning = if is_answer {
         fields.text("reasoning_content", MAX_TEXT)?
     } else {
         None
     };
-    Ok(SentMessage {
+    Ok(HistoryMessage {
         index,
         content,
         reasoning: reasoning.filter(|it| !it.is_empty()).map(str::to_owned),
@@ -227,7 +227,7 @@ fn part(value: &Value, pointer: &str, has_media: bool) -> Result<Value, RequestE
     }
 }
 
-fn answer(fields: &Fields<'_>) -> Result<Content, RequestError> {
+fn answer(fields: &Fields<'_>) -> Result<MessageContent, RequestError> {
     for key in ["audio", "function_call"] {
         if fields.get(key).is_some() {
             return Err(unsupported(fields.at(key), "expected no value"));
@@ -245,7 +245,7 @@ fn answer(fields: &Fields<'_>) -> Result<Content, RequestError> {
     text.push_str(fields.text("refusal", MAX_TEXT)?.unwrap_or_default());
     let calls = fields.placed("tool_calls", MAX_CALLS)?.unwrap_or_default();
     let calls = calls.into_iter().map(|(at, value)| call(value, &at));
-    Ok(Content::Answer {
+    Ok(MessageContent::Answer {
         text,
         calls: calls.collect::<Result<_, _>>()?,
     })
@@ -262,11 +262,11 @@ fn answer_text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, RequestEr
     }
 }
 
-fn call(value: &Value, pointer: &str) -> Result<Call, RequestError> {
+fn call(value: &Value, pointer: &str) -> Result<HistoryCall, RequestError> {
     let fields = Fields::of(value, pointer)?;
     super::options::check_function(&fields)?;
     let function = fields.inner("function")?;
-    Ok(Call {
+    Ok(HistoryCall {
         id: fields.id("id", MAX_CALL_ID)?,
         name: name(&function)?,
         arguments: function.required("arguments", MAX_TEXT)?.to_owned(),

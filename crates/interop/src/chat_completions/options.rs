@@ -1,4 +1,4 @@
-//! What a request asks of its run. An option that no run can meet is refused, never left out.
+//! The options of a request's run. An option that no run can meet is refused, never left out.
 
 use super::VIEW;
 use crate::options::{AnswerFormat, ClientTool, MIN_ANSWER_TOKENS, RunOptions, RunToolChoice};
@@ -29,7 +29,7 @@ const READ: [&str; 17] = [
     "store",
 ];
 
-/// The members that are kept with the run and change nothing, with their greatest lengths.
+/// The members that are stored with the run and change nothing, with their greatest lengths.
 const KEPT: [(&str, usize); 4] = [
     ("user", 512),
     ("safety_identifier", 64),
@@ -65,7 +65,7 @@ pub(super) fn options(fields: &Fields<'_>) -> Result<RunOptions, RequestError> {
     Ok(options)
 }
 
-/// What is kept with the run for its reader.
+/// Data that is stored with the run for its reader.
 fn kept(fields: &Fields<'_>, model: &str) -> Result<Value, RequestError> {
     let mut kept = Map::from_iter([("model".to_owned(), model.into())]);
     for (key, limit) in KEPT {

@@ -1,6 +1,6 @@
-//! `POST /chat/completions`: what is asked for.
+//! The request `POST /chat/completions`.
 
-use super::message::{SentMessage, messages};
+use super::message::{HistoryMessage, messages};
 use super::options::options;
 use crate::options::RunOptions;
 use crate::responses::fields::{Fields, invalid};
@@ -16,7 +16,7 @@ pub struct CompletionRequest {
     /// The key of the thread that `metadata.thread` names.
     pub thread: Option<String>,
     /// The messages, in order; one at least.
-    pub messages: Vec<SentMessage>,
+    pub messages: Vec<HistoryMessage>,
     /// How the run differs from what its agent is configured to do.
     pub options: RunOptions,
     /// Whether the answer is a stream of chunks.
@@ -62,7 +62,7 @@ impl CompletionRequest {
 
     /// Whether the first message is a system prompt.
     pub fn begins_with_prompt(&self) -> bool {
-        self.messages.first().is_some_and(SentMessage::is_prompt)
+        self.messages.first().is_some_and(HistoryMessage::is_prompt)
     }
 
     /// The request as one for a run without a thread: all of its messages are imported.
@@ -71,7 +71,7 @@ impl CompletionRequest {
     }
 
     /// The request as one for a run on the thread of this key, to which these messages are added.
-    pub fn create_on(&self, key: &str, added: &[SentMessage]) -> CreateRequest {
+    pub fn create_on(&self, key: &str, added: &[HistoryMessage]) -> CreateRequest {
         let continues = Continues::Conversation {
             id: key.to_owned(),
             thread: key.to_owned(),
@@ -82,12 +82,12 @@ impl CompletionRequest {
     fn request(
         &self,
         continues: Continues,
-        messages: &[SentMessage],
+        messages: &[HistoryMessage],
         store: bool,
     ) -> CreateRequest {
         CreateRequest {
             continues,
-            input: messages.iter().flat_map(SentMessage::items).collect(),
+            input: messages.iter().flat_map(HistoryMessage::items).collect(),
             options: self.options.clone(),
             stream: self.stream,
             background: false,

@@ -1,6 +1,6 @@
 //! The answer of a run, as this protocol shows it.
 
-use super::message::Call;
+use super::message::HistoryCall;
 use super::wire::FinishReason;
 use crate::parts::{StepResponse, ToolPart};
 use crate::responses::ending::{Ending, Failure};
@@ -9,7 +9,7 @@ use crate::run::RunEvent;
 use crate::truncate::Cut;
 use timeline::{BlockKind, Chunk, ExecutionStatus, Interruption, OpenCall, OpenKind, StepOutcome};
 
-/// What stands between two texts of an answer.
+/// The separator between two texts of an answer.
 const BETWEEN: &str = "\n\n";
 
 /// The answer so far.
@@ -17,7 +17,7 @@ const BETWEEN: &str = "\n\n";
 pub(super) struct Shown {
     pub(super) content: String,
     pub(super) reasoning: String,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<HistoryCall>,
     /// The tokens of the steps that are over, and of the one at work.
     usage: Tokens,
     step_usage: Tokens,
@@ -30,12 +30,12 @@ pub(super) struct Shown {
     cut: Option<Cut>,
 }
 
-/// What an event adds to the answer.
+/// An addition of an event to the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// The text or the reasoning has grown, from this byte on.
     Grown(BlockKind, usize),
-    /// What the step at work had added is void: this text.
+    /// The additions of the running step are void: this text.
     Reset(String),
 }
 
@@ -107,8 +107,8 @@ impl Shown {
         self.usage.plus(self.step_usage)
     }
 
-    /// Ends it. The calls that its client answers become its calls. Other calls that wait are told in its
-    /// text, which grows from the byte given.
+    /// Ends it. The calls that its client answers become its calls. Other waiting calls are named in its
+    /// text, which grows from the passed byte.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Shown {
                 continue;
             };
             match call.kind {
-                OpenKind::External => self.calls.push(Call {
+                OpenKind::External => self.calls.push(HistoryCall {
                     id: call.tool_call_id,
                     name: tool.tool_name().to_owned(),
                     arguments: tool.arguments().to_owned(),

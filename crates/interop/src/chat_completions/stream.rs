@@ -1,11 +1,11 @@
 //! From the log to the chunks of a completion and to the whole of it.
 
 use super::VIEW;
-use super::message::Call;
+use super::message::HistoryCall;
 use super::shown::{Change, Shown};
 use super::wire::{
-    AssistantMessage, ChatCompletion, ChatCompletionChunk, Choice, ChunkChoice, Delta,
-    FinishReason, FunctionCall, ToolCall, ToolCallDelta, Usage,
+    AssistantMessage, ChatCompletion, ChatCompletionChunk, ChunkChoice, CompletionChoice,
+    CompletionToolCall, CompletionUsage, Delta, FinishReason, FunctionCall, ToolCallDelta,
 };
 use crate::ids::IdForm;
 use crate::responses::RequestError;
@@ -31,12 +31,12 @@ pub struct CompletionStream {
     shown: Shown,
     /// Whether chunks have the usage; none if no chunks are written.
     streams: Option<bool>,
-    /// Text of a dead attempt that is written, and that the next attempt has not said again.
+    /// Text of a dead attempt that is written, and that the next attempt has not repeated.
     ahead: String,
     outcome: Option<Result<FinishReason, RequestError>>,
 }
 
-/// What is the same in all chunks.
+/// The members that all chunks share.
 #[derive(Debug)]
 struct Head {
     id: String,
@@ -110,7 +110,7 @@ impl CompletionStream {
             object: "chat.completion",
             created: head.created,
             model: head.model.clone(),
-            choices: [Choice {
+            choices: [CompletionChoice {
                 index: 0,
                 message,
                 logprobs: None,
@@ -258,7 +258,12 @@ impl CompletionStream {
         self.write(vec![choice], None, out);
     }
 
-    fn write(&self, choices: Vec<ChunkChoice<'_>>, usage: Option<Usage>, out: &mut String) {
+    fn write(
+        &self,
+        choices: Vec<ChunkChoice<'_>>,
+        usage: Option<CompletionUsage>,
+        out: &mut String,
+    ) {
         let (Some(has_usage), Some(head)) = (self.streams, &self.head) else {
             return;
         };
@@ -276,8 +281,8 @@ impl CompletionStream {
     }
 }
 
-fn tool_call(call: &Call) -> ToolCall {
-    ToolCall {
+fn tool_call(call: &HistoryCall) -> CompletionToolCall {
+    CompletionToolCall {
         id: call.id.clone(),
         kind: "function",
         function: FunctionCall {

@@ -18,15 +18,15 @@ pub struct ChatCompletion {
     /// The agent or model, as the request named it.
     pub model: String,
     /// One choice.
-    pub choices: [Choice; 1],
+    pub choices: [CompletionChoice; 1],
     /// The tokens of all its model calls.
-    pub usage: Usage,
+    pub usage: CompletionUsage,
 }
 
 /// The answer of a completion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
-pub struct Choice {
+pub struct CompletionChoice {
     /// 0.
     pub index: u32,
     /// The message.
@@ -47,19 +47,19 @@ pub struct AssistantMessage {
     pub content: Option<String>,
     /// Always null: a refusal is text.
     pub refusal: Option<()>,
-    /// What the model reasoned.
+    /// The model's reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// The calls that the client answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(required = false))]
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<CompletionToolCall>,
 }
 
 /// A call that the client answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
-pub struct ToolCall {
+pub struct CompletionToolCall {
     /// Correlates it with its result.
     pub id: String,
     /// `function`.
@@ -97,20 +97,20 @@ pub enum FinishReason {
 /// The tokens of a completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
-pub struct Usage {
+pub struct CompletionUsage {
     /// All tokens of the prompts, cached ones included.
     pub prompt_tokens: u64,
     /// All tokens of the answers, reasoning included.
     pub completion_tokens: u64,
     /// Both together.
     pub total_tokens: u64,
-    /// What the prompts are made of.
+    /// The kinds of prompt tokens.
     pub prompt_tokens_details: PromptTokens,
-    /// What the answers are made of.
+    /// The kinds of answer tokens.
     pub completion_tokens_details: CompletionTokens,
 }
 
-/// What the prompts of a completion are made of.
+/// The prompt tokens of a completion, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct PromptTokens {
@@ -118,7 +118,7 @@ pub struct PromptTokens {
     pub cached_tokens: u64,
 }
 
-/// What the answers of a completion are made of.
+/// The answer tokens of a completion, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct CompletionTokens {
@@ -126,7 +126,7 @@ pub struct CompletionTokens {
     pub reasoning_tokens: u64,
 }
 
-impl From<Tokens> for Usage {
+impl From<Tokens> for CompletionUsage {
     fn from(tokens: Tokens) -> Self {
         Self {
             prompt_tokens: tokens.input_tokens,
@@ -158,17 +158,17 @@ pub struct ChatCompletionChunk<'a> {
     pub choices: Vec<ChunkChoice<'a>>,
     /// Only where `stream_options.include_usage` asks for it: null but in the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Usage>))]
-    pub usage: Option<Option<Usage>>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<CompletionUsage>))]
+    pub usage: Option<Option<CompletionUsage>>,
 }
 
-/// What a chunk adds to the answer.
+/// An addition of a chunk to the answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct ChunkChoice<'a> {
     /// 0.
     pub index: u32,
-    /// What is added.
+    /// The addition.
     pub delta: Delta<'a>,
     /// Always null.
     pub logprobs: Option<()>,
@@ -176,7 +176,7 @@ pub struct ChunkChoice<'a> {
     pub finish_reason: Option<FinishReason>,
 }
 
-/// What a chunk adds to the message.
+/// An addition of a chunk to the message.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct Delta<'a> {
@@ -203,5 +203,5 @@ pub struct ToolCallDelta {
     pub index: usize,
     /// The call.
     #[serde(flatten)]
-    pub call: ToolCall,
+    pub call: CompletionToolCall,
 }

@@ -24,7 +24,7 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError
     Ok(tools)
 }
 
-/// Refuses a tool that has the name of another one; `pointer` says where the name of a tool stands.
+/// Refuses a tool that has the name of another one; `pointer` gives the pointer of a tool's name.
 pub(crate) fn check_names(
     tools: &[ClientTool],
     pointer: impl Fn(usize) -> String,

@@ -3,7 +3,7 @@
 use crate::langgraph::executions;
 use crate::native::conversation;
 use loomline_interop::chat_completions::{
-    ChatCompletion, CompletionRequest, CompletionStream, Content, StoredMessages, added,
+    ChatCompletion, CompletionRequest, CompletionStream, MessageContent, StoredMessages, added,
 };
 use loomline_interop::responses::RequestError;
 use loomline_interop::run::{RunSelector, replay};
@@ -177,9 +177,9 @@ fn joined(out: &str) -> (String, Vec<Value>, Value) {
 }
 
 /// A stored message as a client sends it.
-fn sent(content: &Content) -> Value {
+fn sent(content: &MessageContent) -> Value {
     match content {
-        Content::Message { role, parts } => {
+        MessageContent::Message { role, parts } => {
             let part = |part: &Value| {
                 let text = part["text"]
                     .as_str()
@@ -191,7 +191,7 @@ fn sent(content: &Content) -> Value {
             let parts: Vec<Value> = parts.iter().filter_map(part).collect();
             json!({"role": role, "content": parts})
         }
-        Content::Answer { text, calls } => {
+        MessageContent::Answer { text, calls } => {
             let calls: Vec<Value> = calls
                 .iter()
                 .map(|call| {
@@ -201,7 +201,7 @@ fn sent(content: &Content) -> Value {
                 .collect();
             json!({"role": "assistant", "content": text, "tool_calls": calls})
         }
-        Content::Result { call_id, output } => {
+        MessageContent::Result { call_id, output } => {
             let text = output
                 .as_str()
                 .map_or_else(|| output.to_string(), str::to_owned);

@@ -22,17 +22,17 @@ use interop::responses::RequestError;
 pub(crate) use routes::PROTOCOL;
 use serde_json::Value;
 
-/// What tokens of clients begin with.
+/// The prefix of clients' idempotency tokens.
 const TOKEN: &str = "chat-completions";
 /// Names the thread of a request.
 const THREAD: &str = "loomline-thread";
 
 /// Makes a completion.
 ///
-/// `model` names an agent or a configured model. Without a thread nothing is kept: the messages are the whole
+/// `model` names an agent or a configured model. Without a thread nothing is stored: the messages are the whole
 /// conversation. `metadata.thread` or the header `Loomline-Thread` names a durable thread, which is made if it
 /// does not exist. There the messages up to the last answer must be the thread's, and the rest is added. The
-/// run goes on whether or not anyone waits for it.
+/// run continues whether or not the client waits for it.
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "createChatCompletion", tag = "chat-completions", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header), ("loomline-thread" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((ChatCompletion = "application/json"), (ChatCompletionChunk<'static> = "text/event-stream"))),

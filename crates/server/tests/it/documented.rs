@@ -2,12 +2,13 @@
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(&loomline_server::openapi().unwrap()).unwrap());
-static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+static VALIDATORS: LazyLock<Mutex<BTreeMap<String, Arc<Validator>>>> =
+    LazyLock::new(Mutex::default);
 
 /// Panics if an answer of `/api/v1` is not as the document declares.
 pub(crate) fn check(method: &str, path: &str, status: u16, content_type: &str, text: &str) {
@@ -35,7 +36,7 @@ pub(crate) fn check(method: &str, path: &str, status: u16, content_type: &str, t
             let schema = &schema["properties"]["data"]["contentSchema"];
             assert!(!schema.is_null(), "{at} has untyped events");
             for frame in text.split("\n\n") {
-                let lines = |name: &str| {
+                let lines = |name: &'static str| {
                     frame
                         .lines()
                         .filter_map(move |line| line.strip_prefix(name))

@@ -10,15 +10,15 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadKey;
 use interop::ag_ui::was_cut_off;
-use interop::chat_completions::{CompletionRequest, Difference, StoredMessages, added};
+use interop::chat_completions::{CompletionRequest, HistoryDifference, StoredMessages, added};
 use interop::responses::RequestError;
 use jiff::Timestamp;
 use runtime::{Filter, PageRequest, Position, RequestToken, RuntimeError, StoreError};
 use std::collections::BTreeMap;
 use timeline::Seq;
 
-impl From<Difference> for ApiError {
-    fn from(Difference { pointer, what }: Difference) -> Self {
+impl From<HistoryDifference> for ApiError {
+    fn from(HistoryDifference { pointer, what }: HistoryDifference) -> Self {
         Self::HistoryDiffers { pointer, what }
     }
 }
@@ -81,7 +81,7 @@ async fn last_event(site: &Continuation<'_>) -> Result<Option<Seq>, ApiError> {
 }
 
 /// The messages at the end of a thread, as many as a request has or more; all of them where the request begins
-/// with a prompt that stands before these. Costs what the request has sent, if it has sent all.
+/// with a prompt before these. Costs what the request has sent, if it has sent all.
 async fn stored(
     thread: &ThreadKey,
     request: &CompletionRequest,

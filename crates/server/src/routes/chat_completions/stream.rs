@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Shows the chunks of a completion.
 struct Chunks {
     stream: CompletionStream,
-    /// Its thread, if that is not kept: until the stream is over.
+    /// Its thread, if that is ephemeral: until the stream is over.
     _passing: Option<Ephemeral>,
 }
 

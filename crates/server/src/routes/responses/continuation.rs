@@ -1,4 +1,4 @@
-//! The thread on which a response is made, and what is done there.
+//! The thread of a new response: found, forked, and written.
 
 use super::page_items::Thread;
 use super::past::is_deleted;
@@ -24,16 +24,16 @@ use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
 pub(in crate::routes) struct Continuation<'a> {
     pub(in crate::routes) thread: ThreadKey,
     pub(in crate::routes) speech: MessagePost<'a>,
-    /// What the client calls what it goes on with.
+    /// The client's name for the response or conversation that it continues.
     pub(in crate::routes) goes_on: &'a str,
-    /// Whether the thread is there, and is not made anew if it goes in the meantime.
+    /// Whether the thread exists. If it is deleted in the meantime, no new one is made.
     pub(in crate::routes) must_exist: bool,
     /// The member of the body that has the input: a JSON pointer.
     pub(in crate::routes) input_at: &'static str,
 }
 
 impl Continuation<'_> {
-    /// The response that an earlier request with this token has begun on the thread; refused where that was
+    /// The response that an earlier request with this token has started on the thread; refused where that was
     /// deleted.
     pub(in crate::routes) async fn repeated(
         &self,
@@ -59,7 +59,7 @@ impl Continuation<'_> {
         Ok(Some(begun))
     }
 
-    /// The whole conversation, with what answers that were cut off had said.
+    /// The whole conversation, with the text of answers that were cut off.
     pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
         self.thread.transcript(Filter::All).await
     }
@@ -81,7 +81,7 @@ impl Continuation<'_> {
         }
     }
 
-    /// The response on this thread; where an earlier request with the same token has begun it, that one.
+    /// The response on this thread; where an earlier request with the same token has started it, that one.
     pub(super) async fn continue_from(
         &self,
         request: &CreateRequest,
@@ -95,7 +95,7 @@ impl Continuation<'_> {
             .await
     }
 
-    /// The response on this thread, if nothing was said and nothing has run in it since this event;
+    /// The response on this thread, if it has no new message and no new execution since this event;
     /// none otherwise, and nothing is written.
     pub(super) async fn go_on_after(
         &self,
@@ -116,7 +116,7 @@ impl Continuation<'_> {
         }
     }
 
-    /// Whether something was said or has run in the thread since this event.
+    /// Whether the thread has a new message or execution since this event.
     async fn is_followed(&self, last: Seq) -> Result<bool, RuntimeError> {
         let found = self.thread.find().await?;
         let (store, thread) = (found.runtime().store(), found.id());
@@ -136,12 +136,12 @@ impl Continuation<'_> {
         move |_| BodyPointers::text(at)
     }
 
-    /// What the client is told of a refusal.
+    /// The error that the client receives for a refusal.
     pub(in crate::routes) fn refused(&self, error: RuntimeError) -> ApiError {
         refused_at(error, self.goes_on, self.input_at)
     }
 
-    /// The response to what is said on this thread.
+    /// The response to new messages on this thread.
     pub(in crate::routes) async fn begin(
         &self,
         said: ThreadInput,
@@ -179,7 +179,7 @@ impl Continuation<'_> {
         }
     }
 
-    /// The response to what is said; where `last` is given, only if nothing was said and nothing has run since.
+    /// The response to new messages. With `last`, only if the thread has no message and no execution after it.
     pub(in crate::routes) async fn start(
         &self,
         said: ThreadInput,
@@ -254,7 +254,7 @@ impl Continuation<'_> {
         }
     }
 
-    /// The calls that wait on the thread; where `last` is given, only those that wait since it.
+    /// The calls that wait on the thread; with `last`, only those that wait since it.
     async fn open(&self, last: Option<Seq>) -> Result<Option<Open>, RuntimeError> {
         let found = match self.thread.find().await {
             Ok(found) => found,
@@ -276,8 +276,8 @@ impl Continuation<'_> {
         Ok(open)
     }
 
-    /// Refuses to go on where a call waits and nobody says anything: that would leave the call behind, with
-    /// nothing in its place. A call that is kept with its own result is no answer to it.
+    /// Refuses a request without new messages while a call waits: the call would stay without a result. A stored call
+    /// with a result of its own is no answer to it.
     async fn check_answered(&self, last: Option<Seq>) -> Result<(), RuntimeError> {
         let open = self.open(last).await?;
         match open.and_then(|open| open.calls.into_iter().next()) {

@@ -10,7 +10,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
     refused_at(error, goes_on, "/input")
 }
 
-/// The same for a request that has its input in another member of its body, a JSON pointer.
+/// The refusal of a request that has its input at `input_at`, a JSON pointer.
 pub(super) fn refused_at(error: RuntimeError, goes_on: &str, input_at: &str) -> ApiError {
     let at = |error: RequestError| RequestError {
         pointer: Some(input_at.to_owned()),
