@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use loomline_interop::archive::{Archive, Format};
-use loomline_interop::convert::{Form, ReadOptions, Trust, WriteOptions, read, write};
+use loomline_interop::convert::{ReadOptions, SourceForm, Trust, WriteOptions, read, write};
 use loomline_thread::{Json, Limits, Profile, Severity, validate};
 
 fuzz_target!(|text: &str| {
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
                 trust,
                 ..ReadOptions::default()
             };
-            let Ok(archive) = read(Form::Of(format), text, &options) else {
+            let Ok(archive) = read(SourceForm::Of(format), text, &options) else {
                 continue;
             };
             judge(&archive.value);
@@ -27,7 +27,7 @@ fn judge(archive: &Archive) {
     assert_eq!(again.as_ref(), Ok(archive));
     let options = WriteOptions::default();
     for format in Format::ALL {
-        let written = write(Form::Of(format), archive, &options).value;
+        let written = write(SourceForm::Of(format), archive, &options).value;
         if format != Format::AiSdkStream {
             assert!(Json::parse_with(&written, &limits()).is_ok(), "{written}");
         }
