@@ -14,24 +14,24 @@
 //!
 //! ```
 //! use loomline_interop::archive::Format;
-//! use loomline_interop::convert::{Form, ReadOptions, WriteOptions, read, write};
+//! use loomline_interop::convert::{SourceForm, ReadOptions, WriteOptions, read, write};
 //!
 //! let history = r#"[{"parts":[{"content":"You are brief.","part_kind":"system-prompt"},{"content":"Hi","part_kind":"user-prompt"}],"kind":"request"},{"parts":[{"content":"Hello","part_kind":"text"}],"usage":{"input_tokens":9},"kind":"response"}]"#;
-//! let archive = read(Form::Of(Format::PydanticAi), history, &ReadOptions::default())?.value;
+//! let archive = read(SourceForm::Of(Format::PydanticAi), history, &ReadOptions::default())?.value;
 //!
 //! // The same format comes back byte for byte.
-//! let again = write(Form::Of(Format::PydanticAi), &archive, &WriteOptions::default());
+//! let again = write(SourceForm::Of(Format::PydanticAi), &archive, &WriteOptions::default());
 //! assert_eq!(again.value, history);
 //! assert!(again.losses.is_empty());
 //!
 //! // A document has no place for system prompts, and says so.
-//! let document = write(Form::Of(Format::Thread), &archive, &WriteOptions::default());
+//! let document = write(SourceForm::Of(Format::Thread), &archive, &WriteOptions::default());
 //! assert!(document.losses.iter().any(|loss| loss.what.contains("system prompt")));
 //!
 //! // What a client shows.
-//! let messages = write(Form::Of(Format::AiSdkUi), &archive, &WriteOptions::default());
+//! let messages = write(SourceForm::Of(Format::AiSdkUi), &archive, &WriteOptions::default());
 //! assert!(messages.value.contains(r#""role":"assistant""#));
-//! # Ok::<(), loomline_interop::convert::ReadError>(())
+//! # Ok::<(), loomline_interop::convert::ConvertError>(())
 //! ```
 
 pub mod a2a;

@@ -30,19 +30,19 @@ use crate::json::{Json, Object};
 /// A turn that is streaming.
 ///
 /// ```
-/// use loomline_thread::partial::{Delta, Ending, PartialTurn, StreamedKind};
+/// use loomline_thread::partial::{MessageDelta, PartialEnding, PartialTurn, StreamedKind};
 ///
 /// let mut turn = PartialTurn::new("a", "2026-01-05T08:00:00Z");
-/// turn.push(1, Delta::response("2026-01-05T08:00:01Z"))?;
-/// turn.push(2, Delta::start(0, StreamedKind::Text))?;
-/// turn.push(3, Delta::append(0, "It is "))?;
-/// turn.push(4, Delta::append(0, "late."))?;
-/// turn.push(5, Delta::end(0))?;
-/// turn.push(6, Delta::start(1, StreamedKind::Text))?;
+/// turn.push(1, MessageDelta::response("2026-01-05T08:00:01Z"))?;
+/// turn.push(2, MessageDelta::start(0, StreamedKind::Text))?;
+/// turn.push(3, MessageDelta::append(0, "It is "))?;
+/// turn.push(4, MessageDelta::append(0, "late."))?;
+/// turn.push(5, MessageDelta::end(0))?;
+/// turn.push(6, MessageDelta::start(1, StreamedKind::Text))?;
 ///
 /// let reason = "user_cancelled".to_owned();
 /// let at = "2026-01-05T08:00:02Z".to_owned();
-/// let settled = turn.settle(Ending::Interrupted { reason, at });
+/// let settled = turn.settle(PartialEnding::Interrupted { reason, at });
 /// assert_eq!(settled.pointer("/messages/0/parts/0/content"), Some(&"It is late.".into()));
 /// assert_eq!(settled.pointer("/messages/0/parts/1"), None);
 /// # Ok::<(), loomline_thread::partial::DeltaRefused>(())

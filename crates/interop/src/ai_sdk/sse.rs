@@ -24,9 +24,9 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Decodes server-sent events from pieces of bytes.
 ///
 /// ```
-/// use loomline_interop::ai_sdk::sse::Decoder;
+/// use loomline_interop::ai_sdk::sse::SseDecoder;
 ///
-/// let mut decoder = Decoder::new();
+/// let mut decoder = SseDecoder::new();
 /// let mut events = Vec::new();
 /// decoder.push(b": keep-alive\n\ndata: {\"type\":", &mut events)?;
 /// decoder.push(b"\"start\"}\r\n\r\ndata: cut off", &mut events)?;

@@ -154,9 +154,9 @@ impl TryFrom<String> for FamilyVersion {
 /// The capability and the version that a `$schema` names; nothing for one that is not known here.
 ///
 /// ```
-/// use loomline_interop::aitp::{Family, Version, capability_of};
+/// use loomline_interop::aitp::{Family, FamilyVersion, capability_of};
 ///
-/// let decisions = Some((Family::Decisions, Version::V1));
+/// let decisions = Some((Family::Decisions, FamilyVersion::V1));
 /// assert_eq!(capability_of("https://aitp.dev/v1/decisions/schema.json"), decisions);
 /// assert_eq!(capability_of("https://aitp.dev/capabilities/aitp-02-decisions/v1.0.0/schema.json"), decisions);
 /// assert_eq!(capability_of("https://example.com/poll.json"), None);

@@ -27,13 +27,13 @@ use timeline::{ItemType, NewItem, Record, Role, Seq};
 /// comes with each question.
 ///
 /// ```
-/// use loomline_interop::aitp::{Desk, Refusal, Turned};
+/// use loomline_interop::aitp::{AitpState, RequestRefusal, MessageRefusal};
 /// use serde_json::{Value, json};
 /// use timeline::{Command, NewItem, NewThread, Record, Role, Seq, State};
 ///
 /// let now: jiff::Timestamp = "2026-01-05T08:00:00Z".parse()?;
-/// let (mut log, mut desk, mut seq) = (State::default(), Desk::default(), Seq::ZERO);
-/// let mut run = |desk: &mut Desk, command: Command| -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut log, mut desk, mut seq) = (State::default(), AitpState::default(), Seq::ZERO);
+/// let mut run = |desk: &mut AitpState, command: Command| -> Result<(), Box<dyn std::error::Error>> {
 ///     for event in log.decide(command, now)? {
 ///         log.apply(&event);
 ///         seq = seq.next();
@@ -51,7 +51,7 @@ use timeline::{ItemType, NewItem, Record, Role, Seq};
 /// // Somebody asks.
 /// let ask = json!({"$schema": "https://aitp.dev/v1/decisions/schema.json", "request_decision": {
 ///     "id": "seat", "options": [{"id": "window"}, {"id": "aisle"}]}});
-/// let accepted = desk.judge("key_1", &message("ask", Role::Assistant, ask), now)?;
+/// let accepted = desk.check("key_1", &message("ask", Role::Assistant, ask), now)?;
 /// run(&mut desk, Command::Record { item: accepted.item })?;
 ///
 /// // A form is shown, and what was clicked becomes a message.
@@ -59,14 +59,14 @@ use timeline::{ItemType, NewItem, Record, Role, Seq};
 /// let schemas = loomline_interop::aitp::Schemas::shared()?;
 /// let answer = question.answer(schemas, &json!({"option": "aisle"}), now).map_err(|_| "it fits")?;
 /// let answer = message("answer", Role::User, Value::Object(answer.value));
-/// let accepted = desk.judge("key_2", &answer, now)?;
+/// let accepted = desk.check("key_2", &answer, now)?;
 /// run(&mut desk, Command::Record { item: accepted.item })?;
 /// assert!(desk.pending(now).is_empty());
 ///
 /// // It is too late to decline.
 /// let decline = message("decline", Role::User, Value::Object(question.decline(None).value));
-/// let refused = desk.judge("key_2", &decline, now);
-/// assert!(matches!(refused, Err(Turned::Refused { refusal: Refusal::Late { .. }, .. })));
+/// let refused = desk.check("key_2", &decline, now);
+/// assert!(matches!(refused, Err(MessageRefusal::Refused { refusal: RequestRefusal::Late { .. }, .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
