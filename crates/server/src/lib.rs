@@ -12,7 +12,7 @@
 //! let directory = tempfile::tempdir()?;
 //! let app = App::open(Config::default(), directory.path(), OpenMode::ReadWrite)?;
 //! app.recover().await?;
-//! let threads = app.runtime().list(&DEV_TENANT.into(), runtime::Page { limit: 10, ..Default::default() }).await?;
+//! let threads = app.runtime().list(&DEV_TENANT.into(), runtime::ThreadRows { limit: 10, ..Default::default() }).await?;
 //! assert!(threads.is_empty());
 //! app.shutdown().await?;
 //! # Ok(())

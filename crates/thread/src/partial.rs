@@ -42,7 +42,7 @@ use crate::json::{Json, Object};
 ///
 /// let reason = "user_cancelled".to_owned();
 /// let at = "2026-01-05T08:00:02Z".to_owned();
-/// let settled = turn.settle(PartialEnding::Interrupted { reason, at });
+/// let settled = turn.finish(PartialEnding::Interrupted { reason, at });
 /// assert_eq!(settled.pointer("/messages/0/parts/0/content"), Some(&"It is late.".into()));
 /// assert_eq!(settled.pointer("/messages/0/parts/1"), None);
 /// # Ok::<(), loomline_thread::partial::DeltaRefused>(())
