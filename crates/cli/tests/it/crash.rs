@@ -165,6 +165,28 @@ fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
     }
 }
 
+/// Kills once while the model speaks and once while an effect runs, as random kills on a slow machine
+/// may meet neither. The log marks the start of effects only.
+fn kill_at_chosen_moments(mut server: Server, bed: &Bed, key: &str, effect: &str) -> Server {
+    let model = ("slow 20ms say 100 words", "text-delta");
+    let tool = ("record line=chosen ms=1000", "data-tool-started");
+    let moments = [Some(model), (effect == "effect").then_some(tool)];
+    for (prompt, chunk) in moments.into_iter().flatten() {
+        server.rest(key);
+        let before = server.log(key).len();
+        let body = json!({"content": prompt, "policy": "queue"});
+        server
+            .post(&format!("/api/v1/threads/{key}/messages"), &body)
+            .unwrap();
+        server.until(key, |event| {
+            event["seq"].as_u64() > Some(before as u64) && event["chunkType"] == chunk
+        });
+        server.kill();
+        server = bed.start();
+    }
+    server
+}
+
 fn kill_at_random_moments(seed: u64, effect: &str) {
     let bed = Bed::new(effect);
     let mut random = fastrand::Rng::with_seed(seed);
@@ -189,6 +211,7 @@ fn kill_at_random_moments(seed: u64, effect: &str) {
         });
         server = bed.start();
     }
+    server = kill_at_chosen_moments(server, &bed, &keys[0], effect);
     for key in &keys {
         wait_for_all(&server, key);
     }
