@@ -9,12 +9,13 @@ use timeline::{
     Transcript, messages_with_answers,
 };
 
-/// The messages of a thread, or of the end of it, as this protocol has them.
+/// The messages of a thread, or those at its two ends, as this protocol has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredMessages {
-    messages: Vec<Stored>,
-    /// Whether the thread has more before them.
-    has_more: bool,
+    /// The last messages; all of them if there is no beginning.
+    end: Vec<Stored>,
+    /// The first messages of a thread that has more than its end.
+    beginning: Option<Vec<Stored>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,40 +35,59 @@ pub struct HistoryDifference {
 }
 
 impl StoredMessages {
-    /// The messages of a transcript. `has_more` says whether the thread has more before it. The text of
-    /// answers that were cut off is there if it was read with its chunks.
-    pub fn of(transcript: &Transcript, has_more: bool) -> Self {
-        let mut messages = Vec::new();
-        let mut answers_client = true;
-        let mut run: Vec<&Reaction> = Vec::new();
-        for entry in &transcript.entries {
-            match entry {
-                Entry::Item(item) => {
-                    let said = item_messages(item);
-                    if item.item_type != ItemType::ItemReference {
-                        answers_client = !said.is_empty();
-                    }
-                    messages.extend(said.into_iter().map(|content| Stored {
-                        content,
-                        is_optional: false,
-                    }));
+    /// The messages of a whole thread. The text of answers that were cut off is there if the transcript was
+    /// read with its chunks.
+    pub fn whole(transcript: &Transcript) -> Self {
+        Self {
+            end: stored(transcript),
+            beginning: None,
+        }
+    }
+
+    /// The first and the last messages of a thread; both may have some in common.
+    pub fn ends(beginning: &Transcript, end: &Transcript) -> Self {
+        Self {
+            end: stored(end),
+            beginning: Some(stored(beginning)),
+        }
+    }
+
+    /// The last messages, in order.
+    pub fn contents(&self) -> impl Iterator<Item = &MessageContent> {
+        self.end.iter().map(|stored| &stored.content)
+    }
+
+    fn beginning(&self) -> &[Stored] {
+        self.beginning.as_ref().unwrap_or(&self.end)
+    }
+}
+
+fn stored(transcript: &Transcript) -> Vec<Stored> {
+    let mut messages = Vec::new();
+    let mut answers_client = true;
+    let mut run: Vec<&Reaction> = Vec::new();
+    for entry in &transcript.entries {
+        match entry {
+            Entry::Item(item) => {
+                let contents = item_messages(item);
+                if item.item_type != ItemType::ItemReference {
+                    answers_client = !contents.is_empty();
                 }
-                Entry::Reaction(reaction) => {
-                    run.push(reaction);
-                    if !hands_over(reaction) {
-                        messages.extend(answer(&std::mem::take(&mut run), !answers_client));
-                    }
+                messages.extend(contents.into_iter().map(|content| Stored {
+                    content,
+                    is_optional: false,
+                }));
+            }
+            Entry::Reaction(reaction) => {
+                run.push(reaction);
+                if !hands_over(reaction) {
+                    messages.extend(answer(&std::mem::take(&mut run), !answers_client));
                 }
             }
         }
-        messages.extend(answer(&run, true));
-        Self { messages, has_more }
     }
-
-    /// The messages, in order.
-    pub fn contents(&self) -> impl Iterator<Item = &MessageContent> {
-        self.messages.iter().map(|stored| &stored.content)
-    }
+    messages.extend(answer(&run, true));
+    messages
 }
 
 /// The answer of a run; none if it shows nothing.
@@ -165,7 +185,7 @@ pub fn added<'a>(
     stored: &StoredMessages,
 ) -> Result<Vec<&'a HistoryMessage>, HistoryDifference> {
     let sent: Vec<&HistoryMessage> = sent.iter().filter(|it| !it.is_empty()).collect();
-    let known = &stored.messages;
+    let known = &stored.end;
     let is_answer = |content: &MessageContent| matches!(content, MessageContent::Answer { .. });
     let n_history = sent.iter().rposition(|it| is_answer(&it.content));
     let n_history = n_history.map_or(0, |last| last + 1);
@@ -175,9 +195,16 @@ pub fn added<'a>(
         .rposition(|it| is_answer(&it.content) && !it.is_optional);
     let n_answered = n_answered.map_or(0, |last| last + 1);
     if history.is_empty() {
-        let n_prompts = n_prompts(new, known).unwrap_or_default();
+        let n_prompts = n_prompts(new, stored.beginning()).unwrap_or_default();
         let rest = new.get(n_prompts..).unwrap_or_default();
-        let waiting = known.get(n_answered.max(n_prompts)..).unwrap_or_default();
+        let n_prompts_in_end = if stored.beginning.is_none() {
+            n_prompts
+        } else {
+            0
+        };
+        let waiting = known
+            .get(n_answered.max(n_prompts_in_end)..)
+            .unwrap_or_default();
         return Ok(after(waiting, rest).unwrap_or(rest).to_vec());
     }
     // The history ends with the last answer, or with a later one that a client need not have.
@@ -187,13 +214,13 @@ pub fn added<'a>(
         *end == n_answered || last.is_some_and(|it| is_answer(&it.content))
     });
     for (answered, waiting) in ends.map(|end| known.split_at(end)) {
-        if ends_with(answered, history, !stored.has_more)
+        if ends_with(answered, history, stored.beginning())
             && let Some(added) = after(waiting, new)
         {
             return Ok(added.to_vec());
         }
     }
-    Err(difference(&sent, known))
+    Err(difference(&sent, stored))
 }
 
 /// The messages after those without an answer; none if the new messages do not begin with them.
@@ -219,8 +246,8 @@ fn n_prompts(sent: &[&HistoryMessage], known: &[Stored]) -> Option<usize> {
 }
 
 /// Whether these messages of a thread end with a history. The history may leave out the first of them,
-/// but not the prompts before.
-fn ends_with(known: &[Stored], history: &[&HistoryMessage], is_whole: bool) -> bool {
+/// but not the prompts of the beginning.
+fn ends_with(known: &[Stored], history: &[&HistoryMessage], beginning: &[Stored]) -> bool {
     let mut left = history;
     let mut place = known.len();
     while let Some((last, before)) = left.split_last() {
@@ -235,34 +262,52 @@ fn ends_with(known: &[Stored], history: &[&HistoryMessage], is_whole: bool) -> b
         place -= 1;
     }
     let are_prompts = left.iter().all(|it| it.is_prompt());
-    left.is_empty() || (is_whole && are_prompts && n_prompts(left, known) == Some(left.len()))
+    left.is_empty() || (are_prompts && n_prompts(left, beginning) == Some(left.len()))
 }
 
-/// The first message that is not the thread's, read from its beginning.
-fn difference(sent: &[&HistoryMessage], known: &[Stored]) -> HistoryDifference {
-    let mut known = known.iter();
-    let mut differs = None;
-    for message in sent {
-        let is_known = known
-            .by_ref()
-            .find(|it| !it.is_optional || is_same(message, it))
-            .is_some_and(|it| is_same(message, it));
-        differs = Some(*message);
-        if !is_known {
-            break;
+/// The first message that is not the thread's: read from the thread's beginning, or from the place in its
+/// end that has the first message after the prompts, whichever agrees longer.
+fn difference(sent: &[&HistoryMessage], stored: &StoredMessages) -> HistoryDifference {
+    let mut agreed = agreed(sent, stored.beginning());
+    let n_prompts = n_prompts(sent, stored.beginning()).unwrap_or_default();
+    let window = sent.get(n_prompts..).unwrap_or_default();
+    let first = window.first();
+    let place = first.and_then(|first| stored.end.iter().position(|it| is_same(first, it)));
+    if let Some(known) = place.and_then(|place| stored.end.get(place..)) {
+        let (n, goes_on) = self::agreed(window, known);
+        if n_prompts + n > agreed.0 {
+            agreed = (n_prompts + n, goes_on);
         }
     }
-    let is_all =
-        differs.is_none_or(|differs| Some(differs.index) == sent.last().map(|it| it.index));
-    let what = if is_all && known.next().is_some() {
+    let (n, goes_on) = agreed;
+    let differs = sent.get(n).or_else(|| sent.last());
+    let is_last = n + 1 >= sent.len();
+    let what = if is_last && goes_on {
         "the thread has gone on after this message"
     } else {
         "the thread has no such message here"
     };
     HistoryDifference {
-        pointer: differs.map(HistoryMessage::pointer).unwrap_or_default(),
+        pointer: differs.map(|it| it.pointer()).unwrap_or_default(),
         what: what.to_owned(),
     }
+}
+
+/// How many of these messages are the thread's, read from here, and whether the thread has more after the
+/// message that was read last.
+fn agreed(sent: &[&HistoryMessage], known: &[Stored]) -> (usize, bool) {
+    let mut known = known.iter();
+    let mut n = 0;
+    for message in sent {
+        let next = known
+            .by_ref()
+            .find(|it| !it.is_optional || is_same(message, it));
+        if !next.is_some_and(|it| is_same(message, it)) {
+            break;
+        }
+        n += 1;
+    }
+    (n, known.next().is_some())
 }
 
 /// Whether a message equals the stored one. White space around texts does not count, nor the spelling of

@@ -60,11 +60,6 @@ impl CompletionRequest {
         })
     }
 
-    /// Whether the first message is a system prompt.
-    pub fn begins_with_prompt(&self) -> bool {
-        self.messages.first().is_some_and(HistoryMessage::is_prompt)
-    }
-
     /// The request as one for a run without a thread: all of its messages are imported.
     pub fn create(&self) -> CreateRequest {
         self.request(Continues::Nothing, &self.messages, false)

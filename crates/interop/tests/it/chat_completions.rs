@@ -177,7 +177,7 @@ fn joined(out: &str) -> (String, Vec<Value>, Value) {
 }
 
 /// A stored message as a client sends it.
-fn sent(content: &MessageContent) -> Value {
+pub(crate) fn sent(content: &MessageContent) -> Value {
     match content {
         MessageContent::Message { role, parts } => {
             let part = |part: &Value| {
@@ -256,7 +256,7 @@ proptest! {
     #[test]
     fn a_history_made_of_a_threads_completions_is_known(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let log = conversation(&bytes);
-        let stored = StoredMessages::of(&log.transcript(), false);
+        let stored = StoredMessages::whole(&log.transcript());
         let mut messages: Vec<Value> = stored.contents().map(sent).collect();
         let n_messages = messages.len();
         messages.push(json!({"role": "user", "content": "and now?"}));

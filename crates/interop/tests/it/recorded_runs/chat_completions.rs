@@ -2,6 +2,7 @@
 
 use super::golden::{Golden, Marked};
 use super::log::RunLog;
+use crate::chat_completions::sent;
 use loomline_interop::chat_completions::{CompletionStream, StoredMessages};
 use loomline_interop::run::RunSelector;
 
@@ -25,8 +26,9 @@ pub(super) fn views(log: &RunLog) -> String {
         golden.section(&format!("{n} whole"), whole);
     }
     for (moment, n_records) in log.moments() {
-        let stored = StoredMessages::of(&log.transcript(n_records), false);
-        golden.section(&format!("messages {moment}"), format!("{stored:?}"));
+        let stored = StoredMessages::whole(&log.transcript(n_records));
+        let messages: Vec<String> = stored.contents().map(|it| sent(it).to_string()).collect();
+        golden.section(&format!("messages {moment}"), messages.join("\n"));
     }
     golden.finish()
 }

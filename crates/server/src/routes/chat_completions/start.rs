@@ -13,7 +13,7 @@ use interop::ag_ui::was_cut_off;
 use interop::chat_completions::{CompletionRequest, HistoryDifference, StoredMessages, added};
 use interop::responses::RequestError;
 use jiff::Timestamp;
-use runtime::{Filter, PageRequest, Position, RequestToken, RuntimeError, StoreError};
+use runtime::{Filter, PageRequest, Position, RequestToken, RuntimeError, StoreError, ThreadPage};
 use std::collections::BTreeMap;
 use timeline::Seq;
 
@@ -80,26 +80,34 @@ async fn last_event(site: &Continuation<'_>) -> Result<Option<Seq>, ApiError> {
     }
 }
 
-/// The messages at the end of a thread, as many as a request has or more; all of them where the request begins
-/// with a prompt before these. Costs what the request has sent, if it has sent all.
+/// The messages at the end of a thread, as many as a request has or more. A longer thread is read from its
+/// beginning as well. The cost depends on what the request has sent, not on the thread.
 async fn stored(
     thread: &ThreadKey,
     request: &CompletionRequest,
 ) -> Result<StoredMessages, ApiError> {
     let n = request.messages.len().saturating_add(1);
-    let page = PageRequest::UpTo {
+    let end = PageRequest::UpTo {
         place: Position::END,
         n,
     };
-    let end = thread.page(page.clone(), Filter::Facts).await?;
-    let end = if was_cut_off(&end.transcript) {
-        thread.page(page, Filter::All).await?
-    } else {
-        end
-    };
-    if !end.more || !request.begins_with_prompt() {
-        return Ok(StoredMessages::of(&end.transcript, end.more));
+    let end = with_texts(thread, end).await?;
+    if !end.more {
+        return Ok(StoredMessages::whole(&end.transcript));
     }
-    let all = thread.transcript(Filter::All).await?;
-    Ok(StoredMessages::of(&all, false))
+    let beginning = PageRequest::After {
+        after: Position::START,
+        n,
+    };
+    let beginning = with_texts(thread, beginning).await?;
+    Ok(StoredMessages::ends(&beginning.transcript, &end.transcript))
+}
+
+/// A page with the texts of its answers: chunks are read if an answer was cut off.
+async fn with_texts(thread: &ThreadKey, request: PageRequest) -> Result<ThreadPage, ApiError> {
+    let page = thread.page(request.clone(), Filter::Facts).await?;
+    if was_cut_off(&page.transcript) {
+        return Ok(thread.page(request, Filter::All).await?);
+    }
+    Ok(page)
 }

@@ -80,9 +80,39 @@ async fn a_history_that_differs_is_refused_with_the_message() {
     let behind = and(&one, user("instead"));
     assert_differs(&server.post(PATH, on("t", behind)).await, 2);
     let swapped = json!([two[2], two[3], two[0], two[1], user("three")]);
-    assert_differs(&server.post(PATH, on("t", swapped)).await, 0);
+    assert_differs(&server.post(PATH, on("t", swapped)).await, 2);
     assert_differs(&server.post(PATH, on("new", and(&one, user("x")))).await, 0);
     assert_eq!(server.message_count("t").await, 4);
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_message_on_a_thread_longer_than_the_history() {
+    let server = Server::new("").await;
+    let system = json!({"role": "system", "content": "Be brief."});
+    let mut all = server
+        .continued("t", json!([system, user("one")]), json!({}))
+        .await;
+    for text in ["two", "three", "four", "five", "six"] {
+        all = server
+            .continued("t", and(&all, user(text)), json!({}))
+            .await;
+    }
+    // The client has the first two turns only, and changes the second or not.
+    let mut old = json!([all[0], all[1], all[2], all[3], all[4], user("new")]);
+    assert_differs(&server.post(PATH, on("t", old.clone())).await, 5);
+    old[3]["content"] = "other".into();
+    assert_differs(&server.post(PATH, on("t", old)).await, 3);
+    // The client has the prompt and the last two turns, and changes the last answer or the prompt.
+    let window = json!([all[0], all[9], all[10], all[11], all[12], user("new")]);
+    let mut changed = window.clone();
+    changed[4]["content"] = "other".into();
+    assert_differs(&server.post(PATH, on("t", changed)).await, 4);
+    let mut changed = window.clone();
+    changed[0]["content"] = "other".into();
+    assert_differs(&server.post(PATH, on("t", changed)).await, 0);
+    assert_eq!(server.message_count("t").await, 13);
+    server.continued("t", window, json!({})).await;
+    assert_eq!(server.message_count("t").await, 15);
 }
 
 #[tokio::test]
