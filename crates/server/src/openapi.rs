@@ -6,6 +6,7 @@
 
 use crate::protocol::RouteTable;
 use crate::routes::PROTOCOLS;
+use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -56,6 +57,7 @@ impl Description {
         }
         if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
             schemas.values_mut().for_each(merge_null_into_any);
+            name_events(schemas);
             schemas.extend(shared());
             if let Value::Object(more) = &requests["schemas"] {
                 schemas.extend(more.clone());
@@ -99,9 +101,19 @@ fn describe_body(operation: &mut Value, bodies: &Value) {
     }
 }
 
-/// Gives an operation the errors of its policy, and its streams their events.
+/// Gives an operation the errors of its policy, and its streams their events. Each answer gets a description,
+/// which `OpenAPI` 3.1 requires.
 fn describe_answers(operation: &mut Value, errors: &Value) {
     for (status, answer) in members(operation.get_mut("responses")) {
+        if answer["description"]
+            .as_str()
+            .unwrap_or_default()
+            .is_empty()
+        {
+            let status = status.parse().ok();
+            let reason = status.and_then(|status: StatusCode| status.canonical_reason());
+            answer["description"] = reason.unwrap_or("Error").into();
+        }
         for (kind, content) in members(answer.get_mut("content")) {
             if kind == "text/event-stream" {
                 content["schema"] = stream_of(&content["schema"]);
@@ -128,6 +140,71 @@ fn merge_null_into_any(schema: &mut Value) {
         Value::Object(members) => members.values_mut().for_each(merge_null_into_any),
         Value::Array(elements) => elements.iter_mut().for_each(merge_null_into_any),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Gives each type of event a schema of its own, with the members of a record, so that a generated client has
+/// one type for each value of `type`. serde's flattened members come as `allOf`, which generators read badly.
+fn name_events(schemas: &mut Map<String, Value>) {
+    let (Some(Value::Object(mut event)), Some(record)) =
+        (schemas.remove("Event"), schemas.remove("EventRecord"))
+    else {
+        return;
+    };
+    let (mut variants, mut mapping) = (Vec::new(), Map::new());
+    for variant in event
+        .get_mut("oneOf")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let mut merged = json!({"type": "object"});
+        merge(variant, schemas, &mut merged);
+        merge(&record["allOf"][1], schemas, &mut merged);
+        merged["description"] = variant["description"].take();
+        let tag = merged["properties"]["type"]["enum"][0]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let words = tag.split('.').map(|word| {
+            word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default()
+        });
+        let name = format!("{}Event", words.collect::<String>());
+        mapping.insert(tag, format!("{SCHEMA}{name}").into());
+        variants.push(reference(&name));
+        schemas.insert(name, merged);
+    }
+    schemas.insert(
+        "EventRecord".to_owned(),
+        json!({
+            "description": record["description"],
+            "oneOf": variants,
+            "discriminator": {"propertyName": "type", "mapping": mapping},
+        }),
+    );
+}
+
+/// Adds the members of an object to another, through references and `allOf`.
+fn merge(schema: &Value, schemas: &Map<String, Value>, into: &mut Value) {
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|it| it.strip_prefix(SCHEMA))
+    {
+        merge(&schemas[name], schemas, into);
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        merge(part, schemas, into);
+    }
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return;
+    };
+    for (name, property) in properties {
+        into["properties"][name] = property.clone();
+    }
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    match &mut into["required"] {
+        Value::Array(all) => all.extend(required),
+        other => *other = required.into(),
     }
 }
 

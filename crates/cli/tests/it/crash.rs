@@ -285,9 +285,21 @@ fn check(
         .get(&format!("/api/v1/threads/{key}/runs?limit=1000"))
         .unwrap();
     let runs = runs["runs"].as_array().unwrap();
-    assert!(
-        runs.iter().all(|run| run["status"] == "completed"),
+    // On a slow machine the kills may meet one step five times in a row, which ends its run.
+    let is_poisoned = |run: &&Value| run["interruption"]["reason"] == "poisoned";
+    let n_poisoned = runs.iter().filter(is_poisoned).count();
+    let n_completed = runs
+        .iter()
+        .filter(|run| run["status"] == "completed")
+        .count();
+    assert_eq!(
+        n_completed + n_poisoned,
+        runs.len(),
         "an execution of {key} is not complete: {runs:?}"
+    );
+    assert!(
+        n_poisoned * 10 <= runs.len(),
+        "{key}: {n_poisoned} runs are poisoned"
     );
     let ids: BTreeSet<&str> = runs.iter().map(|run| run["id"].as_str().unwrap()).collect();
     let triggers: BTreeSet<&str> = runs

@@ -48,14 +48,12 @@ pub(crate) struct PendingView {
     /// `approval`: may the tool run? `external`: what is the result? `others`: it comes after
     /// another call that waits, and can't be answered yet. `child`: its sub-agent waits, and goes on
     /// when what that asks is answered.
-    #[schema(value_type = String)]
     kind: OpenKind,
     /// The arguments.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Payload>,
     /// The execution that left it.
-    #[schema(value_type = String)]
     execution_id: ExecutionId,
     /// The key of the thread that has the call: this one, or that of a sub-agent.
     thread_key: String,
@@ -91,17 +89,36 @@ pub(crate) struct PathView {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewAnswers {
-    /// One for each call: `{"toolCallId": …}` with `"approved": true` and perhaps `"arguments"`,
-    /// or `"approved": false` and perhaps `"message"`, or `"output"`, or `"errorText"`. `"threadKey"`
-    /// names the thread that has the call, which may be that of a sub-agent; it is found by the call
-    /// where it is absent and only one has it.
-    #[schema(value_type = Vec<Object>)]
+    /// One answer for each call.
+    #[schema(value_type = Vec<SubmittedAnswer>)]
     answers: Vec<Map<String, Value>>,
-    /// Who answers; kept with the answer.
+    /// The name of the answering person or program; the server stores it with the answer.
     actor: Option<String>,
-    /// Whether the events of what follows are streamed; the same as `Accept: text/event-stream`.
+    /// Whether the response streams the events that follow. `Accept: text/event-stream` does the same.
     #[serde(default)]
     stream: bool,
+}
+
+/// The answer to one call. An approval has `approved`, a result has `output`, a failure has `errorText`.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes what `SubmittedAnswers` reads")]
+struct SubmittedAnswer {
+    /// The id of the call.
+    tool_call_id: String,
+    /// The key of the thread that has the call: this one, or that of a sub-agent. Needed only if several
+    /// threads have a call with this id.
+    thread_key: Option<String>,
+    /// Whether the tool may run.
+    approved: Option<bool>,
+    /// With `approved: true`: the arguments that replace those of the model.
+    arguments: Option<Value>,
+    /// With `approved: false`: the reason that the model reads.
+    message: Option<String>,
+    /// The result of a call that the client runs.
+    output: Option<Value>,
+    /// The error of a call that the client runs.
+    error_text: Option<String>,
 }
 
 /// Lists the calls that wait for an answer, of a thread and of the sub-agents beneath it.

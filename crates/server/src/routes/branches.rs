@@ -24,7 +24,6 @@ pub(crate) struct BranchView {
     /// The thread's key.
     key: String,
     /// The thread's id.
-    #[schema(value_type = String)]
     id: ThreadId,
     /// The id of the tree's node.
     node: String,
@@ -33,15 +32,12 @@ pub(crate) struct BranchView {
     /// The key of the thread that it was forked from.
     parent: Option<String>,
     /// The last event that it shares with that thread.
-    #[schema(value_type = Option<u64>)]
     forked_at: Option<Seq>,
     /// Whether it is the current branch.
     current: bool,
     /// `open`, `streaming`, `closed` or `failed`.
-    #[schema(value_type = String)]
     status: ThreadStatus,
     /// The last event.
-    #[schema(value_type = u64)]
     seq: Seq,
 }
 

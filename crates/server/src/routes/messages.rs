@@ -3,7 +3,7 @@
 use super::events::EventRecord;
 use super::page_query::{PageQuery, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
-use super::view::MessageView;
+use super::view::{MessageView, PartView};
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
 use crate::body::Query;
@@ -34,7 +34,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewMessage {
     /// A text, or a list of parts such as `{"type": "input_text", "text": "…"}`.
-    #[schema(value_type = Value)]
+    #[schema(value_type = MessageContent)]
     pub(super) content: Payload,
     /// The agent that answers; the default one when absent.
     pub(super) agent: Option<String>,
@@ -56,6 +56,17 @@ pub(crate) struct NewMessage {
     /// Whether the events of the answer are streamed; the same as `Accept: text/event-stream`.
     #[serde(default)]
     pub(super) stream: bool,
+}
+
+/// The content of a message.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes what `content` reads")]
+enum MessageContent {
+    /// A text.
+    Text(String),
+    /// Texts, images and files.
+    Parts(Vec<PartView>),
 }
 
 /// A message that passed the checks of its content.
@@ -127,17 +138,13 @@ pub(crate) struct AcceptedView {
     /// The thread's key.
     key: String,
     /// The thread.
-    #[schema(value_type = String)]
     thread_id: ThreadId,
     /// The message.
-    #[schema(value_type = String)]
     item_id: ItemId,
     /// The execution that answers; absent while the message waits.
-    #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
     /// Follow the events after this one to see all of it.
-    #[schema(value_type = u64)]
     after: Seq,
     /// Whether it waits.
     queued: bool,

@@ -85,10 +85,8 @@ pub(crate) struct Changed {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelledView {
     /// The execution that was stopped; null if none ran.
-    #[schema(value_type = Option<String>)]
     execution_id: Option<ExecutionId>,
     /// The last event.
-    #[schema(value_type = u64)]
     seq: Seq,
 }
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 /// A part of a message or of a step: an object whose `type` names its kind, such as `text` or `tool`.
 #[derive(Serialize, ToSchema)]
-struct PartView {
+pub(super) struct PartView {
     /// The kind of the part.
     r#type: String,
     /// The members of the kind.
@@ -29,10 +29,8 @@ pub(crate) struct ThreadView {
     /// The name clients know it by.
     key: Option<String>,
     /// What a fork's `threadId` refers to.
-    #[schema(value_type = String)]
     id: ThreadId,
     /// `open`, `streaming`, `closed` or `failed`.
-    #[schema(value_type = String)]
     status: ThreadStatus,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
@@ -96,21 +94,17 @@ impl From<ThreadRow> for ThreadView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageView {
     /// Its id.
-    #[schema(value_type = String)]
     id: ItemId,
     /// `message`, `action_execute`, `action_result` or `item_reference`.
-    #[schema(value_type = String)]
     #[serde(rename = "type")]
     item_type: ItemType,
     /// Who says it.
-    #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// `stored`, `pending` or `completed`.
-    #[schema(value_type = String)]
     status: ItemStatus,
     /// Whether it waits for its execution.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -122,7 +116,6 @@ pub(crate) struct MessageView {
     #[schema(value_type = Vec<PartView>)]
     content: Vec<Payload>,
     /// The execution that writes it.
-    #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
     /// Why it ended early.
@@ -203,19 +196,15 @@ impl MessageView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunView {
     /// The execution's id.
-    #[schema(value_type = String)]
     id: ExecutionId,
     /// `executing`, `completed` or `failed`.
-    #[schema(value_type = String)]
     status: ExecutionStatus,
     /// The agent; absent in what was imported.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// What it answers.
-    #[schema(value_type = String)]
     trigger_item_id: ItemId,
     /// What it writes.
-    #[schema(value_type = String)]
     reaction_item_id: ItemId,
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
@@ -272,12 +261,10 @@ impl RunView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepView {
     /// Its id.
-    #[schema(value_type = String)]
     id: StepId,
     /// Its number in the run, from 0.
     iteration: u32,
     /// `running`, `completed` or `failed`.
-    #[schema(value_type = String)]
     status: StepStatus,
     /// When it began.
     #[schema(value_type = String, format = DateTime)]

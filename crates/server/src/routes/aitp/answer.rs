@@ -67,10 +67,8 @@ pub(crate) struct AnsweredView {
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<RequestView>,
     /// The message that says it.
-    #[schema(value_type = String)]
     item_id: ItemId,
     /// The execution that goes on with it; absent where none does, or it waits.
-    #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
     /// Whether it waits for an agent that is at work.

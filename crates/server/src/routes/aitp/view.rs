@@ -68,7 +68,6 @@ impl From<&Party> for PartyView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedAnswerView {
     /// The message it stands in.
-    #[schema(value_type = String)]
     item_id: ItemId,
     /// When it came.
     #[schema(value_type = String, format = DateTime)]
@@ -116,7 +115,6 @@ pub(crate) struct RequestView {
     /// Who may answer.
     answerers: Vec<PartyView>,
     /// The message that asks.
-    #[schema(value_type = String)]
     item_id: ItemId,
     /// The event that brought it.
     pub(super) seq: u64,
