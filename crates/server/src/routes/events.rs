@@ -112,7 +112,7 @@ pub(crate) struct EventPage {
 /// fails with `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
     params(("key" = String, Path), ("last-event-id" = Option<String>, Header), EventsQuery),
-    responses((status = 200, content((EventRecord = "text/event-stream"), (EventPage = "application/json"))),
+    responses((status = 200, content((EventPage = "application/json"), (EventRecord = "text/event-stream"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn follow(
     State(api): State<Api>,
