@@ -201,11 +201,9 @@ fn merge(schema: &Value, schemas: &Map<String, Value>, into: &mut Value) {
     for (name, property) in properties {
         into["properties"][name] = property.clone();
     }
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
-    match &mut into["required"] {
-        Value::Array(all) => all.extend(required),
-        other => *other = required.into(),
-    }
+    let mut required = into["required"].as_array().cloned().unwrap_or_default();
+    required.extend(schema["required"].as_array().cloned().unwrap_or_default());
+    into["required"] = required.into();
 }
 
 /// The events of a stream. Where the operation names a type, the data of each event is its JSON.
