@@ -1,8 +1,9 @@
 //! From a request to a run, on a thread that is forgotten or on a durable one.
 
 use super::super::responses::continuation::Continuation;
+use super::super::responses::continuation::StartedResponse;
 use super::super::responses::models::run_of;
-use super::super::responses::start::{StartedResponse, begin};
+use super::super::responses::start::begin;
 use super::NamedAt;
 use crate::aitp::MessagePost;
 use crate::auth::Caller;

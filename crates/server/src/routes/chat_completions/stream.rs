@@ -1,6 +1,6 @@
 //! A completion while it is made: as a stream of chunks, or waited for.
 
-use super::super::responses::start::StartedResponse;
+use super::super::responses::continuation::StartedResponse;
 use crate::error::{ApiError, openai};
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::OpenStream;

@@ -3,10 +3,9 @@
 use super::page_items::Thread;
 use super::past::is_deleted;
 use super::refused::refused_at;
-use super::start::StartedResponse;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::error::ApiError;
-use crate::threads::{ThreadKey, answered, key_of};
+use crate::threads::{Ephemeral, ThreadKey, answered, key_of};
 use interop::ids::response_id;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
@@ -19,6 +18,18 @@ use runtime::{
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
+
+/// A response that has begun.
+pub(in crate::routes) struct StartedResponse {
+    pub(in crate::routes) thread: ThreadKey,
+    pub(in crate::routes) of: ResponseOf,
+    /// The event before its first.
+    pub(in crate::routes) after: Seq,
+    /// Whether an earlier request with the same token has begun it.
+    pub(in crate::routes) repeated: bool,
+    /// Its thread, if that is not kept.
+    pub(in crate::routes) ephemeral: Option<Ephemeral>,
+}
 
 /// A thread on which a response is to be made.
 pub(in crate::routes) struct Continuation<'a> {
@@ -39,6 +50,9 @@ impl Continuation<'_> {
         &self,
         token: Option<&RequestToken>,
     ) -> Result<Option<StartedResponse>, ApiError> {
+        if token.is_none() {
+            return Ok(None);
+        }
         let found = match self.thread.find().await {
             Ok(found) => found,
             // It is made with what is said first.
@@ -104,12 +118,14 @@ impl Continuation<'_> {
         token: Option<RequestToken>,
         last: Seq,
     ) -> Result<Option<StartedResponse>, ApiError> {
-        let said = self.read_input(request).await;
-        // Only now, so that nothing is refused for what the thread has come to since.
-        if self.is_followed(last).await? {
-            return Ok(None);
-        }
-        match self.start(said?, run, token, Some(last)).await {
+        let input = match self.read_input(request).await {
+            Ok(input) => input,
+            // The input may be wrong only because of later messages, which the fork does not have.
+            Err(_) if self.is_followed(last).await? => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // The commit checks that nothing follows `last`, under the lock of the thread.
+        match self.start(input, run, token, Some(last)).await {
             Ok(begun) => Ok(Some(begun)),
             Err(RuntimeError::Followed(_)) => Ok(None),
             Err(error) => Err(self.refused(error)),

@@ -1,8 +1,8 @@
 //! Responses that are kept: read, followed again, cancelled, deleted.
 
+use super::continuation::StartedResponse;
 use super::past::{ResponseState, StoredResponse, find, hide};
 use super::refused::refused;
-use super::start::StartedResponse;
 use super::stream::followed;
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};

@@ -1,7 +1,7 @@
 //! From a request to an execution: on a thread of its own, on the one it goes on with, on a fork of
 //! that, or on one that is forgotten.
 
-use super::continuation::Continuation;
+use super::continuation::{Continuation, StartedResponse};
 use super::models::run_of;
 use super::past::{StoredResponse, find};
 use super::refused::refused;
@@ -11,25 +11,11 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::{Ephemeral, ThreadKey, ThreadRef, delete_thread};
 use interop::ids::CONVERSATION;
-use interop::responses::{
-    Continues, CreateRequest, Last, RequestError, ResponseOf, transcript_until,
-};
+use interop::responses::{Continues, CreateRequest, Last, RequestError, transcript_until};
 use jiff::Timestamp;
 use runtime::{Import, RequestToken, Run, RuntimeError};
 use std::collections::BTreeMap;
-use timeline::{ExecutionId, Payload, Seq, Transcript};
-
-/// A response that has begun.
-pub(in crate::routes) struct StartedResponse {
-    pub(in crate::routes) thread: ThreadKey,
-    pub(in crate::routes) of: ResponseOf,
-    /// The event before its first.
-    pub(in crate::routes) after: Seq,
-    /// Whether an earlier request with the same token has begun it.
-    pub(in crate::routes) repeated: bool,
-    /// Its thread, if that is not kept.
-    pub(in crate::routes) ephemeral: Option<Ephemeral>,
-}
+use timeline::{ExecutionId, Payload, Transcript};
 
 /// A response that is not kept, and can be gone on with as long as this is.
 pub(in crate::routes) struct LockedResponse {

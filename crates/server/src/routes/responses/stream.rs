@@ -1,6 +1,6 @@
 //! A response while it is made: as a stream of events, or waited for.
 
-use super::start::StartedResponse;
+use super::continuation::StartedResponse;
 use crate::error::{ApiError, openai};
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::OpenStream;

@@ -1,7 +1,8 @@
 //! The responses of one connection, one at a time.
 
+use super::super::continuation::StartedResponse;
 use super::super::create::read;
-use super::super::start::{LockedResponse, StartedResponse, begin};
+use super::super::start::{LockedResponse, begin};
 use super::{Disconnected, Incoming, Line};
 use crate::auth::{Caller, Scope};
 use crate::body::parse;
