@@ -1,12 +1,13 @@
-//! A2A 1.0: what an agent that speaks A2A asks, and what it is shown.
+//! A2A 1.0: the requests of an A2A client, and the objects that it receives.
 //!
-//! A context is a thread, its id the thread's key. A task is what one message sets off: its execution, those
-//! that it hands over to, and those that go on with it once calls that waited, or what it has asked by AITP, were answered. A message is an
-//! item; the artifact is what the agents said last. JSON is that of the protocol's `a2a.proto`, in its JSON
-//! mapping: what is absent there is absent here.
+//! A context is a thread; its id is the thread's key. A task starts with one message. It consists of
+//! that message's execution, the executions after handoffs, and those that continue the task after
+//! answers to pending calls or AITP requests. A message is an item. The artifact is the agents' last
+//! answer. JSON follows the mapping of the protocol's `a2a.proto`: a member that is absent there is
+//! absent here.
 //!
-//! Both HTTP bindings are made of the same objects: JSON-RPC wraps them ([`Call`], [`result`]), the other one
-//! doesn't.
+//! Both HTTP bindings use these objects. JSON-RPC wraps them ([`Call`], [`result`]); the other binding
+//! does not.
 
 mod card;
 mod error;
@@ -32,5 +33,5 @@ pub use state::TaskState;
 pub use stream::TaskView;
 pub use task::{TaskOptions, TaskRun, TaskWait};
 
-/// The version of the protocol, as its header and its cards say it.
+/// The version of the protocol, as used in its header and its cards.
 pub const VERSION: &str = "1.0";

@@ -1,9 +1,10 @@
-//! AG-UI 1.0: what a client that speaks the Agent User Interaction Protocol posts, and what it is shown.
+//! AG-UI 1.0 (Agent User Interaction Protocol): clients' requests, and the events and messages for
+//! them.
 //!
-//! An AG-UI thread is a thread, a run is one execution. The client names its runs; the server owns the
-//! history, so of the messages a client sends only what it adds is read. A call that waits for a person
-//! is an interrupt; a call of a tool that the client runs is left pending, and its result comes as a
-//! tool message.
+//! An AG-UI thread is a thread, a run is one execution. The client names its runs; the server owns
+//! the history, so it reads only the new messages of a request. A call that waits for an approval
+//! is an interrupt. A call of a client-side tool is left pending, and its result arrives as a tool
+//! message.
 
 mod messages;
 mod request;

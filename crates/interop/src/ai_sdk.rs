@@ -1,10 +1,12 @@
 //! The AI SDK's UI message stream, its messages and its requests (`ai` 5 to 7).
 //!
-//! [`StreamView`] turns the log of one execution into the chunks of its stream, record by record;
-//! [`to_ui_messages`] is what a client shows that loads the thread anew; [`Reducer`] builds a message
-//! from chunks as the client does, and the second is made of the first with it. [`sse`] reads the
-//! chunks that another server sends. [`from_chat_request`] reads what the client posts: the server
-//! owns the history, so only what is new is taken, and [`stored_messages`] are what the rest must say.
+//! - [`StreamView`] turns the log of one execution into the chunks of its stream, record by record.
+//! - [`Reducer`] builds a message from chunks as the client does.
+//! - [`to_ui_messages`] returns the messages that a client shows after loading the thread; [`Reducer`]
+//!   builds them from the chunks of [`StreamView`].
+//! - [`sse`] reads the chunks that another server sends.
+//! - [`from_chat_request`] reads the request that the client posts. The server owns the history, so it
+//!   takes only what is new. The rest must equal [`stored_messages`].
 
 mod archive;
 mod chunk;

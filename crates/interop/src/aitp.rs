@@ -1,13 +1,16 @@
 //! AITP: actors, capability messages and the life of requests (AITP-1, 3, 4, 5).
 //!
-//! * [`ThreadMetadata`], [`Actor`]: who takes part, in every shape that was ever written.
-//! * [`ParticipantChange`], [`Participants`]: join, leave and declare as facts of the thread, and who may speak as whom.
-//! * [`Message`], [`find`], [`Schemas`]: capability messages in what is said, and what is wrong with them.
-//! * [`Ledger`]: what was asked in the thread, by whom, and what came of it; who may answer.
-//! * [`RequestQuestion`]: a request for those who don't speak AITP, and their answer as a capability message.
-//! * [`AitpState`]: all of it as one state of a thread, which is what a server asks.
+//! * [`ThreadMetadata`], [`Actor`]: the participants, in every shape that AITP has had.
+//! * [`ParticipantChange`], [`Participants`]: join, leave and declare as facts of the thread, and the
+//!   credentials that may post as each actor.
+//! * [`Message`], [`find`], [`Schemas`]: capability messages in a message's text, and their
+//!   violations.
+//! * [`Ledger`]: the thread's requests, their authors and answers, and the parties that may answer.
+//! * [`RequestQuestion`]: a request for clients without AITP, and their answer as a capability
+//!   message.
+//! * [`AitpState`]: all of this as one state of a thread, for use by a server.
 //!
-//! What AITP leaves open is answered in `docs/aitp.md`.
+//! `docs/aitp.md` describes the behaviour where AITP leaves a choice.
 
 mod actors;
 mod amount;

@@ -1,14 +1,14 @@
-//! The archive form: everything that a conversation's histories said, kept and given back.
+//! The archive form: a conversation's histories with all of their source bytes.
 //!
-//! The canonical document is what other runtimes can go on from: complete cycles, no system prompts,
-//! one vocabulary. Real histories hold more, and hold it in the words of whoever wrote them. An
-//! [`Archive`] keeps each [`SourceText`] as it came, byte for byte, in [`ArchivedRun`]s that say which format
-//! it is in and whose run it was. Everything else is a view: [`Archive::to_thread`] is a pure function
-//! of it, and so is each foreign format.
+//! The canonical document is the part that other runtimes can continue: complete cycles, no system
+//! prompts, one vocabulary. Real histories hold more, in the vocabulary of their source. An
+//! [`Archive`] stores each [`SourceText`] unchanged, byte for byte, in [`ArchivedRun`]s that name
+//! the format and the agent. Everything else is a view: [`Archive::to_thread`] is a pure function
+//! of the archive, and so is each foreign format.
 //!
 //! As JSON: `archive` (the version of this form), the root members of a ThreadProtocol document
-//! (`thread_id`, `created_at`, `updated_at`, `title`, `metadata`, `relationships`, `agents`),
-//! and `runs` in the order in which they happened. Members that are not known stay in place.
+//! (`thread_id`, `created_at`, `updated_at`, `title`, `metadata`, `relationships`, `agents`), and
+//! `runs` in chronological order. Unknown members stay in place.
 
 mod decode;
 mod record;
@@ -23,7 +23,7 @@ use thread::{Json, Object};
 /// The version of the archive form that is written.
 pub const VERSION: &str = "1.0.0";
 
-/// Everything that a conversation's histories said.
+/// A conversation's histories with all of their source bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
     /// The root members, in order, but for `archive` and `runs`.
@@ -32,20 +32,20 @@ pub struct Archive {
     pub runs: Vec<ArchivedRun>,
 }
 
-/// One run of one agent: what began it, what it said, what it was answered.
+/// One run of one agent: its trigger, its output, and the answers it received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedRun {
-    /// What the records are.
+    /// The format of the records.
     pub format: Format,
     /// The id of the agent that ran, if one did; a key of the registry.
     pub agent_id: Option<String>,
-    /// What else is known of the run; which members there are depends on the format.
+    /// Further members of the run; which ones depends on the format.
     pub head: Object,
-    /// What was said, in order.
+    /// The messages of the run, in order.
     pub records: Vec<SourceText>,
 }
 
-/// What the records of a run are.
+/// The source format of a run's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
     /// Pydantic AI's `ModelMessage`s.
@@ -54,7 +54,7 @@ pub enum Format {
     AiSdkUi,
     /// The chunks of one UI message stream of the AI SDK.
     AiSdkStream,
-    /// The turns of a ThreadProtocol document; `head.root` is its root with `turns` left empty.
+    /// The turns of a ThreadProtocol document; `head.root` is its root without `turns`.
     Thread,
 }
 
@@ -112,7 +112,7 @@ impl Archive {
         self.root.get("agents")?.get(agent_id)?.as_object()
     }
 
-    /// Registers an agent; one that is registered stays as it is.
+    /// Registers an agent; an existing entry stays unchanged.
     pub fn register(&mut self, agent_id: &str, config: Object) {
         if self.root.get("agents").and_then(Json::as_object).is_none() {
             self.root.insert("agents", Object::new());
@@ -125,7 +125,7 @@ impl Archive {
         }
     }
 
-    /// The compact text of the archive; each record is copied as it stands.
+    /// The compact text of the archive; each record is copied unchanged.
     #[must_use]
     pub fn encode(&self) -> String {
         let runs = self.runs.iter().flat_map(|run| &run.records);

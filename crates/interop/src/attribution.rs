@@ -1,27 +1,27 @@
-//! Who ran, said by the caller: a JSON list.
+//! The agents of runs, as the caller states them: a JSON list.
 
 use crate::convert::AttributedFields;
 use thread::{DecodeError, Json, Limits, Object};
 
-/// Why a text does not say who ran.
+/// An error of reading a list of agents.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttributionError {
-    /// It is no JSON, or too large.
+    /// The text is not JSON, or too large.
     #[error(transparent)]
     Json(#[from] DecodeError),
-    /// A member is not what it should be.
+    /// A member has an unexpected value.
     #[error("\"{pointer}\": expected {expected}")]
     Misfit {
-        /// Where: a JSON pointer into the list.
+        /// The JSON Pointer in the list.
         pointer: String,
-        /// What was expected.
+        /// The expected value.
         expected: &'static str,
     },
 }
 
 impl AttributedFields {
-    /// Reads a JSON list of `agent`, `agent_id`, `run_id` and `n_messages` or `n_new_messages`; other
-    /// members are left alone.
+    /// Reads a JSON list of `agent`, `agent_id`, `run_id` and `n_messages` or `n_new_messages`;
+    /// other members are ignored.
     pub fn list(text: &str, limits: &Limits) -> Result<Vec<Self>, AttributionError> {
         entries(&Json::parse_with(text, limits)?)
     }

@@ -1,10 +1,10 @@
 //! The canonical document of an archive, and a document as an archive.
 //!
-//! [`Archive::to_thread`] is a pure function: two archives that are equal give documents that are
-//! equal, byte for byte. A run becomes an agent's turn; the request with the prompt that began it
-//! becomes the user's turn before it. Members that the protocol doesn't know stay where they were,
-//! null ones too. System prompts and instructions are configuration and never enter a document
-//! (TP-8): they are reported as losses, as is what an interrupted run said beyond its complete cycles.
+//! [`Archive::to_thread`] is a pure function: equal archives yield equal documents, byte for byte.
+//! A run becomes an agent's turn; the request with its first prompt becomes the user's turn before
+//! it. Members that the protocol doesn't know stay in place, even if they are null. System prompts
+//! and instructions are configuration and never enter a document (TP-8): they are reported as
+//! losses. So are the messages of an interrupted run outside of its complete cycles.
 
 mod draft;
 mod model;
@@ -41,8 +41,8 @@ impl Archive {
         }
     }
 
-    /// The canonical document: complete cycles of every run (ThreadProtocol 0.0.4). What it has no
-    /// place for is in the losses; the archive still has it.
+    /// The canonical document: complete cycles of every run (ThreadProtocol 0.0.4). The losses list
+    /// everything that it has no place for; the archive still has it.
     pub fn to_thread(&self) -> Converted<Thread> {
         let mut losses = Losses::default();
         let mut turns = Vec::new();
@@ -86,7 +86,7 @@ impl Archive {
         losses.with(value)
     }
 
-    /// The root of the document: the one that a document came with, or the archive's.
+    /// The root of the document: that of the imported document, or the archive's.
     fn document_root(&self, of_document: Option<Object>) -> Object {
         let Some(mut root) = of_document else {
             let mut root = Object::new().with("version", Version::NEWEST.as_str());
@@ -119,7 +119,7 @@ impl Archive {
     }
 }
 
-/// Registers the agent of the turns of runs that no one is named for.
+/// Registers the agent for turns of runs without a named agent.
 fn register_unnamed(root: &mut Object, turns: &[turns::Built]) {
     let id = agent_id(UNNAMED);
     let of_it = |built: &&turns::Built| {
@@ -177,7 +177,7 @@ fn newest(thread: Thread, pointer: &str, losses: &mut Losses) -> Thread {
     }
 }
 
-/// Where a place in a document stands in the archive of it.
+/// Converts a pointer into a document to one into the archive.
 fn in_archive(run: &str, place: &str) -> String {
     match place.strip_prefix("/turns/") {
         Some(turn) => format!("{run}/records/{turn}"),

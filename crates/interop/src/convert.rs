@@ -5,20 +5,21 @@ use crate::pydantic_ai::PydanticAiError;
 use crate::{Converted, Loss, ai_sdk, pydantic_ai};
 use thread::{DecodeError, Limits, Thread};
 
-/// What a source does not say of itself.
+/// Information that a source lacks.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// How large the source may be.
+    /// The limits on the size of the source.
     pub limits: Limits,
-    /// The id of the thread; without one, what the source says, or an id that follows from it.
+    /// The id of the thread. By default it is the source's id, or an id derived from the source.
     pub thread_id: Option<String>,
-    /// For people.
+    /// The title.
     pub title: Option<String>,
-    /// Who ran. An entry without run and count stands for every run that no other entry names.
+    /// The agents of the runs. An entry without run and count applies to every run that no other
+    /// entry names.
     pub attribution: Vec<AttributedFields>,
-    /// The instant of what has none, in RFC 3339.
+    /// The timestamp for data without one, in RFC 3339.
     pub at: String,
-    /// Whether what a message carries in our namespace is believed.
+    /// Whether to trust the metadata in this crate's namespace.
     pub trust: Trust,
     /// The major version of `ai` that the source is from: 5, 6 or 7.
     pub ai_sdk: u8,
@@ -38,7 +39,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// Which agent a run was, said by the caller.
+/// The agent of a run, as the caller states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttributedFields {
     /// The agent's name.
@@ -47,26 +48,27 @@ pub struct AttributedFields {
     pub agent_id: Option<String>,
     /// The run it was, by its `run_id`.
     pub run_id: Option<String>,
-    /// How many messages the run added, where no `run_id` tells.
+    /// The number of messages that the run added, if no `run_id` shows it.
     pub n_messages: Option<usize>,
 }
 
-/// Whether what a message carries in our namespace is believed.
+/// Whether to trust the metadata that messages have in this crate's namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// No: it comes from a client, who can have written anything.
+    /// No: the data comes from a client, which can write anything.
     #[default]
     Nothing,
-    /// Yes: it was kept where no client could change it.
+    /// Yes: the data was stored where no client could change it.
     OwnNamespace,
 }
 
-/// How an archive is written.
+/// Options for writing an archive.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
     /// The major version of `ai` that is written for: 5, 6 or 7.
     pub ai_sdk: u8,
-    /// Whether what the target has no place for travels in our namespace, where there is one.
+    /// Whether to write data without a place in the target into this crate's namespace, if the
+    /// target has one.
     pub namespace: bool,
 }
 
@@ -79,19 +81,19 @@ impl Default for WriteOptions {
     }
 }
 
-/// Why a source can't be read.
+/// The reason why a source can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// It is no JSON, or too large.
+    /// The text is not JSON, or too large.
     #[error(transparent)]
     Json(#[from] DecodeError),
-    /// It is no archive.
+    /// The text is not an archive.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// It is no history of Pydantic AI.
+    /// The text is not a history of Pydantic AI.
     #[error(transparent)]
     PydanticAi(#[from] PydanticAiError),
-    /// It is no list of UI messages, or no stream of the AI SDK.
+    /// The text is neither a list of UI messages nor a stream of the AI SDK.
     #[error(transparent)]
     AiSdk(#[from] ai_sdk::AiSdkError),
     /// A source of this kind can't be added to an archive.
@@ -100,7 +102,7 @@ pub enum ConvertError {
 }
 
 impl ConvertError {
-    /// Where in the source, as a JSON pointer, if the error is of one place.
+    /// The JSON Pointer in the source, if the error has one position.
     #[must_use]
     pub fn pointer(&self) -> Option<&str> {
         match self {
@@ -113,7 +115,7 @@ impl ConvertError {
     }
 }
 
-/// What a text is, or is to be.
+/// The form of a text, as source or as target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceForm {
     /// An archive.
@@ -153,7 +155,8 @@ pub fn read(
 
 /// The losses of an archive that was read from one source, with pointers into that source.
 ///
-/// A place that no source has, such as one of the archive's own root, stays as it is.
+/// A pointer without an equivalent in the source, such as one into the archive's root, stays
+/// unchanged.
 #[must_use]
 pub fn in_source(form: SourceForm, archive: &Archive, losses: Vec<Loss>) -> Vec<Loss> {
     let moved = losses.into_iter().map(|Loss { pointer, what }| {
@@ -183,7 +186,7 @@ fn place_in_source(form: SourceForm, archive: &Archive, pointer: &str) -> Option
     Some(format!("{list}/{place}{rest}"))
 }
 
-/// Goes on with an archive: a history that has grown, or the next run.
+/// Appends to an archive: a longer history, or the next run.
 pub fn append(
     archive: &mut Archive,
     form: SourceForm,

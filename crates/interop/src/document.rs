@@ -1,14 +1,15 @@
 //! The log ⇄ the ThreadProtocol document.
 //!
 //! [`to_document`] projects a transcript into the canonical document; [`from_document`] turns a
-//! document into the commands that write it into a fresh log. What the log's own shapes have no
-//! name for is kept beside them, so that a valid document comes back value for value: every import
-//! is replayed and compared, and what would not come back is reported as a loss.
+//! document into the commands that write it into a fresh log. Data for which the log has no name is
+//! stored with the log's own data, so that a valid document is restored value for value. Every
+//! import is replayed and compared, and each difference is reported as a loss.
 //!
-//! Where things are kept: a turn's in the item's `metadata.threadprotocol` or the execution's
-//! `run.threadprotocol`, a response's in its step's `extra`, a part's in its own `extra`, the
-//! root's in the thread's `metadata.threadprotocol`. Messages that are neither responses nor the
-//! returns that follow them are extension parts of type `threadprotocol-message` in their place.
+//! The additional data of a turn is in the item's `metadata.threadprotocol` or the execution's
+//! `run.threadprotocol`, that of a response in its step's `extra`, that of a part in its own
+//! `extra`, that of the root in the thread's `metadata.threadprotocol`. Messages that are neither
+//! responses nor the returns after them are extension parts of type `threadprotocol-message`, at
+//! their position.
 
 mod agents;
 mod check;

@@ -1,20 +1,20 @@
-//! Reading the members of an object of a request, each with its place: one reader for all protocols, which
-//! say in their own words what is wrong ([`Refusal`]).
+//! Reads the members of a request's objects with their JSON Pointers. All protocols share it; each
+//! has its own error messages ([`Refusal`]).
 
 use crate::request::token;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// What is wrong with a value.
+/// The fault of a value.
 pub(crate) enum Wrong<'v> {
-    /// It is not there; what was expected.
+    /// A member is missing; the expected value.
     Missing(&'static str),
-    /// It is something else; what was expected, and what is there.
+    /// A value of another kind; the expected kind, and the value found.
     Kind(&'static str, &'v Value),
     /// A text is longer than it may be, in the protocol's unit.
     Long(&'v str, usize),
-    /// There are so many entries, and may be at most so many.
+    /// A list has too many entries: the number found, and the maximum.
     Many(usize, usize),
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for Wrong<'_> {
 
 /// A protocol's error of a request, and how its JSON is read.
 pub(crate) trait Refusal: Sized {
-    /// What a flag is called.
+    /// The description of a flag's values in messages.
     const FLAG: &'static str = "true or false";
 
     /// The error of a place, a JSON pointer.
@@ -53,7 +53,7 @@ pub(crate) trait Refusal: Sized {
     }
 }
 
-/// Whether a text has more characters than this. Its characters are counted only where it may.
+/// Whether a text has more than `max` characters. It counts them only if the bytes exceed `max`.
 pub(crate) fn has_more_characters(text: &str, max: usize) -> bool {
     text.len() > max && text.chars().count() > max
 }
@@ -74,7 +74,7 @@ pub(crate) fn check_count<E: Refusal>(at: &str, n: usize, max: usize) -> Result<
     Ok(())
 }
 
-/// An object, and where it stands. A member that is null is absent.
+/// An object of a request, with its JSON Pointer. A member with the value null counts as absent.
 pub(crate) struct Fields<'a, E> {
     map: &'a Map<String, Value>,
     pointer: Cow<'a, str>,
@@ -96,12 +96,12 @@ impl<'a, E: Refusal> Fields<'a, E> {
         })
     }
 
-    /// The place of the whole.
+    /// The JSON Pointer of the object.
     pub(crate) fn pointer(&self) -> &str {
         &self.pointer
     }
 
-    /// Where a member stands.
+    /// The JSON Pointer of a member.
     pub(crate) fn at(&self, key: &str) -> String {
         format!("{}/{}", self.pointer, token(key))
     }
@@ -111,12 +111,12 @@ impl<'a, E: Refusal> Fields<'a, E> {
         self.map
     }
 
-    /// A member that is there, be it null.
+    /// A member that is present, even if it is null.
     pub(crate) fn present(&self, key: &str) -> Option<&'a Value> {
         E::find(self.map, key)
     }
 
-    /// A member that is there and not null.
+    /// A member that is present and not null.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         self.present(key).filter(|value| !value.is_null())
     }
@@ -178,7 +178,7 @@ impl<'a, E: Refusal> Fields<'a, E> {
         self.read(key, E::FLAG, E::flag)
     }
 
-    /// A list of at most so many entries.
+    /// A list of at most `max` entries.
     pub(crate) fn list(&self, key: &str, max: usize) -> Result<Option<&'a [Value]>, E> {
         match self.read(key, "an array", Value::as_array)? {
             Some(list) if list.len() > max => {
@@ -188,7 +188,7 @@ impl<'a, E: Refusal> Fields<'a, E> {
         }
     }
 
-    /// A list of at most so many entries, each with its place.
+    /// A list of at most `max` entries, each with its JSON Pointer.
     pub(crate) fn placed(
         &self,
         key: &str,

@@ -1,8 +1,8 @@
-//! How protocols spell our ids.
+//! The spelling of this server's ids in protocols.
 //!
-//! Each protocol expects prefixes: `thread_…`, `run_…`, `resp_…`. A UUID of ours becomes the prefix and its
-//! 32 hexadecimal digits, so that nothing has to be looked up on the way back. Ids that came from outside
-//! (an AI SDK client names its own messages) stay as they are.
+//! Each protocol expects prefixes: `thread_…`, `run_…`, `resp_…`. A UUID becomes the prefix and its
+//! 32 hexadecimal digits, so that reading it needs no lookup. Ids of other systems (an AI SDK
+//! client names its own messages) stay unchanged.
 //!
 //! ```
 //! use loomline_interop::ids::THREAD;
@@ -35,18 +35,18 @@ pub const FUNCTION_OUTPUT: IdForm = IdForm::new("fco_");
 /// A summary of a conversation as an item of Open Responses.
 pub const COMPACTION: IdForm = IdForm::new("cmp_");
 
-/// What a response's id begins with.
+/// The prefix of a response's id.
 const RESPONSE: &str = "resp_";
-/// What an A2A task's id begins with.
+/// The prefix of an A2A task's id.
 const TASK: &str = "task_";
-/// Stands before the digits of an id that is no UUID.
+/// Precedes the digits of an id that is not a UUID.
 const FROM_OUTSIDE: &str = "-";
-/// How many hexadecimal digits a UUID has.
+/// The number of hexadecimal digits of a UUID.
 const DIGITS: usize = 32;
-/// Stands between the prefix and an id that would otherwise be read as another.
+/// Separates the prefix from an id that would otherwise be read as another one.
 const AS_IS: &str = ".";
 
-/// One way to spell ids. `read` gives back what `write` was given, whatever that was.
+/// A spelling of ids. `read` returns exactly the id that was passed to `write`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdForm {
     prefix: &'static str,
@@ -57,7 +57,7 @@ impl IdForm {
         Self { prefix }
     }
 
-    /// What its ids begin with.
+    /// The prefix of the ids.
     pub const fn prefix(self) -> &'static str {
         self.prefix
     }
@@ -85,7 +85,7 @@ impl IdForm {
         digits.is_some_and(|digits| hyphenated(digits).is_some())
     }
 
-    /// Our id behind this text; a text that is not in this spelling is an id from outside.
+    /// The server's id behind this text. A text in another spelling is an id of another system.
     pub fn read(self, text: &str) -> Cow<'_, str> {
         let Some(rest) = text.strip_prefix(self.prefix) else {
             return text.into();
@@ -97,7 +97,7 @@ impl IdForm {
     }
 }
 
-/// A response's id: the thread's and the execution's, so that either is found without a search.
+/// A response's id: the ids of thread and execution, so that both are found without a search.
 pub fn response_id(thread: &str, execution: &str) -> Option<String> {
     Some(format!(
         "{RESPONSE}{}{}",
@@ -106,21 +106,21 @@ pub fn response_id(thread: &str, execution: &str) -> Option<String> {
     ))
 }
 
-/// The thread and the execution behind a response's id.
+/// The thread and the execution of a response's id.
 pub fn read_response_id(text: &str) -> Option<(String, String)> {
     let (thread, execution) = text.strip_prefix(RESPONSE)?.split_at_checked(DIGITS)?;
     Some((hyphenated(thread)?, hyphenated(execution)?))
 }
 
-/// The thread and the execution behind the id that earlier versions gave a run of the Agent Protocol: the digits of
-/// both.
+/// The thread and the execution of a run's id in the Agent Protocol of earlier versions: the digits
+/// of both.
 pub fn read_run_of_thread_id(text: &str) -> Option<(String, String)> {
     let (thread, execution) = text.split_at_checked(DIGITS)?;
     Some((hyphenated(thread)?, hyphenated(execution)?))
 }
 
-/// An A2A task's id: the thread's and that of the item it answers, so that either is found without a search.
-/// None where the thread's is no UUID, as none is that this system has made.
+/// An A2A task's id: the ids of the thread and of the item it answers, so that both are found
+/// without a search. `None` if the thread's id is not a UUID; this server makes only UUIDs.
 pub fn task_id(thread: &str, item: &str) -> Option<String> {
     let thread = digits(thread)?;
     let item = digits(item).unwrap_or_else(|| {
@@ -131,7 +131,7 @@ pub fn task_id(thread: &str, item: &str) -> Option<String> {
     Some(format!("{TASK}{thread}{item}"))
 }
 
-/// The thread and the item behind a task's id.
+/// The thread and the item of a task's id.
 pub fn read_task_id(text: &str) -> Option<(String, String)> {
     let (thread, item) = text.strip_prefix(TASK)?.split_at_checked(DIGITS)?;
     let thread = hyphenated(thread)?;
@@ -150,7 +150,7 @@ pub fn read_task_id(text: &str) -> Option<(String, String)> {
     (task_id(&thread, &item)? == text).then_some((thread, item))
 }
 
-/// The digits of a UUID in its usual spelling, the only one that can be given back.
+/// The digits of a UUID in its canonical spelling, the only one that can be restored from them.
 fn digits(id: &str) -> Option<String> {
     let uuid = Uuid::try_parse(id).ok()?;
     (uuid.hyphenated().to_string() == id).then(|| uuid.simple().to_string())

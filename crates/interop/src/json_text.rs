@@ -7,7 +7,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// A text as it stands between the quotes of a JSON string. Copied only if it has characters to escape.
+/// A text as the contents of a JSON string. It is copied only if characters must be escaped.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     let is_escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
     if !text.bytes().any(is_escaped) {

@@ -1,15 +1,17 @@
-//! Threads, runs and agents as `LangChain`'s two protocols have them: `LangGraph`'s, as its SDKs speak it, and
-//! the Agent Protocol. Both stand on the same paths; a body with `assistant_id` is `LangGraph`'s.
+//! Threads, runs and agents for `LangChain`'s two protocols: `LangGraph`'s, as its SDKs use it, and
+//! the Agent Protocol. Both have the same paths; a body with `assistant_id` is `LangGraph`'s.
 //!
-//! - Requests: [`RunCreate`], [`ThreadCreate`], [`ThreadSearch`], … read a body or a query strictly: what this server
-//!   does not do is refused by name, and never passed over.
-//! - Objects: [`messages_of`] is a thread's `values.messages` in `LangChain`'s shape, [`Snapshots`] its states, [`RunRecord`] a run.
-//! - Interrupts: [`interrupts`] are the calls that wait, [`Resume`] reads what answers them.
+//! - Requests: [`RunCreate`], [`ThreadCreate`], [`ThreadSearch`], … read a body or a query strictly.
+//!   An option that this server does not support is refused by name.
+//! - Objects: [`messages_of`] is a thread's `values.messages` in `LangChain`'s form, [`Snapshots`] its
+//!   states, [`RunRecord`] a run.
+//! - Interrupts: [`interrupts`] are the pending calls; [`Resume`] reads the answers.
 //! - Events: [`RunEventStream`] writes the server-sent events of a run, record by record.
-//! - The streaming protocol, by which clients command a thread and follow it: [`ProtocolCommand`], [`ProtocolRun`].
+//! - Streaming protocol: [`ProtocolCommand`] and [`ProtocolRun`], by which clients command a thread
+//!   and follow it.
 //!
-//! A run is one execution, and those it has handed over to. A run that comes to a call somebody must answer is over
-//! (`interrupted`), and the answer begins another one.
+//! A run is one execution with those after handoffs. A run with pending calls has ended
+//! (`interrupted`), and the answer starts another run.
 
 mod agent;
 mod content;

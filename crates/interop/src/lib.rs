@@ -1,15 +1,15 @@
-//! Converters between the vocabularies of a thread, each saying what it could not carry.
+//! Converters between the vocabularies of a thread. Each reports what it could not convert.
 //!
-//! This is the only crate that sees two vocabularies at once: the log's (`timeline`), the model's
-//! (`upp`) and the document's (`thread`). One module a foreign format; foreign wire types never
-//! leave their module. Every converter returns [`Converted`]: the value, and the list of what the
-//! target can't carry (architecture rule 10).
+//! This is the only crate with two vocabularies at once: the log's (`timeline`), the model's
+//! (`upp`) and the document's (`thread`). Each foreign format has a module; its wire types never
+//! leave it. Every converter returns [`Converted`]: the value, and the list of losses in the target
+//! (architecture rule 10).
 //!
-//! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments. Without its
-//! features `model` (what models read and write) and `aitp` (capability messages) it builds for
+//! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments. Without
+//! its features `model` (model input and output) and `aitp` (capability messages) it builds for
 //! WebAssembly, so that a browser can derive the document that a server derives.
 //!
-//! Histories go through an [`archive`], which keeps them as they came; [`convert`] reads any format
+//! Histories are stored in an [`archive`], with their original bytes; [`convert`] reads any format
 //! into one and writes one in any format:
 //!
 //! ```

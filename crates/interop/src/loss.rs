@@ -1,21 +1,21 @@
-//! What a conversion could not carry.
+//! Conversion losses.
 
-/// One thing the target format has no place for.
+/// One piece of data that the target format can't hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Where it stood in the source: a JSON pointer.
+    /// Its position in the source: a JSON Pointer.
     pub pointer: String,
-    /// What was lost.
+    /// The data that was lost.
     pub what: String,
 }
 
-/// The value of a conversion, and what it could not carry.
+/// The value of a conversion, and the losses.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted<T> {
     /// The value.
     pub value: T,
-    /// What was left behind, in the order of the source.
+    /// The losses, in the order of the source.
     pub losses: Vec<Loss>,
 }
 
@@ -37,12 +37,12 @@ impl<T> Converted<T> {
     }
 }
 
-/// What a conversion could not carry so far, in the order in which it was found.
+/// The losses of a conversion so far, in the order in which it found them.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Vec<Loss>);
 
 impl Losses {
-    /// Notes that `what` was lost at `pointer`.
+    /// Records that `what` was lost at `pointer`.
     pub(crate) fn push(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
         self.0.push(Loss {
             pointer: pointer.into(),
@@ -50,7 +50,7 @@ impl Losses {
         });
     }
 
-    /// Notes what another conversion lost.
+    /// Adds the losses of another conversion.
     pub(crate) fn extend(&mut self, losses: impl IntoIterator<Item = Loss>) {
         self.0.extend(losses);
     }

@@ -1,7 +1,7 @@
-//! The Model Context Protocol: threads as resources, what is said on them as text.
+//! The Model Context Protocol: threads as resources, and conversations as text.
 //!
-//! What a thread is called, what it reads like as plain text, and what a client is told while a run is at work.
-//! The protocol itself is spoken by the server, with the SDK.
+//! This module has the URIs of threads, their plain text, and the progress messages of a run. The
+//! server implements the protocol itself with the SDK.
 
 mod progress;
 mod resource;

@@ -1,11 +1,11 @@
-//! Whose the members of a thread's metadata are.
+//! The owners of the members of a thread's metadata.
 //!
-//! A thread has one metadata, which every protocol shows in its own way. What applications note are
-//! texts beside one another at the top of it. A few names there are this system's: what sub-agent's a
-//! thread is, which node of a tree, what a document said that it was read from. A client that could
-//! write these could cut a thread off its parent, or tie it to another's; so every view that reads
-//! metadata of a thread refuses them, and none shows them. Metadata of messages and runs is kept
-//! under the name of its view and can be whatever it is.
+//! A thread has one metadata object, which every protocol shows in its own form. Applications store
+//! string members at its top level. A few names there are reserved for the server: they record the
+//! sub-agent that a thread belongs to, the node of a tree, or the members of an imported document.
+//! A client that could write them could separate a thread from its parent or attach it to another
+//! one. Every view that reads thread metadata therefore refuses them, and none shows them. Metadata
+//! of messages and runs is stored under the name of its view and has no such limits.
 
 use serde_json::{Map, Value};
 use timeline::Payload;
@@ -13,7 +13,7 @@ use timeline::Payload;
 /// The names that are this system's own.
 const OWN: [&str; 5] = ["threadprotocol", "uap", "loomline", "responses", "threads"];
 
-/// What a client may name the members of a thread's metadata, for refusals.
+/// The expected keys of a client's thread metadata, for error messages.
 pub const EXPECTED: &str = "a key that is not the server's own, as \"threadprotocol\", \"uap\", \
                                    \"loomline\", \"responses\" and \"threads\" are";
 
@@ -22,13 +22,13 @@ pub fn is_own(key: &str) -> bool {
     OWN.contains(&key)
 }
 
-/// Whether a member of a thread's metadata is AITP's: who takes part, and the thread it was forked off.
+/// Whether a member of a thread's metadata is AITP's: the actors, and the thread's parent.
 pub(crate) fn is_aitp(key: &str) -> bool {
     matches!(key, "actors" | "parent_id")
 }
 
-/// A thread's metadata with what a client now notes in the place of the texts that were noted before.
-/// The rest stays: this system's, AITP's unless it is noted anew, and what is no text.
+/// Replaces the string members of a thread's metadata by those of a client. Other members stay: the
+/// server's, AITP's unless the client sets them, and members that are not strings.
 pub(crate) fn noted(before: Option<&Payload>, new: Map<String, Value>) -> Map<String, Value> {
     let mut kept = match before.map(Payload::value) {
         Some(Value::Object(kept)) => kept,

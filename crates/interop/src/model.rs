@@ -1,4 +1,4 @@
-//! The log's parts ⇄ what models read and write (`upp`).
+//! The log's parts ⇄ models' input and output (`upp`).
 
 mod answer;
 mod history;

@@ -1,33 +1,33 @@
-//! What one request may ask of one run, in the same words whichever protocol it came through.
+//! The options that one request may set for one run, with the same names in every protocol.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// An answer of fewer tokens is not asked for: providers refuse such limits. What is left of
-/// [`RunOptions::max_run_output_tokens`] is none then.
+/// Minimum output tokens to request of a model; providers refuse smaller limits. A run ends when
+/// fewer of its [`RunOptions::max_run_output_tokens`] remain.
 pub const MIN_ANSWER_TOKENS: u64 = 16;
 
-/// How one run differs from what its agent is configured to do. Kept with the execution
-/// (`run.params`), so that a run goes on the same after a crash.
+/// The options of one run that differ from its agent's configuration. They are stored with the
+/// execution (`run.params`), so a run continues with them after a crash.
 ///
-/// Every member is absent unless the request said something.
+/// Every member is absent unless the request set it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunOptions {
     /// The model's name, of the models that are configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Stands in place of the agent's system prompt.
+    /// Replaces the agent's system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Stands after the system prompt.
+    /// Appended to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional_instructions: Option<String>,
     /// Tools that the client executes: a call of one ends the run until the client has answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ClientTool>,
-    /// Whether only `tools` are offered, and none of the agent's own.
+    /// Whether only `tools` are offered, without the agent's own tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_these_tools: bool,
     /// Whether the model must call a tool; holds for the first model call of the run.
@@ -36,8 +36,8 @@ pub struct RunOptions {
     /// Whether the model may call several tools at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// At most so many calls in the run of tools that are executed here; those beyond are answered
-    /// with an error. Calls of the client's own tools are the client's to count.
+    /// Maximum number of server-side tool calls in the run. Further calls get an error as their
+    /// result. Calls of the client's own tools do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u64>,
     /// 0 to 2.
@@ -52,46 +52,47 @@ pub struct RunOptions {
     /// -2 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
-    /// How many tokens each answer of the model may have.
+    /// Maximum number of tokens of each answer of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// How many tokens all answers of the run may have together. It ends when too few are left for
-    /// another one.
+    /// Maximum number of tokens of all answers of the run together. The run ends when too few
+    /// remain for another answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_run_output_tokens: Option<u64>,
-    /// Whether these tokens are counted from here on where the run answers calls that an earlier one has left.
-    /// Else it goes on counting where that one was.
+    /// Whether a run that answers pending calls of an earlier run starts a new token count. If not,
+    /// it continues the count of the earlier run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tokens_begin_here: bool,
-    /// How much the model reasons, in the provider's word: `none`, `low`, `medium`, `high`, `xhigh`.
+    /// The reasoning effort, as providers name it: `none`, `low`, `medium`, `high`, `xhigh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
     /// Whether reasoning is summarised: `auto`, `concise`, `detailed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_summary: Option<String>,
-    /// How the answer is to be formed.
+    /// The format of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<AnswerFormat>,
-    /// Whether no model is asked: what was said is kept, and the run is over when it has acted on the
-    /// answers it was begun with, if it was begun with any. Middleware is not around such a run.
+    /// Whether the run calls no model. The input is stored, and the run ends once the calls that it
+    /// answers, if any, have run. Middleware does not apply.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_model: bool,
-    /// What the view that made the run must say again of it, under the view's name: `responses`,
-    /// `threads`, `langgraph`. Never interpreted by the runtime.
+    /// Fields that the run's view must repeat in its responses, by the name of the view:
+    /// `responses`, `threads`, `langgraph`. The runtime never interprets them.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub echo: Map<String, Value>,
 }
 
 impl RunOptions {
-    /// Makes these options, as JSON, those of the run that goes on where another one has left calls: once they are
-    /// answered the model is asked.
+    /// Converts these options, as JSON, to those of a run that answers the run's pending calls. It
+    /// removes `withoutModel`, so that the model is called once the answers are in.
     pub fn keep_for_continuation(options: &mut Value) {
         if let Value::Object(options) = options {
             options.remove("withoutModel");
         }
     }
 
-    /// Options for a run that somebody else's answer continues. The token limit of one request does not apply.
+    /// Converts the options for a run that another user's answer continues. It removes the token
+    /// limit, which applied to one request only.
     pub fn go_on_for_others(options: &mut Value) {
         Self::keep_for_continuation(options);
         if let Value::Object(options) = options
@@ -101,7 +102,7 @@ impl RunOptions {
         }
     }
 
-    /// Whether these options, as JSON, are only what a view keeps for itself. Most are, and need not be
+    /// Whether these options, as JSON, contain only the view's own data. Most do, and need not be
     /// read.
     pub fn asks_nothing(options: &Value) -> bool {
         let is_views = |name: &String| name == "echo";
@@ -117,7 +118,7 @@ impl RunOptions {
 pub struct ClientTool {
     /// `[a-zA-Z0-9_-]`, at most 64 bytes.
     pub name: String,
-    /// What it does, for the model.
+    /// The description of the tool, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of its arguments; any object when absent.
@@ -128,16 +129,16 @@ pub struct ClientTool {
     pub strict: Option<bool>,
 }
 
-/// What a tool's name must be, for refusals.
+/// The format of a tool's name, for error messages.
 pub(crate) const TOOL_NAME: &str = "1 to 64 letters, digits, underscores and hyphens";
 
-/// Whether a tool may have this name: what every provider takes, 1 to 64 bytes of `[a-zA-Z0-9_-]`.
+/// Whether a tool may have this name. All providers accept 1 to 64 bytes of `[a-zA-Z0-9_-]`.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=64).contains(&name.len()) && name.bytes().all(is_safe)
 }
 
-/// The place of the first tool that has the name of one before it: calls name nothing else.
+/// The index of the first tool with the name of an earlier one. Calls identify tools by name only.
 pub(crate) fn repeated(tools: &[ClientTool]) -> Option<usize> {
     let mut names = BTreeSet::new();
     tools
@@ -145,8 +146,8 @@ pub(crate) fn repeated(tools: &[ClientTool]) -> Option<usize> {
         .position(|tool| !names.insert(tool.name.as_str()))
 }
 
-/// Checks the JSON Schema at a place of a request against the limits of `upp::schema`. A refusal
-/// has the JSON pointer into the request, and what is expected there.
+/// Checks a JSON Schema in a request against the limits of `upp::schema`. The error has the JSON
+/// Pointer into the request, and the expected value.
 #[cfg(feature = "model")]
 pub(crate) fn check_schema(schema: &Value, pointer: &str) -> Result<(), (String, &'static str)> {
     let checked = upp::schema::check(schema);
@@ -156,7 +157,7 @@ pub(crate) fn check_schema(schema: &Value, pointer: &str) -> Result<(), (String,
     })
 }
 
-/// Accepts every JSON Schema: without the feature `model` nothing is run, so no schema is used.
+/// Accepts every JSON Schema: without the feature `model` nothing runs, so no schema is used.
 #[cfg(not(feature = "model"))]
 #[expect(
     clippy::unnecessary_wraps,
@@ -176,16 +177,16 @@ pub(crate) fn check_schema(_: &Value, _: &str) -> Result<(), (String, &'static s
 pub enum RunToolChoice {
     /// The model decides.
     Auto,
-    /// It may not.
+    /// The model must not call tools.
     None,
-    /// It must call some tool.
+    /// The model must call a tool.
     Required,
-    /// It must call this one.
+    /// The model must call this tool.
     Function {
         /// The tool.
         name: String,
     },
-    /// It may call only these; a call of another is answered with an error.
+    /// The model may call only these tools; other calls get an error as their result.
     Allowed {
         /// The tools.
         names: Vec<String>,
@@ -194,7 +195,7 @@ pub enum RunToolChoice {
     },
 }
 
-/// How an answer is to be formed.
+/// The format of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AnswerFormat {

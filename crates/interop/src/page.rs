@@ -1,11 +1,11 @@
-//! Pages of lists, cut out of what is listed as it comes: a page costs what was walked for it, and not
-//! what there is.
+//! Pages of lists. A page stops the walk over the list as soon as it is complete, so its cost is
+//! that of the objects walked.
 
 use std::ops::ControlFlow;
 
 /// An object with an id, for lists.
 pub trait Named {
-    /// Its id.
+    /// The id of the object.
     fn id(&self) -> &str;
 }
 
@@ -28,7 +28,8 @@ impl Order {
     }
 }
 
-/// A page while its objects come, in the order of the walk. It needs one object more than it shows.
+/// A page under construction: it receives objects in the order of the walk, and needs one more than
+/// it shows.
 #[derive(Debug)]
 pub struct Page<T> {
     data: Vec<T>,
@@ -41,7 +42,7 @@ pub struct Page<T> {
 }
 
 impl<T: Named> Page<T> {
-    /// An empty page of at most so many objects.
+    /// An empty page of at most `limit` objects.
     pub(crate) fn of(limit: usize, is_backward: bool, until: Option<String>) -> Self {
         Self {
             data: Vec::new(),
@@ -52,7 +53,7 @@ impl<T: Named> Page<T> {
         }
     }
 
-    /// Takes the next object; breaks when nothing more is needed.
+    /// Adds the next object; breaks when the page is complete.
     pub fn push(&mut self, object: T) -> ControlFlow<()> {
         if self.until.as_deref() == Some(object.id()) {
             return ControlFlow::Break(());
@@ -65,7 +66,7 @@ impl<T: Named> Page<T> {
         ControlFlow::Continue(())
     }
 
-    /// The objects in the order of the list, and whether it goes on after them.
+    /// The objects in the order of the list, and whether more follow.
     pub(crate) fn finish(mut self) -> (Vec<T>, bool) {
         if self.is_backward {
             self.data.reverse();

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use timeline::{Entry, Item, ItemType, NewItem, Payload, StepRecord, Transcript};
 
-/// How a tool call stands; the names are those of the AI SDK's tool parts.
+/// The state of a tool call. The names are those of the AI SDK's tool parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolState {
     /// Called; no result yet.
     #[default]
     InputAvailable,
-    /// Called; it runs when somebody has allowed it.
+    /// The call runs once a person approves it.
     ApprovalRequested,
-    /// Somebody was asked and has answered; no result yet.
+    /// A person approved or denied the call; it has no result yet.
     ApprovalResponded,
-    /// It has a result.
+    /// The call has a result.
     OutputAvailable,
-    /// It failed.
+    /// The call failed.
     OutputError,
 }
 
@@ -31,34 +31,34 @@ pub struct ToolPart {
     pub part_type: String,
     /// Correlates the call with its result.
     pub tool_call_id: String,
-    /// How it stands; a part that does not say so is of a call that was just made (EK §14).
+    /// The state of the call. A part without one is a call that was just made (EK §14).
     #[serde(default)]
     pub state: ToolState,
-    /// The arguments, where their text is JSON.
+    /// The arguments, if their text is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Payload>,
-    /// The arguments' text, where `input` alone would not give it back: malformed, or not an object.
+    /// The arguments' text, if `input` alone can't restore it: malformed JSON, or not an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_text: Option<String>,
     /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Payload>,
-    /// What went wrong, in words.
+    /// The error message of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_text: Option<String>,
     /// More than success or failure: `interrupted`, `denied`, `retried`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// How long the tool ran, in milliseconds.
+    /// The duration of the tool's run, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// Calls of the same response that must end first (UAP §8.6).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// Whether the call may run, where somebody was asked.
+    /// The approval of the call, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolApproval>,
-    /// What sub-agents of the call did (UAP §8.8), as agents write it.
+    /// The work of the call's sub-agents (UAP §8.8), in the format that agents write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagents: Option<Payload>,
     /// Fields of a foreign format's call, never interpreted here.
@@ -125,7 +125,7 @@ impl ToolPart {
             .unwrap_or_default()
     }
 
-    /// The arguments as an object, empty where there are none. None where they are no object.
+    /// The arguments as an object, empty if there are none. `None` if they are not an object.
     pub fn input_object(&self) -> Option<Map<String, Value>> {
         match self.arguments() {
             blank if blank.trim().is_empty() => Some(Map::new()),
@@ -133,7 +133,7 @@ impl ToolPart {
         }
     }
 
-    /// Whether somebody denied it.
+    /// Whether a person denied the call.
     pub fn is_denied(&self) -> bool {
         self.outcome.as_deref() == Some("denied")
     }
@@ -148,8 +148,8 @@ impl ToolPart {
         }
     }
 
-    /// The result as text, if there is one: what went wrong, in words, or else what the tool gave, a
-    /// string as it is and anything else as its JSON.
+    /// The result as text, if there is one: the error message, or the tool's output as a string or
+    /// as JSON.
     pub fn result_text(&self) -> Option<String> {
         let output = || self.output.as_ref().map(text_of);
         let text = match self.state {
@@ -163,28 +163,29 @@ impl ToolPart {
     }
 }
 
-/// A tool's output as text: a string as it is, anything else as its JSON.
+/// A tool's output as text: a string unchanged, anything else as JSON.
 pub(crate) fn text_of(output: &Payload) -> String {
     let text = output.read::<String>();
     text.unwrap_or_else(|_| output.text().to_owned())
 }
 
-/// What was asked and answered about a call; the members are those of the AI SDK's tool parts.
+/// A request for approval of a call, with its answer. The members are those of the AI SDK's tool
+/// parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolApproval {
     /// Correlates the question with its answer.
     pub id: String,
-    /// The answer; absent while there is none.
+    /// The answer; `None` if the approval is still pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
-    /// Why, in words.
+    /// The reason for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// The type of a part that holds what a strategy said to the model in the user's place. It stands
-/// before the answer, and is shown to nobody else.
+/// The type of a part with a prompt that a strategy sent to the model as the user. The part
+/// precedes the answer; only the model receives it.
 pub const PROMPT: &str = "loomline-prompt";
 
 /// Whether a part is a prompt.
@@ -199,7 +200,7 @@ pub const OUTPUT_FILE: &str = "loomline-output-file";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TextPart {
-    /// `output_text` or, in what users say, `input_text`.
+    /// `output_text`, or `input_text` in users' messages.
     #[serde(rename = "type")]
     pub part_type: String,
     /// The text.
@@ -216,12 +217,12 @@ pub struct ReasoningPart {
     /// `reasoning`.
     #[serde(rename = "type")]
     pub part_type: String,
-    /// The text; empty where the provider hides it.
+    /// The text; empty if the provider hides it.
     pub text: String,
     /// The provider's proof or encrypted form of this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Whose signature it is.
+    /// The provider that signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// Fields of a foreign format, never interpreted here.
@@ -229,8 +230,8 @@ pub struct ReasoningPart {
     pub extra: Option<Payload>,
 }
 
-/// The answer of a step that was cut off, as parts: its reasonings, then its texts. It needs the chunks
-/// of the log, and is empty where the answer is whole or left parts.
+/// The answer of a step that was cut off, as parts: its reasoning, then its texts. It needs the
+/// chunks of the log. It is empty if the answer is complete or the step has parts.
 pub fn cut_off_parts(step: &StepRecord) -> Vec<Payload> {
     let left_parts = step.parts.iter().any(|part| !is_prompt(&part.part));
     if step.response.is_some() || left_parts {
@@ -257,7 +258,7 @@ pub fn cut_off_parts(step: &StepRecord) -> Vec<Payload> {
     reasonings.chain(texts).flatten().collect()
 }
 
-/// What a model says of its answer; kept with the step (`data-step-response`).
+/// A model's metadata about its answer, stored with the step (`data-step-response`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StepResponse {
@@ -270,25 +271,26 @@ pub struct StepResponse {
     /// The provider's id of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The message's own id, so that a resumed run has the same.
+    /// The id of the message, stored so that a resumed run uses it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Why the model stopped (UPP §12): `end_turn`, `tool_use`, …
+    /// The model's stop reason (UPP §12): `end_turn`, `tool_use`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// What it used: `inputTokens`, `outputTokens`, …
+    /// The token usage: `inputTokens`, `outputTokens`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Payload>,
     /// The provider-namespaced metadata of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Payload>,
-    /// What was sent for it: `bytes`, `commonPrefixBytes`, `cacheBreak`, `omitted`.
+    /// Measurements of the request to the model: `bytes`, `commonPrefixBytes`, `cacheBreak`,
+    /// `omitted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Payload>,
-    /// The model was not asked in this step: it has what came of calls that had waited.
+    /// Whether the step called no model and holds only the results of calls that were pending.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub answers: bool,
-    /// When it was made, where that is not the time of the record: imports.
+    /// The time of the answer, if it differs from the record's time: for imports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
     /// Fields of a foreign format, never interpreted here.
@@ -296,20 +298,20 @@ pub struct StepResponse {
     pub extra: Option<Payload>,
 }
 
-/// Something that happened in a step beside what its model said: an event of `ThreadProtocol`
-/// (0.0.4 "Tier 1"), in the shape of a client's data part:
+/// An event of a step that is not output of its model: an event of `ThreadProtocol` (0.0.4 "Tier
+/// 1"), in the shape of a client's data part:
 /// `{"type": "data-tp-thread_spawn", "id": …, "data": {…}}`.
 ///
-/// In the document it is a system message of the turn; `data` is what that message carries, and
-/// agents are named in it where the document has their ids.
+/// The document holds it as a system message of the turn. `data` is the body of that message, with
+/// agent names where the document has agent ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventPart {
     /// One of the names below.
     #[serde(rename = "type")]
     pub part_type: String,
-    /// Tells it from other events of its type.
+    /// Identifies the event among the events of its type.
     pub id: String,
-    /// What the event carries.
+    /// The body of the event.
     pub data: Payload,
 }
 
@@ -317,13 +319,12 @@ impl EventPart {
     /// A thread was started from this one: `spawned_thread_id`, `tool_call_id`, `subagent_id`,
     /// `subagent_type`.
     pub const THREAD_SPAWN: &str = "data-tp-thread_spawn";
-    /// A thread that was started from this one has come to its end: `thread_id`, `tool_call_id`,
-    /// `reason`.
+    /// A thread that was started from this one has ended: `thread_id`, `tool_call_id`, `reason`.
     pub const THREAD_END: &str = "data-tp-thread_end";
     /// Control passed to another agent: `from`, `to`, `reason`.
     pub const AGENT_HANDOFF: &str = "data-tp-agent_handoff";
 
-    /// All of them. They are the runtime's to write, and come from a document only as its messages.
+    /// All of them. Only the runtime writes them; in an imported document they are messages.
     pub const NAMES: [&str; 3] = [Self::THREAD_SPAWN, Self::THREAD_END, Self::AGENT_HANDOFF];
 
     /// Reads a part, if it is such an event.
@@ -349,25 +350,25 @@ impl EventPart {
     }
 }
 
-/// Something that happened in the thread and not in any execution, such as an actor that joined: an
-/// item with exactly this part, `{"type": "data-app-…", "id": …, "data": {…}}`.
+/// An event of the thread outside of any execution, such as an actor that joined: an item with
+/// exactly this part, `{"type": "data-app-…", "id": …, "data": {…}}`.
 ///
-/// Its item is of type `item_reference` and no message, so it has no role: it asks nothing of the
-/// agents, leaves calls that wait as they are, and no model sees it. In the document it is a turn
-/// with one system message.
+/// Its item has the type `item_reference` and no role, so it is not a message: it starts no run,
+/// leaves pending calls unchanged, and no model receives it. In the document it is a turn with one
+/// system message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadEvent {
     /// The type of the event, in one of the tiers of `ThreadProtocol` 0.0.4: `data-app-actor_join`.
     #[serde(rename = "type")]
     pub part_type: String,
-    /// Tells it from other events of its type.
+    /// Identifies the event among the events of its type.
     pub id: String,
-    /// What the event carries, an object.
+    /// The body of the event, a JSON object.
     pub data: Payload,
 }
 
 impl ThreadEvent {
-    /// What the type of every event begins with.
+    /// The prefix of every event's type.
     const PREFIX: &str = "data-";
 
     /// The event that an item is, if it is one.
@@ -381,7 +382,7 @@ impl ThreadEvent {
         (is_event && event.data.text().starts_with('{')).then_some(event)
     }
 
-    /// The item that keeps the event; `metadata` stays in the log and in no document.
+    /// The item that stores the event. `metadata` stays in the log and enters no document.
     pub fn into_item(self, metadata: Option<Payload>) -> Result<NewItem, serde_json::Error> {
         Ok(NewItem {
             content: Some(Payload::write(&[&self])?),

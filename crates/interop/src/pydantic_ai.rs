@@ -1,10 +1,10 @@
 //! Pydantic AI's `ModelMessages`: histories into an archive and out of it.
 //!
-//! [`read`] checks a history in one pass against what the library's types say of it, versions 1.0 to
-//! 2.68 together, and keeps every message as it stands; [`write()`] gives it back byte for byte.
-//! [`append`] goes on with what another run added. The canonical document is a view of the archive
-//! ([`Archive::to_thread`](crate::archive::Archive::to_thread)), and [`to_document`] the way there in
-//! one step.
+//! [`read`] checks a history in one pass against the library's types, versions 1.0 to 2.68
+//! together, and stores every message unchanged. [`write()`] returns it byte for byte. [`append`]
+//! adds the messages of another run. The canonical document is a view of the archive
+//! ([`Archive::to_thread`](crate::archive::Archive::to_thread)); [`to_document`] makes it in one
+//! step.
 
 mod append;
 mod check;
@@ -25,38 +25,38 @@ use crate::convert::{ReadOptions, SourceForm, in_source};
 use thread::json::{Step, Within};
 use thread::{DecodeError, Thread};
 
-/// Why a value is no history.
+/// An error of reading a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PydanticAiError {
-    /// It is no JSON, or too large.
+    /// The text is not JSON, or too large.
     #[error(transparent)]
     Json(#[from] DecodeError),
     /// A history is a list.
     #[error("a history is a list of messages, not {found}")]
     NotAList {
-        /// What it is instead.
+        /// The type that was found.
         found: &'static str,
     },
     /// A message is neither a request nor a response with parts.
     #[error("{pointer}: a message is a request or a response with a list of parts")]
     NotAMessage {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
     },
-    /// Something in a message is not what any version of the library takes there.
+    /// A value in a message is not one that any version of the library accepts.
     #[error("{pointer}: expected {expected}, found {found}")]
     Shape {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
-        /// What was expected.
+        /// The expected value.
         expected: String,
-        /// What is there.
+        /// The value that was found.
         found: String,
     },
 }
 
 impl PydanticAiError {
-    /// Where: a JSON pointer into the history.
+    /// The JSON Pointer of the error in the history.
     #[must_use]
     pub fn pointer(&self) -> &str {
         match self {
@@ -80,9 +80,9 @@ impl Within for PydanticAiError {
     }
 }
 
-/// The document of a history, in one step. Losses are told where they stand in the history.
+/// The document of a history, in one step. The pointers of losses refer to the history.
 ///
-/// What is refused is what [`read`] refuses.
+/// It refuses the same inputs as [`read`].
 pub fn to_document(
     text: &str,
     options: &ReadOptions,

@@ -1,11 +1,11 @@
-//! An agent elsewhere, as its client sees it: what is sent to an agent that speaks A2A or the Threads API, and
-//! what its answers come to. Responses is a provider's format and read by [`upp::Responses`]; only what an agent
-//! has beyond a model is here.
+//! The client side of remote agents: requests to agents that speak A2A or the Threads API, and
+//! their answers. Responses is a provider's format and read by [`upp::Responses`]; this module has
+//! only the features of an agent that a model lacks.
 //!
-//! What an answer was in the other's words, such as the ids of its task and of its context, is kept in the
-//! metadata of the message that it became ([`RemotePosition`]). So the next message finds where the conversation stands
-//! there, from the last such message on, and sends only what came after it ([`News`]). What it has refused for good
-//! is not sent again ([`RemoteRefusal`]).
+//! The metadata of a message from a remote agent holds the remote ids, such as those of the task
+//! and of the context ([`RemotePosition`]). The next request finds the position of the remote
+//! conversation in the last such message and sends only what came after it ([`News`]). Messages
+//! that the agent refused for good are not sent again ([`RemoteRefusal`]).
 
 pub mod a2a;
 mod delta;

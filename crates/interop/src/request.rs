@@ -1,4 +1,4 @@
-//! What the requests of several protocols have in common.
+//! Reading requests: the functions that several protocols share.
 
 use crate::document::data_url;
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ pub(crate) fn token(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON pointer as `OpenAI`'s protocols write places: `messages[0].content`. Empty for the whole.
+/// A JSON Pointer in the notation of `OpenAI`'s protocols: `messages[0].content`. Empty for the
+/// root.
 pub fn param(pointer: &str) -> String {
     let mut param = String::new();
     for segment in pointer.split('/').skip(1) {
@@ -41,7 +42,7 @@ pub(crate) fn is_inline(url: &str) -> bool {
     data_url(url).is_some_and(|(_, data)| is_base64(data))
 }
 
-/// A file as a part of the log's: an image, or else a file by what it is (`data:`) or where it is.
+/// A file as a part in the log's format: an image, or a file by its data (`data:`) or its URL.
 pub(crate) fn file(url: &str, is_image: bool, media_type: Option<&str>) -> Value {
     let mut part = if is_image {
         json!({"type": "input_image", "image_url": url})
@@ -56,7 +57,7 @@ pub(crate) fn file(url: &str, is_image: bool, media_type: Option<&str>) -> Value
     part
 }
 
-/// What a file of the log's is, in base64, if it is not elsewhere; and its type, if anything says it.
+/// The base64 data of a file in the log, if it is stored inline, and its media type, if known.
 pub(crate) fn inline<'a>(
     url: &'a str,
     media_type: Option<&'a str>,
@@ -83,7 +84,7 @@ pub(crate) fn is_base64(text: &str) -> bool {
     is_padded && digits.len() % 4 != 1 && digits.bytes().all(is_digit)
 }
 
-/// What a model is shown a file as, if there are models that read such.
+/// The kind of input as which a model receives a file, if there are models that accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaKind {
     /// A picture.
@@ -97,11 +98,12 @@ pub(crate) enum MediaKind {
 }
 
 impl MediaKind {
-    /// The media types of such files; a star stands for any.
+    /// The media types of such files; `*` matches any subtype.
     pub(crate) const READ: [&str; 5] =
         ["text/*", "image/*", "audio/*", "video/*", "application/pdf"];
 
-    /// The kind of a file of this media type, whose parameters don't matter; none where no model reads it.
+    /// The kind of a file of this media type; parameters are ignored. `None` if no model accepts
+    /// it.
     pub(crate) fn of(media_type: &str) -> Option<Self> {
         let name = media_type.split(';').next()?.trim().to_ascii_lowercase();
         match name.split_once('/')? {

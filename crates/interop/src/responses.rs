@@ -1,16 +1,16 @@
-//! Open Responses (2026-04-24), and what `OpenAI`'s API has beside it: conversations, stored
-//! responses, counted tokens.
+//! Open Responses (2026-04-24), with the additions of `OpenAI`'s API: conversations, stored
+//! responses, token counts.
 //!
 //! A response is an execution, with those its agents have handed over to; a conversation is a
-//! thread. On the way in, [`CreateRequest::read`] checks a request, and [`CreateRequest::thread_input`]
-//! gives its input for the thread. On the way out, [`ResponseStream`] turns the log into the
-//! events of a response, record by record, and [`response`], [`input_items`] and
-//! [`conversation_items`] turn a transcript into objects. All of them go through the same builder,
-//! so an item is the same, with the same id, wherever it is seen.
+//! thread. For input, [`CreateRequest::read`] checks a request, and [`CreateRequest::thread_input`]
+//! converts it for the thread. For output, [`ResponseStream`] turns the log into the events of a
+//! response, record by record, and [`response`], [`input_items`] and [`conversation_items`] turn a
+//! transcript into objects. All of them use one builder, so an item has the same form and id
+//! everywhere.
 //!
-//! Calls of tools that the server has run are shown with their results, as `function_call` and
-//! `function_call_output`; a call without a result waits for its client. What the specification has
-//! no place for is shown only to clients that ask for it, with [`EXTENSIONS`] in `include`.
+//! Calls of server-side tools appear with their results, as `function_call` and
+//! `function_call_output`; a call without a result waits for its client. Items without a place in
+//! the specification appear only for clients that put [`EXTENSIONS`] into `include`.
 //!
 //! ```
 //! use loomline_interop::responses::{Continues, CreateRequest, Last};

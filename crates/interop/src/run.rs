@@ -2,9 +2,9 @@
 //!
 //! A run is an execution with those that continue it: an agent that took over, or the executions
 //! that acted on answers to its calls. [`RunSelector`] picks the events of one run from a thread's
-//! log. [`RunFold`] gives its [`RunEvent`]s, record by record. [`replay`] gives them from a
-//! [`Transcript`](timeline::Transcript). Every view of a protocol is made of these events, and
-//! knows no other protocol's.
+//! log. [`RunFold`] returns its [`RunEvent`]s, record by record. [`replay`] returns them from a
+//! [`Transcript`](timeline::Transcript). Every view of a protocol is built from these events and is
+//! independent of other protocols.
 
 mod blocks;
 mod continuation;

@@ -1,9 +1,9 @@
-//! Where the formats meet: each run of an archive as model messages.
+//! The intermediate form of all formats: each run of an archive as model messages.
 //!
-//! ThreadProtocol took its vocabulary over from Pydantic AI, so that is what every format is read
-//! into and written from: `ModelMessage` objects (`kind: request | response`, `parts`, …) with
-//! ThreadProtocol's system messages (`message_type: "system"`) in their place between them. A new
-//! format then needs two converters, not two for every other.
+//! ThreadProtocol has its vocabulary from Pydantic AI, so every format is read into and written
+//! from that: `ModelMessage` objects (`kind: request | response`, `parts`, …). ThreadProtocol's
+//! system messages (`message_type: "system"`) are at their positions between them. A new format
+//! therefore needs two converters, not two for every other format.
 
 use crate::archive::{Archive, ArchivedRun, Format};
 use crate::{Converted, Losses};
@@ -15,9 +15,9 @@ use thread::Json;
 pub struct ModelRun {
     /// The id of the agent that ran, if one did.
     pub agent_id: Option<String>,
-    /// What was said, in order.
+    /// The messages, in order.
     pub messages: Vec<ModelMessage>,
-    /// Why the run ended early, if it did.
+    /// The reason why the run ended early, if it did.
     pub interruption: Option<RunInterruption>,
 }
 
@@ -26,16 +26,16 @@ pub struct ModelRun {
 pub struct ModelMessage {
     /// The message.
     pub json: Json,
-    /// Where it stood in the archive: a JSON pointer.
+    /// Its position in the archive: a JSON Pointer.
     pub pointer: String,
 }
 
-/// Why a run ended early (0.0.4 `InterruptionReason`).
+/// The reason why a run ended early (0.0.4 `InterruptionReason`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunInterruption {
     /// `user_cancelled`, `timeout`, `network_failure`, `safety_halt`, `error` or another.
     pub reason: String,
-    /// When, in RFC 3339, if it is known.
+    /// The time, in RFC 3339, if known.
     pub at: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub fn model_runs(archive: &Archive) -> Converted<Vec<ModelRun>> {
     losses.with(runs)
 }
 
-/// One run of an archive, which stands at `pointer`.
+/// Reads one run of an archive, which is at `pointer` there.
 pub(crate) fn model_runs_of(run: &ArchivedRun, pointer: &str) -> Converted<Vec<ModelRun>> {
     match run.format {
         Format::PydanticAi => pydantic_ai::model_runs(run, pointer),

@@ -1,21 +1,21 @@
-//! Server-sent events as every protocol here writes them. None of it allocates but what the text needs.
+//! Server-sent events in the form of every protocol here. Writing allocates only for the text.
 
 use std::fmt::{Display, Write as _};
 
 /// The data of the event that ends a stream.
 pub const DONE: &str = "[DONE]";
-/// What ends an event.
+/// The end of an event.
 pub const END: &str = "\n\n";
-/// A comment, which shows that a stream lives.
+/// A comment that keeps a stream alive.
 pub const KEEP_ALIVE: &str = ": keep-alive\n\n";
 
-/// Writes the id of the event that comes next.
+/// Writes the id of the next event.
 pub fn write_id(id: impl Display, out: &mut String) {
     // Writing to a string can't fail.
     let _ = writeln!(out, "id: {id}");
 }
 
-/// Begins an event of this name. Its data comes next, in one line, and then [`END`].
+/// Begins an event of this name. The caller then writes its data, in one line, and [`END`].
 pub fn begin(event: &str, out: &mut String) {
     for piece in ["event: ", event, "\ndata: "] {
         out.push_str(piece);

@@ -1,18 +1,18 @@
 //! The Threads API (`OpenAI`'s Assistants v2) and the shapes of AITP-T01, as a view of a thread.
 //!
-//! A thread is a thread, an execution is a run. A run that waits for its client's tools and goes on
-//! with their outputs is several executions here ([`continues`](crate::run::continues)) and one [`Run`] there, named after
-//! the first; so is one in which agents have handed over. What one step of a model says is one
-//! message with its own run step, and what it calls is another run step beside it.
+//! A thread is a thread, and an execution is a run. Several executions can be one [`Run`], named after
+//! the first: those that continue with a client's tool outputs ([`continues`](crate::run::continues)),
+//! and those after a handoff. The text of one model step is one message with its own run step. The
+//! step's calls are another run step.
 //!
-//! - Requests: [`CreateThread`], [`CreateMessage`], [`CreateRun`], [`SubmitToolOutputs`], … read a body,
-//!   and say what is to be written and which [`RunOptions`](crate::options::RunOptions) it comes to.
-//! - Objects: [`ThreadView`] folds entries of a transcript into runs, steps and messages, in order;
-//!   [`Page`] cuts a page out of them as they come.
+//! - Requests: [`CreateThread`], [`CreateMessage`], [`CreateRun`], [`SubmitToolOutputs`], … read a
+//!   body. They return the items to write and the [`RunOptions`](crate::options::RunOptions).
+//! - Objects: [`ThreadView`] folds entries of a transcript into runs, steps and messages, in order.
+//!   [`Page`] cuts a page out of them as they arrive.
 //! - Events: [`RunStream`] writes the server-sent events of a run, record by record.
 //!
-//! `metadata.actors` and `metadata.parent_id` of a thread and `metadata.actor` of a message are AITP's.
-//! They pass through as the JSON they are; what they mean is not known here.
+//! `metadata.actors` and `metadata.parent_id` of a thread and `metadata.actor` of a message are
+//! AITP's. This view passes them through as JSON without interpreting them.
 
 mod assistant;
 mod content;

@@ -1,18 +1,18 @@
-//! Why an answer, or the run that it is of, stopped before it was done: read in one way for all views.
+//! The reason why an answer or a run stopped early, derived in one way for all views.
 
 use timeline::StepOutcome;
 
-/// What cut something short.
+/// The reason why an output was cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// There were no more tokens for it.
+    /// The token limit was reached.
     Tokens,
     /// A filter of the provider's took the rest away.
     ContentFilter,
 }
 
 impl Cut {
-    /// What cut an answer short whose model stopped for this reason (UPP §12).
+    /// The reason why an answer was cut short, from the model's stop reason (UPP §12).
     pub(crate) fn of_answer(stop_reason: Option<&str>) -> Option<Self> {
         match stop_reason? {
             "max_tokens" => Some(Self::Tokens),
@@ -21,7 +21,7 @@ impl Cut {
         }
     }
 
-    /// What kept an agent from going on after this step.
+    /// The reason why the agent stopped early after this step.
     pub(crate) fn of_step(outcome: &StepOutcome) -> Option<Self> {
         (outcome.cut_short.as_deref() == Some(StepOutcome::SPENT)).then_some(Self::Tokens)
     }

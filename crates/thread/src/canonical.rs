@@ -1,10 +1,10 @@
 //! The canonical form of a document (RFC 8785) and its hash (0.0.4 "Canonicalization Rules").
 //!
-//! Two documents mean the same when their canonical forms are the same bytes. The form sorts keys,
-//! spells numbers as doubles and leaves out explicit nulls where the protocol defines an optional
-//! member, since absent and `null` mean the same there. Nulls in free data (`args`, `content`,
-//! `event_data`, what `metadata` holds, unknown members and kinds) are part of the meaning and
-//! stay. The stored document keeps all of them.
+//! Two documents have the same meaning if their canonical forms are the same bytes. The form sorts
+//! keys, spells numbers as doubles and omits explicit nulls of the protocol's optional members,
+//! since absent and `null` mean the same there. Nulls in free data (`args`, `content`,
+//! `event_data`, the contents of `metadata`, unknown members and kinds) are part of the meaning and
+//! stay. The stored document has all of them.
 
 mod nulls;
 mod text;
@@ -21,10 +21,10 @@ use write::Writer;
 
 pub use text::{HashedText, hash_text};
 
-/// What the canonical form takes in.
+/// Options for the canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CanonicalOptions {
-    /// Whether telemetry (`data-sys-*`, before 0.0.4 `meta:*`) is taken in.
+    /// Whether to include telemetry (`data-sys-*`, before 0.0.4 `meta:*`).
     pub keep_sys: bool,
 }
 
@@ -35,16 +35,16 @@ impl Default for CanonicalOptions {
     }
 }
 
-/// Why a document has no canonical form.
+/// The reason why a document has no canonical form.
 #[derive(Debug, thiserror::Error)]
 pub enum CanonicalError {
-    /// It holds a number that no double can stand for.
+    /// It contains a number that no double can represent.
     #[error("a number has no canonical form")]
     Number(#[source] UnrepresentableNumber),
     /// The canonicalizer refused a number.
     #[error("a number was not serialized")]
     Serialize(#[source] serde_json::Error),
-    /// What it is written to takes no more.
+    /// The output refuses more data.
     #[error("the canonical form was not written")]
     Write,
 }
@@ -91,7 +91,7 @@ fn write_thread(
     Writer::new(out, options, thread.version()).object(thread.root(), At::Root)
 }
 
-/// The canonical text of any JSON value, nothing left out.
+/// The canonical text of any JSON value, without omissions.
 pub fn canonical_json(json: &Json) -> Result<String, CanonicalError> {
     let mut text = String::new();
     let options = CanonicalOptions::default();
@@ -99,7 +99,7 @@ pub fn canonical_json(json: &Json) -> Result<String, CanonicalError> {
     Ok(text)
 }
 
-/// The content hash of a document. Needs no more memory than the document.
+/// The content hash of a document. It needs no more memory than the document.
 pub fn hash(thread: &Thread, options: CanonicalOptions) -> Result<ContentHash, CanonicalError> {
     let mut hasher = Hasher::default();
     write_thread(thread, options, &mut hasher)?;
@@ -123,8 +123,8 @@ impl Write for Hasher {
     }
 }
 
-/// What makes the hash of a document inexact, if anything does (ruling 24): whoever shows the hash
-/// says it.
+/// The numbers that make the hash of a document inexact, if any (ruling 24). Callers that show the
+/// hash must report them.
 #[must_use]
 pub fn inexact_numbers(thread: &Thread) -> Option<InexactNumbers> {
     InexactNumbers::of(thread.root())

@@ -1,13 +1,13 @@
-//! Large contents, kept outside the document once each (TP-6 `content_ref`, TP-17).
+//! Large contents, each stored once outside of the document (TP-6 `content_ref`, TP-17).
 //!
 //! [`externalise`] moves contents above a threshold into a [`ContentStore`] and leaves a
 //! `content_ref` in their place; [`inline`] puts them back. A content is addressed by the SHA-256
 //! of its text, so that equal contents are stored once.
 //!
-//! What is stored, measured and hashed is the compact JSON text of the value as the document
-//! spells it, not its canonical form (RFC 8785): `1.0` and `1`, and keys in another order, are
-//! other texts. Canonical text would join a few more contents and could not give the document back
-//! as it was, which is the law here: `inline(externalise(t)) == t`, to the byte.
+//! The text that is stored, measured and hashed is the compact JSON of the value as spelled in the
+//! document, not its canonical form (RFC 8785): `1.0` and `1`, and keys in another order, are other
+//! texts. Canonical text would join a few more contents, but the original document could not be
+//! restored. The guarantee is `inline(externalise(t)) == t`, to the byte.
 
 mod error;
 mod externalise;
@@ -40,7 +40,7 @@ fn hash_of(text: &str) -> String {
     hash
 }
 
-/// Which member a value of some kind keeps its content in.
+/// The member in which a value of some kind has its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     /// `content` of a tool return.
@@ -58,7 +58,7 @@ impl Holder {
     }
 }
 
-/// Shows every object that may hold a large content, with its place; stops at an error.
+/// Calls `visit` for every object that may hold a large content, with its path; stops at an error.
 fn each_holder<E>(
     thread: &mut Thread,
     mut visit: impl FnMut(Holder, Path<'_>, &mut Object) -> Result<(), E>,
@@ -125,7 +125,7 @@ fn binary(json: &mut Json) -> Option<&mut Object> {
     (object.get_str("kind") == Some("binary")).then_some(object)
 }
 
-/// Puts a member in the place of another, so that the order of keys comes back.
+/// Replaces a member by another at the same position, so that the order of keys is restored.
 fn put_in_place(object: &mut Object, old: &str, new: &str, value: Json) {
     let mut value = Some(value);
     let members = std::mem::take(object).into_iter();

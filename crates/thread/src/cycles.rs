@@ -1,8 +1,8 @@
 //! Cycles of request, response and tool answers (0.0.4 "The Core Invariant").
 //!
-//! Calls and answers are matched by position and then by id: an answer belongs to the response it
-//! follows, so an id may come again in a later cycle. A call counts as answered by a `tool-return`
-//! or a `retry-prompt` with its id, and a response as complete when every call is (ruling 3).
+//! Calls and answers are matched by position and then by id: an answer belongs to the response
+//! before it, so a later cycle may use the id again. A `tool-return` or a `retry-prompt` with the
+//! id of a call answers it. A response is complete when all of its calls are answered (ruling 3).
 
 mod ledger;
 
@@ -13,13 +13,12 @@ use crate::json::Json;
 use crate::path::Path;
 use std::collections::BTreeSet;
 
-/// Keeps what of an agent's messages may stand in a turn that ended as `ending` says.
+/// Removes the messages that a turn with this `ending` must not contain.
 ///
-/// Requests, system messages and unknown messages stay. A response stays if it has a part and
-/// each of its tool calls is answered before the next response. The answers to a response that
-/// does not stay go with it, and a request with nothing left goes too. Nothing is dropped for
-/// being unanswered in the last response of a turn that is complete: its calls are pending
-/// (ruling 2), and neither is an empty response of such a turn.
+/// Requests, system messages and unknown messages stay. A response stays if it has a part and each
+/// of its tool calls is answered before the next response. Otherwise it is removed with its
+/// answers, and so is a request that becomes empty. In a complete turn, empty responses stay, and
+/// so does the last response: its unanswered calls are pending (ruling 2).
 #[must_use]
 pub fn complete_cycles(messages: Vec<Json>, ending: CompletionStatus) -> Vec<Json> {
     let verdicts = verdicts(&messages, ending);
@@ -38,7 +37,7 @@ pub fn complete_cycles(messages: Vec<Json>, ending: CompletionStatus) -> Vec<Jso
     kept
 }
 
-/// What becomes of a message.
+/// The decision about a message.
 enum Verdict {
     Keep,
     Drop,
@@ -108,7 +107,7 @@ fn answers_until_response(messages: &[Json]) -> BTreeSet<&str> {
     ids
 }
 
-/// Takes parts out of a request; says whether anything is left.
+/// Removes parts from a request; returns whether any remain.
 fn strip(request: &mut Json, answers: &BTreeSet<usize>) -> bool {
     let parts = request
         .as_object_mut()
@@ -136,7 +135,7 @@ fn call_id(part: Part<'_>) -> Option<&str> {
     }
 }
 
-/// A tool call that waits for an answer.
+/// A tool call without an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenToolCall<'a> {
     /// The place of its turn.
@@ -145,7 +144,7 @@ pub struct OpenToolCall<'a> {
     pub message: usize,
     /// The place of its part in the message.
     pub part: usize,
-    /// The agent whose turn it is.
+    /// The agent of the turn.
     pub agent_id: Option<&'a str>,
     /// The call itself.
     pub call: Part<'a>,

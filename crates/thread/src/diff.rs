@@ -1,21 +1,21 @@
-//! The difference of two documents by what they mean, and patches that are exact (TP-16).
+//! The semantic difference of two documents, and exact patches (TP-16).
 //!
-//! A [`Diff`] lists what was added, removed and changed at the levels people think in: the root,
-//! an agent, a turn, a message, a part. It carries every difference there is, so that [`patch()`]
-//! gives back the second document to the last digit, and says of each whether it is *semantic*: a
-//! difference that the canonical form has too. The order of keys, the spelling of numbers and a
-//! `null` in place of an absent optional member are not.
+//! A [`Diff`] lists additions, removals and changes at the levels of the root, an agent, a turn, a
+//! message and a part. It contains every difference, so that [`patch()`] restores the second
+//! document to the last digit. Each is marked as *semantic* or not; a semantic difference appears
+//! in the canonical form too. The order of keys, the spelling of numbers and a `null` in place of
+//! an absent optional member are not semantic.
 //!
-//! Integers of 2^53 and more, which are no I-JSON numbers, count to the last digit: two of them can
-//! be one double, and so alike in the canonical form, and are a semantic difference all the same.
+//! Integers of 2^53 and more, which are no I-JSON numbers, are compared by all digits. Two of them
+//! can be one double, and so equal in the canonical form, but still differ semantically.
 //!
 //! # Alignment
-//! Turns are aligned with turns, messages of aligned turns with messages, and so on: what is alike
-//! at both ends first, then what has the same canonical hash (unique hashes as anchors, a bounded
-//! table between them), then what is left by kind: type, agent, `tool_call_id`. Time grows with
-//! `n log n`, memory with `n`. A stretch of more than half a thousand repeated items on both sides
-//! without an anchor is not searched: it is removed and added whole. Free data (`args`, `metadata`,
-//! unknown members) is compared key by key and index by index.
+//! Turns are aligned with turns, messages of aligned turns with messages, and so on. Equal items at
+//! both ends come first, then items with the same canonical hash (unique hashes as anchors, a
+//! bounded table between them), then the rest by kind: type, agent, `tool_call_id`. Time grows with
+//! `n log n`, memory with `n`. A stretch of more than about 500 repeated items on both sides
+//! without an anchor is not searched: it is removed and added as a whole. Free data (`args`,
+//! `metadata`, unknown members) is compared key by key and index by index.
 
 mod align;
 mod brief;
@@ -43,32 +43,32 @@ use crate::canonical::CanonicalOptions;
 use crate::document::Thread;
 use crate::json::Json;
 
-/// What is different between two documents.
+/// The differences between two documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     /// The exact text that the diff starts from.
     pub from: TextHash,
     /// The exact text that it leads to.
     pub to: TextHash,
-    /// The changes: the root's own, the agents', the turns'. Those of messages and parts are
-    /// inside the changes of what holds them; [`Diff::iter`] gives all in one row.
+    /// The changes of the root, the agents and the turns. Those of messages and parts are inside
+    /// the changes of their containers; [`Diff::iter`] returns all of them in sequence.
     pub changes: Vec<DiffChange>,
 }
 
 /// Something that is different at one of the levels of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffChange {
-    /// What kind of thing it is.
+    /// The level of the changed thing.
     pub level: Level,
-    /// A name of it for people: an agent's name, a message's type, a part's kind.
+    /// A display name: an agent's name, a message's type, a part's kind.
     pub label: String,
-    /// Where it is in the first document (JSON Pointer); absent for what was added.
+    /// Its JSON Pointer in the first document; `None` for additions.
     pub from: Option<String>,
-    /// Where it is in the second document (JSON Pointer); absent for what was removed.
+    /// Its JSON Pointer in the second document; `None` for removals.
     pub to: Option<String>,
     /// Whether the canonical form has the difference too, or would if it had all integers.
     pub semantic: bool,
-    /// What happened to it.
+    /// The change.
     pub kind: DiffKind,
 }
 
@@ -87,28 +87,28 @@ pub enum Level {
     Part,
 }
 
-/// What happened to an agent, turn, message or part.
+/// A change of an agent, turn, message or part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiffKind {
     /// Only the second document has it.
     Added {
         /// Its index there: of the item, or of the agent's key.
         at: usize,
-        /// The whole of it.
+        /// The added value.
         value: Json,
     },
     /// Only the first document has it.
     Removed {
         /// Its index there: of the item, or of the agent's key.
         at: usize,
-        /// The whole of it.
+        /// The removed value.
         value: Json,
     },
     /// Both have it.
     Changed {
-        /// What is different of its own.
+        /// The changes of its own members.
         members: Vec<MemberChange>,
-        /// What is different of the messages and parts in it, in order.
+        /// The changes of the messages and parts in it, in order.
         inner: Vec<DiffChange>,
     },
 }
@@ -116,7 +116,7 @@ pub enum DiffKind {
 /// A difference inside an agent, turn, message or part, or the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberChange {
-    /// Where it is, as a JSON Pointer from the thing changed; empty for the thing itself.
+    /// The JSON Pointer relative to the changed thing; empty for the thing itself.
     pub pointer: String,
     /// Whether the canonical form has the difference too, or would if it had all integers.
     pub semantic: bool,
@@ -188,8 +188,8 @@ pub fn diff(from: &Thread, to: &Thread) -> Diff {
     diff_with(from, to, CanonicalOptions::default())
 }
 
-/// Compares two documents; where telemetry does not belong to the canonical form, nothing that
-/// happens to it is semantic.
+/// Compares two documents. If the options exclude telemetry from the canonical form, changes of
+/// telemetry are not semantic.
 #[must_use]
 pub fn diff_with(from: &Thread, to: &Thread, options: CanonicalOptions) -> Diff {
     Diff {
@@ -212,7 +212,7 @@ impl Diff {
         self.changes.iter().any(|change| change.semantic)
     }
 
-    /// Every change in document order; one that merely holds others is left out.
+    /// Every change in document order, without those that only contain other changes.
     pub fn iter(&self) -> impl Iterator<Item = &DiffChange> {
         let mut open = vec![self.changes.iter()];
         std::iter::from_fn(move || {

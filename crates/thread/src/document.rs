@@ -1,7 +1,7 @@
-//! The document and typed views of what is in it.
+//! The document and typed views of its contents.
 //!
-//! Views borrow and interpret nothing but tags: a member of the wrong type reads as absent, and
-//! a kind that is not known is handed over untouched. What is wrong, `validate` says.
+//! Views borrow and interpret only tags. A member of the wrong type reads as absent, and an unknown
+//! kind is passed on unchanged. `validate` reports the errors.
 
 mod agent;
 mod message;
@@ -17,10 +17,10 @@ pub use version::Version;
 
 use crate::json::{DecodeError, Json, JsonFault, Limits, Object};
 
-/// A conversation thread as ThreadProtocol records it (2.0.0 "Thread (Root Object)").
+/// A conversation thread in ThreadProtocol's form (2.0.0 "Thread (Root Object)").
 ///
-/// A thread wraps its JSON, so unknown members, explicit nulls, the order of keys and the
-/// spelling of numbers survive reading, changing and writing, at every level and in place.
+/// A thread wraps its JSON. So unknown members, explicit nulls, the order of keys and the spelling
+/// of numbers survive reading, changing and writing, at every level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     root: Object,
@@ -42,7 +42,7 @@ impl Thread {
         Self::decode_with(text, &Limits::default())
     }
 
-    /// Reads a document under the given limits; refuses only what is not a JSON object.
+    /// Reads a document under these limits; refuses only what is not a JSON object.
     pub fn decode_with(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         let json = Json::parse_with(text, limits)?;
         let found = json.type_name();
@@ -55,7 +55,7 @@ impl Thread {
         Ok(Self { root })
     }
 
-    /// Writes the document compactly, everything in its place.
+    /// Writes the document compactly and in its original order.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut text = String::new();
@@ -76,31 +76,31 @@ impl Thread {
         Self { root }
     }
 
-    /// Takes an object for a thread, unexamined.
+    /// Makes a thread from an object without checking it.
     #[must_use]
     pub fn from_root(root: Object) -> Self {
         Self { root }
     }
 
-    /// The whole object.
+    /// The root object.
     #[must_use]
     pub fn root(&self) -> &Object {
         &self.root
     }
 
-    /// The whole object, to change.
+    /// The root object, mutable.
     #[must_use]
     pub fn root_mut(&mut self) -> &mut Object {
         &mut self.root
     }
 
-    /// The whole object, taken out.
+    /// Converts the document to its root object.
     #[must_use]
     pub fn into_root(self) -> Object {
         self.root
     }
 
-    /// The protocol version; [`Version::Other`] of nothing where none is given.
+    /// The protocol version; without one, [`Version::Other`] with the empty string.
     #[must_use]
     pub fn version(&self) -> Version {
         Version::from(self.root.get_str("version").unwrap_or_default())
@@ -162,7 +162,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Sets the configuration of an agent, in its place if it has one.
+    /// Sets the configuration of an agent; an existing entry is replaced at its position.
     pub fn put_agent(&mut self, agent_id: &str, config: impl Into<Json>) -> Result<(), WrongShape> {
         let empty = || Json::Object(Object::new());
         let agents = member(&mut self.root, "agents", empty).and_then(Json::as_object_mut);
@@ -206,7 +206,7 @@ fn member<'a>(
     object.get_mut(key)
 }
 
-/// The elements of an array member; none where it is no array.
+/// The elements of an array member; empty if it is not an array.
 pub(crate) fn items<'a>(object: &'a Object, key: &str) -> &'a [Json] {
     object.get(key).and_then(Json::as_array).unwrap_or_default()
 }

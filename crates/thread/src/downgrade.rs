@@ -1,35 +1,36 @@
-//! Documents written in an earlier version (0.0.4 "Backward Compatibility").
+//! Conversion of documents to an earlier version (0.0.4 "Backward Compatibility").
 //!
-//! What the earlier version has no place for is dropped and reported: for 0.0.3 interrupted turns
+//! Data without a place in the earlier version is dropped and reported: for 0.0.3 interrupted turns
 //! and `completion_status`, for 2.0.0 also `relationships`, `client_metadata` and `content_ref`.
 //! Events get their former names back. Unknown members stay. A document that is upgraded again
-//! differs from what it was in what the report says, and in nothing else.
+//! differs from the original only in what the report lists.
 
 mod steps;
 
 use crate::document::{Thread, Version};
 use crate::versioned::{Changes, UnknownVersion, Versioned, known, version_of};
 
-/// Why a document can't be downgraded.
+/// The reason why a document can't be downgraded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DowngradeError {
-    /// Its version, or the one asked for, is not known.
+    /// The document's version or the requested version is unknown.
     #[error(transparent)]
     UnknownVersion(#[from] UnknownVersion),
     /// 1.0.0 is read and never written.
     #[error("version 1.0.0 is not written; the earliest that is, is 2.0.0")]
     ReadOnly,
-    /// It is of an earlier version than the one asked for.
+    /// The document's version is earlier than the requested one.
     #[error("version {from} is earlier than {to}; upgrade the document instead")]
     Forward {
-        /// Its version.
+        /// The document's version.
         from: Version,
-        /// The version asked for.
+        /// The requested version.
         to: Version,
     },
 }
 
-/// The document in the given version, its own or an earlier one, and what was changed.
+/// Converts the document to the version `to`, which is its own or an earlier one, and lists the
+/// changes.
 ///
 /// ```
 /// use loomline_thread::{ChangeKind, Thread, Version, downgrade, upgrade};

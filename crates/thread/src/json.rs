@@ -1,7 +1,7 @@
-//! JSON values that keep what a document said: key order, explicit nulls, the spelling of numbers.
+//! JSON values that preserve a document's key order, explicit nulls and number spellings.
 //!
-//! What is not kept is what carries no meaning: white space between tokens and the way a string
-//! was escaped. A compact text with the usual escapes comes back byte for byte.
+//! They do not preserve what has no meaning: white space between tokens and the escapes of a
+//! string. A compact text with the usual escapes is reproduced byte for byte.
 
 mod error;
 mod fault;
@@ -26,10 +26,10 @@ pub use serde_value::UnrepresentableNumber;
 /// A JSON value.
 ///
 /// Equality is structural and exact: `1` and `1.0` differ, and so do two objects with the same
-/// members in another order. Compare canonical forms to compare meanings.
+/// members in another order. To compare meanings, compare canonical forms.
 ///
-/// Clone, comparison and drop go down one stack frame per level of nesting. [`Limits`] bounds the
-/// levels of everything parsed, so they can't overflow the stack; code that builds values bounds
+/// Clone, comparison and drop use one stack frame per level of nesting. [`Limits`] bounds the
+/// levels of parsed values, so they can't overflow the stack. Code that builds values must limit
 /// its own nesting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Json {
@@ -54,7 +54,7 @@ impl Json {
         parse::parse(text, &Limits::default())
     }
 
-    /// Parses one JSON text under the given limits.
+    /// Parses one JSON text under these limits.
     pub fn parse_with(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         parse::parse(text, limits)
     }
@@ -67,7 +67,7 @@ impl Json {
         text
     }
 
-    /// An object of the given members; a repeated key keeps its first place and its last value.
+    /// An object with these members; a repeated key keeps its first place and its last value.
     ///
     /// ```
     /// use loomline_thread::Json;
@@ -187,7 +187,7 @@ impl Json {
         }
     }
 
-    /// The object, if this is one, taken out.
+    /// Converts the value to its object, if it is one.
     #[must_use]
     pub fn into_object(self) -> Option<Object> {
         if let Self::Object(object) = self {
@@ -197,7 +197,7 @@ impl Json {
         }
     }
 
-    /// The elements, if this is an array, taken out.
+    /// Converts the value to its elements, if it is an array.
     #[must_use]
     pub fn into_array(self) -> Option<Vec<Json>> {
         if let Self::Array(items) = self {
@@ -322,7 +322,7 @@ impl<T: Into<Json>> FromIterator<T> for Json {
     }
 }
 
-/// `None` is an explicit `null`; use [`Object::with_some`] to leave a member out.
+/// `None` becomes an explicit `null`; use [`Object::with_some`] to omit a member.
 impl<T: Into<Json>> From<Option<T>> for Json {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)

@@ -1,20 +1,21 @@
-//! The ThreadProtocol document: decode, validate, canonical form and hash, complete cycles, versions, diff
-//! and merge, and what an agent is shown of it.
+//! The ThreadProtocol document: decode, validate, canonical form and hash, complete cycles,
+//! versions, diff and merge, and rendering for an agent.
 //!
-//! A document says what happened in a conversation of users and agents. This crate reads one
-//! without losing a byte that means something, reports what is wrong with it, and writes it
-//! back. Read [`Thread`] first, then [`Json`], which it wraps, then [`validate()`].
+//! A document is the history of a conversation of users and agents. This crate reads one without
+//! losing a meaningful byte, reports its errors, and writes it back. Read [`Thread`] first, then
+//! [`Json`], which it wraps, then [`validate()`].
 //!
-//! Decoding and validation are two steps. [`Thread::decode`] refuses only what is not a JSON
-//! object of tolerable size; every breach of the protocol is a [`Violation`], which is data.
+//! Decoding and validation are two steps. [`Thread::decode`] refuses only what is not a JSON object
+//! of tolerable size; every breach of the protocol is a [`Violation`], which is data.
 //!
-//! What is done with a document has a module each: [`upgrade`](mod@upgrade) and [`downgrade`](mod@downgrade)
-//! between versions, [`diff`](mod@diff) and [`merge`](mod@merge) of branches, [`render`] for an agent that goes on
-//! with it, [`partial`] for a turn that is still streaming, [`content`] for large contents kept elsewhere,
-//! [`search`]. Each that leaves something out says what.
+//! Each operation on a document has a module: [`upgrade`](mod@upgrade) and
+//! [`downgrade`](mod@downgrade) between versions, [`diff`](mod@diff) and [`merge`](mod@merge) of
+//! branches, [`render`] for an agent that continues it, [`partial`] for a turn that is still
+//! streaming, [`content`] for large contents in an external store, [`search`]. Operations that omit
+//! something report it.
 //!
-//! The crate deliberately does no I/O, reads no clock, mints no ids and never sorts or repairs
-//! what it reads. It knows no other format: converters live in `interop`.
+//! The crate deliberately does no I/O, reads no clock, mints no ids and never sorts or repairs what
+//! it reads. It knows no other format: converters live in `interop`.
 //!
 //! ```
 //! use loomline_thread::{Profile, Thread, validate};

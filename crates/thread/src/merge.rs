@@ -1,27 +1,28 @@
 //! Merging two branches of a document that have a common ancestor (TP-16).
 //!
-//! What one side changed is taken. What both changed differently is a [`Conflict`], which is data:
-//! the merged document has what [`ConflictKind`] says, and the conflict has all three values.
+//! A change of one side is applied. If both sides change the same thing differently, the result has
+//! a [`Conflict`]. The conflict holds all three values; [`ConflictKind`] defines which of them the
+//! merged document has.
 //!
-//! What counts as one thing: a part; a member of the root, an agent's configuration, a turn or a
+//! The units of a change are: a part; a member of the root, an agent's configuration, a turn or a
 //! message; a value in `metadata` or `client_metadata`, at any depth of objects; a link. Turns,
-//! messages and parts are aligned as [`diff()`](crate::diff()) aligns them. Beyond that:
-//! - What both sides put in one place is kept, ours first and then theirs, and is a conflict; what
-//!   both put there alike is kept once.
-//! - Links are a set: both sides' are kept, and there is no conflict.
+//! messages and parts are aligned as [`diff()`](crate::diff()) aligns them. In addition:
+//! - If both sides insert at one place, the document has our items, then theirs, and a conflict.
+//!   Items that both insert alike appear once, without a conflict.
+//! - Links are a set: the document has the links of both sides, and there is no conflict.
 //! - `updated_at` is the later of the two.
-//! - What one side removed and the other changed stays. So does an agent that one side removed and
-//!   that the merged turns name.
-//! - A difference of form only gives way to a difference in meaning. Integers of 2^53 and more are
-//!   the same only to the last digit, as in a diff.
+//! - If one side removes something and the other changes it, it stays. An agent that one side
+//!   removes stays if the merged turns name it.
+//! - A change of form only gives way to a change of meaning. Integers of 2^53 and more are equal
+//!   only if all digits are, as in a diff.
 //!
-//! Two changes that do not touch can still break the protocol together: one side interrupts a
-//! turn, the other sets `completed_at`. Where there is no other conflict, every error that the
-//! merged document has under [`Profile::Strict`] and neither side had is a
-//! conflict too, so a merge of valid documents without conflicts is valid. Where there are others,
-//! validate the document after they are settled.
+//! Two changes in different places can still break the protocol together: one side interrupts a
+//! turn, the other sets `completed_at`. Without other conflicts, the merged document is therefore
+//! validated with [`Profile::Strict`]. Every error that neither side had becomes a conflict. A
+//! merge of valid documents without conflicts is thus valid. If there are other conflicts, validate
+//! the document after you have resolved them.
 //!
-//! Merging adds nothing of its own, no event and no link: the branches are one thread.
+//! Merging adds no event and no link of its own: the branches are one thread.
 
 mod agents;
 mod form;
@@ -33,21 +34,21 @@ use crate::json::Json;
 use crate::validate::{Profile, Rule, Severity, validate};
 use std::collections::BTreeSet;
 
-/// What came of merging.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// The merged document.
     pub thread: Thread,
-    /// What has to be looked at.
+    /// The conflicts to review.
     pub conflicts: Vec<Conflict>,
 }
 
 /// Something that the two sides do not agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// What they did.
+    /// The kind of the conflict.
     pub kind: ConflictKind,
-    /// Where it is in the merged document (JSON Pointer).
+    /// Its JSON Pointer in the merged document.
     pub pointer: String,
     /// The value in the common ancestor, if it had one.
     pub base: Option<Json>,
@@ -57,29 +58,29 @@ pub struct Conflict {
     pub theirs: Option<Json>,
 }
 
-/// What the two sides did, and what the merged document has.
+/// The kind of a conflict: the changes of both sides, and the value in the merged document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConflictKind {
-    /// Both changed or added it, in two ways. Ours is kept.
+    /// Both sides changed or added it, differently. The document has our value.
     BothChanged,
-    /// Both put items at the end of one sequence. Ours are kept, and theirs after them; the
-    /// pointer is that of the first.
+    /// Both sides appended to one sequence. The document has our items, then theirs. The pointer is
+    /// that of the first.
     BothAppended,
-    /// Both put items into one place of a sequence. Ours are kept, and theirs after them; the
+    /// Both sides inserted at one place of a sequence. The document has our items, then theirs. The
     /// pointer is that of the first.
     BothInserted,
-    /// One removed it and the other changed it, or goes on using it. It is kept as changed.
+    /// One side removed it; the other changed it or still uses it. The document has it, as changed.
     RemovedAndChanged,
-    /// What both did is in the document and breaks the protocol together.
+    /// The changes of both sides are in the document and break the protocol together.
     Breach {
         /// The rule that is broken.
         rule: Rule,
-        /// What is wrong, for people.
+        /// The violation, described for people.
         message: String,
     },
 }
 
-/// Why two documents are no branches of a third.
+/// The error for two documents that are not branches of a third.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the thread {found:?} is neither the thread {expected:?} nor forked from it")]
 pub struct Unrelated {
@@ -89,8 +90,8 @@ pub struct Unrelated {
     pub found: String,
 }
 
-/// Whether two documents can be branches of a third: of the same thread, or of one that is
-/// `spawned_from` it. A document without `thread_id` says nothing against it.
+/// Checks whether two documents can be branches of a third: they belong to its thread, or to a
+/// thread `spawned_from` it. A document without `thread_id` passes.
 ///
 /// ```
 /// use loomline_thread::Thread;
@@ -116,7 +117,7 @@ pub fn check_related(base: &Thread, branches: [&Thread; 2]) -> Result<(), Unrela
     Ok(())
 }
 
-/// The threads that a document says it is forked from.
+/// The threads from which a document was forked.
 fn parents(thread: &Thread) -> impl Iterator<Item = &str> {
     let links = thread
         .root()

@@ -1,10 +1,10 @@
-//! A turn that is still streaming, beside the document (TP-17).
+//! A turn that is still streaming, outside of the document (TP-17).
 //!
-//! A document holds complete cycles only, so what streams has a representation of its own: the
-//! whole messages so far, the response being written part by part, what it used, and the number of
-//! the last event taken in, from which a follower goes on. As JSON it is an object with
-//! `turn_type` `partial`, kept beside the document and never in it: there, that turn type is
-//! unknown, which validation for writing refuses.
+//! A document holds complete cycles only, so a streaming turn has a form of its own: the complete
+//! messages so far, the partial response, its usage, and the number of the last event, from which a
+//! follower continues. As JSON it is an object with `turn_type` `partial`. It is stored next to the
+//! document and never in it: in a document that turn type is unknown, and validation for writing
+//! refuses it.
 //!
 //! | member | what it is |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | `messages` | the whole messages so far, as in the turn |
 //! | `response` | the response being written: its members, and `parts` with a `state` each |
 //!
-//! A part has the members it will have, and `state`: `streaming` or `done`. A call that streams has
-//! `args_text`, what came of its arguments, in place of `args`.
+//! A part has its final members, and `state`: `streaming` or `done`. A streaming call has
+//! `args_text`, the partial text of its arguments, in place of `args`.
 
 mod delta;
 mod ending;
@@ -76,7 +76,7 @@ struct Streamed {
 }
 
 impl PartialTurn {
-    /// A turn that has said nothing yet.
+    /// A turn without messages.
     #[must_use]
     pub fn new(agent_id: impl Into<String>, started_at: impl Into<String>) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl PartialTurn {
         }
     }
 
-    /// The agent whose turn it is.
+    /// The agent of the turn.
     #[must_use]
     pub fn agent_id(&self) -> &str {
         &self.agent_id
@@ -100,13 +100,13 @@ impl PartialTurn {
         &self.started_at
     }
 
-    /// The number of the last event taken in, from which a stream is followed on.
+    /// The number of the last event, from which a follower continues.
     #[must_use]
     pub fn last_event(&self) -> Option<u64> {
         self.last_event
     }
 
-    /// The whole messages so far.
+    /// The complete messages so far.
     #[must_use]
     pub fn messages(&self) -> &[Json] {
         &self.messages

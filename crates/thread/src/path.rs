@@ -1,4 +1,4 @@
-//! Where in a document something is, rendered as a JSON Pointer (RFC 6901) on demand.
+//! Positions in a document, rendered as a JSON Pointer (RFC 6901) on demand.
 
 /// One step down from a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,14 +9,14 @@ pub enum Step<'a> {
     Index(usize),
 }
 
-/// A place in a document, chained to the place above it so that walking allocates nothing.
+/// A position in a document, linked to the one above it so that a walk allocates nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     above: Option<(&'a Path<'a>, Step<'a>)>,
 }
 
 impl<'a> Path<'a> {
-    /// The whole document.
+    /// The root of the document.
     pub(crate) const ROOT: Path<'static> = Path { above: None };
 
     /// The member `key` of the object here.

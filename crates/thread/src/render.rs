@@ -1,18 +1,18 @@
-//! What a model is shown of a thread (2.0.0 "ThreadProtocol → Pydantic AI `ModelMessages`").
+//! Rendering a thread for a model (2.0.0 "ThreadProtocol → Pydantic AI `ModelMessages`").
 //!
-//! A thread is one; each agent sees it its own way: its own messages as they were, those of the
-//! others attributed. The rendering is derived whenever it is needed and never stored. It is
-//! append-only: a thread with more turns renders to the same messages and some more, so that a
-//! provider's prompt cache holds. Only a call that has no answer yet changes what follows it once
-//! the answer is there.
+//! Each agent has its own view of a thread: its own messages unchanged, and those of other agents
+//! with their names. The rendering is derived on demand and never stored. It is append-only: if
+//! turns are added, the messages stay the same and more follow, so a provider's prompt cache stays
+//! valid. The one exception is a call without an answer: the messages after it change once the
+//! answer arrives.
 //!
-//! Every provider wants each call answered before the next response. What a valid document does
-//! not promise in this, the renderer sees to, and says so: everything that is left out or altered
-//! is in [`Rendered::changes`].
+//! Providers require an answer to each call before the next response. A valid document does not
+//! guarantee that. The renderer therefore omits or changes parts and lists each such change in
+//! [`Rendered::changes`].
 //!
-//! The messages are framed as Pydantic AI's are, and the parts in them stand in the protocol's own
-//! words. `interop::pydantic_ai::library_messages` puts those into the library's, which then loads
-//! them.
+//! The messages have the frame of Pydantic AI's messages, and their parts use the protocol's names.
+//! `interop::pydantic_ai::library_messages` converts those to the library's names, so that the
+//! library can load them.
 
 mod alter;
 mod author;
@@ -34,25 +34,25 @@ use author::Authors;
 use draft::{Draft, Kind, drafts};
 use pairs::Pairs;
 
-/// What a model is shown, and what of the thread it is not shown as it is.
+/// The messages for a model, and the list of what was omitted or changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Rendered {
     /// The messages, each an object of `parts`, `timestamp`, `kind` (`request` or `response`) and
-    /// what else the message has. Parts and members are in the protocol's words (`status`,
-    /// `thinking_id`, kinds of one's own); `interop::pydantic_ai::library_messages` makes of them
-    /// what Pydantic AI loads.
+    /// the message's other members. Parts and members use the protocol's names (`status`,
+    /// `thinking_id`, custom kinds); `interop::pydantic_ai::library_messages` converts them to the
+    /// form that Pydantic AI loads.
     pub messages: Vec<Json>,
-    /// Everything that was left out or altered, step by step.
+    /// All omissions and changes, step by step.
     pub changes: Vec<RenderChange>,
 }
 
-/// Something that a model is not shown as the thread has it.
+/// A difference between the thread and its rendering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderChange {
-    /// The JSON Pointer of it in the thread.
+    /// The JSON Pointer of the changed value in the thread.
     pub pointer: String,
-    /// What became of it.
+    /// The change.
     pub what: What,
 }
 
@@ -62,57 +62,57 @@ impl RenderChange {
     }
 }
 
-/// What became of something that a model is not shown as the thread has it.
+/// A difference between the thread and its rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// A turn of an unknown type was left out.
+    /// A turn of an unknown type was omitted.
     UnknownTurn,
-    /// A message of an unknown type was left out.
+    /// A message of an unknown type was omitted.
     UnknownMessage,
-    /// A system message was left out: no model saw it.
+    /// A system message was omitted: models never receive these.
     SystemMessage,
-    /// A client's metadata was left out: it is for no model.
+    /// A client's metadata was omitted: it is not for models.
     ClientMetadata,
-    /// An answer to no call was left out.
+    /// An answer that matches no call was omitted.
     OrphanAnswer,
-    /// A call without an id was left out: no answer can reach it.
+    /// A call without an id was omitted: no answer can match it.
     CallWithoutId,
-    /// A second call with the same id was left out.
+    /// A second call with the same id was omitted.
     RepeatedCall,
-    /// A second answer to the same call was left out.
+    /// A second answer to the same call was omitted.
     RepeatedAnswer,
-    /// A thought was left out, since the model can't read it.
+    /// A thought was omitted because the model can't read it.
     ThoughtOmitted,
-    /// A provider's id was left out, since it belongs with a thought that was.
+    /// A provider's id was omitted because its thought was.
     IdOmitted,
-    /// A short text stands for content that is kept elsewhere.
+    /// A short text replaces content that is stored outside of the document.
     ExternalContent,
-    /// A call or an answer of another agent was left out.
+    /// A call of another agent, or its answer, was omitted.
     ToolTrafficHidden,
-    /// A call or an answer of another agent is told of in a sentence.
+    /// A sentence replaces a call of another agent, or its answer.
     ToolTrafficSummarised,
     /// A text or message names the agent that wrote it.
     Attributed,
-    /// A part stands as a quotation in a request.
+    /// A part became a quotation in a request.
     Quoted,
-    /// A part was left out, since it can't be quoted.
+    /// A part was omitted because it can't be quoted.
     NotQuotable,
-    /// A response with an unanswered call, or an answer to another of its calls, was left out.
+    /// A response with an unanswered call, or an answer to another of its calls, was omitted.
     OpenCycleDropped,
-    /// A call without an answer got one that says so.
+    /// A call without an answer got one that reports the interruption.
     AnsweredAsInterrupted,
-    /// A pending call of the viewing agent was left open, for the caller to answer.
+    /// A pending call of the viewing agent stays open, for the caller to answer.
     PendingCallLeftOpen,
     /// An answer was moved up to the response with its call.
     AnswerMoved,
-    /// A message was left out, since nothing of it was left.
+    /// A message was omitted because it became empty.
     EmptyMessage,
 }
 
-/// Renders a thread for the agent that is to speak next.
+/// Renders a thread for the agent that runs next.
 ///
-/// The result is in the protocol's own words; `interop::pydantic_ai::library_messages` makes it
-/// loadable by Pydantic AI.
+/// The result uses the protocol's names; `interop::pydantic_ai::library_messages` makes it loadable
+/// by Pydantic AI.
 ///
 /// ```
 /// use loomline_thread::Thread;
@@ -184,8 +184,8 @@ fn alter(
     }
 }
 
-/// Puts what the agent is configured with back in (TP-8): its system prompts at the start of the
-/// first request, its instructions into every request, of which the library reads the last.
+/// Adds the agent's configuration (TP-8): its system prompts at the start of the first request, and
+/// its instructions in every request, of which the library reads the last.
 fn configure(drafts: &mut Vec<Draft<'_>>, options: &RenderOptions) {
     if !options.system_prompts.is_empty()
         && let Some(first) = drafts.first()

@@ -1,14 +1,13 @@
 //! JSON Schemas (draft 2020-12) of the document, generated from the tables that [`validate`] reads.
 //!
-//! A schema is for those who don't run this crate: editors, generators of code, other languages. It
-//! says the shape of every object that the protocol names, under the name it has there. What an
-//! object is follows from the member that names its kind, by `if` and `then` and never by `oneOf`,
-//! so that an error points into the object that has it. Members and kinds that are not known are
-//! allowed, as they are in validation.
+//! A schema is for users who don't run this crate: editors, code generators, other languages. It
+//! has the shape of every object that the protocol names, under the protocol's name. The kind of an
+//! object follows from its kind member, by `if` and `then` and never by `oneOf`, so that an error
+//! points into the faulty object. Unknown members and kinds are allowed, as they are in validation.
 //!
-//! What one place of a document has to do with another, no schema can say; the description of its
-//! root lists those rules. Where only they are broken, a document is valid by the schema and not by
-//! [`validate`]; in everything else the two agree.
+//! A schema can't express rules between different places of a document; the description of its root
+//! lists them. If a document breaks only such rules, the schema accepts it and [`validate`] does
+//! not. In everything else the two agree.
 //!
 //! [`validate`]: crate::validate()
 
@@ -28,11 +27,11 @@ use crate::json::Json;
 use crate::validate::Profile;
 use context::Context;
 
-/// The schema of the documents of a version; none for a version that is not known.
+/// The schema of the documents of a version; `None` for an unknown version.
 ///
-/// Under [`Profile::Lenient`] it takes what can be read, under [`Profile::Strict`] what may be
-/// written. For 1.0.0, which is only read, the strict schema asks for what strict validation asks
-/// for beside another version.
+/// With [`Profile::Lenient`] the schema accepts everything that can be read, with
+/// [`Profile::Strict`] only what may be written. Version 1.0.0 is only read; its strict schema
+/// requires what strict validation requires apart from a later version.
 ///
 /// ```
 /// use loomline_thread::{Json, Profile, Version, schema};
@@ -63,7 +62,7 @@ pub fn file_name(version: &Version, profile: Profile) -> String {
     format!("threadprotocol-{version}{strict}.json")
 }
 
-/// Where the schemas are published; the name of a file follows.
+/// The base URL of the schemas; the name of a file follows.
 pub const BASE: &str = "https://loomline.dev/schemas/";
 
 /// The dialect that the schemas are written in.
@@ -73,7 +72,7 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 mod tests {
     use super::*;
 
-    /// What is said of each type and each member of one.
+    /// The description of each type and of each of its members.
     fn described(schema: &Json) -> Vec<(String, Option<&str>)> {
         let mut found = Vec::new();
         let defs = schema.get("$defs").and_then(Json::as_object);

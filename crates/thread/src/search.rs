@@ -1,7 +1,7 @@
-//! Full text over a thread (TP-17).
+//! Full text search in a thread (TP-17).
 //!
-//! [`searchable_text`] lists what people may look for, each with its place, so that a store can
-//! index it; [`search`] finds a phrase in it in time linear in the length of the thread.
+//! [`searchable_text`] lists all searchable strings with their positions, so that a store can index
+//! them. [`search`] finds a phrase in them, in time linear in the length of the thread.
 
 mod passage;
 mod phrase;
@@ -12,20 +12,20 @@ use crate::document::Thread;
 use phrase::Phrase;
 use std::ops::Range;
 
-/// How a thread is searched.
+/// Options for a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// Whether what models thought is searched.
+    /// Whether to search models' reasoning.
     pub thinking: bool,
-    /// Whether the phrase must begin and end where words do. Scripts without spaces between words
-    /// are better searched without.
+    /// Whether a match must begin and end at word boundaries. Do not set it for scripts without
+    /// spaces between words.
     pub whole_words: bool,
-    /// How many characters an excerpt shows on each side.
+    /// Maximum number of characters of context on each side of a match.
     pub context_chars: usize,
 }
 
 impl Default for SearchOptions {
-    /// Parts of words count, thoughts don't, forty characters on each side.
+    /// Matches within words, no reasoning, 40 characters of context on each side.
     fn default() -> Self {
         Self {
             thinking: false,
@@ -35,23 +35,23 @@ impl Default for SearchOptions {
     }
 }
 
-/// A place where a phrase was found.
+/// A match of a phrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The JSON Pointer of the string.
     pub pointer: String,
-    /// What the string is.
+    /// The source of the string.
     pub source: Source,
     /// The bytes of the string that match.
     pub range: Range<usize>,
-    /// The match with what stands around it; `…` where the string goes on.
+    /// The match with the text around it; `…` marks where the text is cut.
     pub excerpt: String,
 }
 
 /// Finds a word or a phrase, with the default options.
 ///
-/// Letter case does not matter (Unicode lower case), and any white space matches any other.
-/// Matches do not overlap; they come in document order. An empty query finds nothing.
+/// The search ignores letter case (Unicode lower case), and white space matches any other white
+/// space. Matches do not overlap; they come in document order. An empty query finds nothing.
 ///
 /// ```
 /// use loomline_thread::{Thread, search::search};

@@ -1,27 +1,27 @@
-//! Documents of earlier versions, written in a later one (0.0.4 "Migration from v0.0.3").
+//! Conversion of documents to a later version (0.0.4 "Migration from v0.0.3").
 //!
-//! An upgrade goes step by step, 1.0.0 → 2.0.0 → 0.0.3 → 0.0.4, and loses nothing: what a later
-//! version has no name for stays as an unknown member in its place. What a later version does not
-//! allow, such as a call that was never answered, or takes for something else, such as a member
-//! that it gives a meaning, stays as well and is reported as
-//! [`Unchanged`](crate::ChangeKind::Unchanged); [`validate()`](crate::validate()) then says what is wrong.
+//! An upgrade goes step by step, 1.0.0 → 2.0.0 → 0.0.3 → 0.0.4, and loses nothing. A member without
+//! a name in the later version stays in place as an unknown member. Two things stay and are
+//! reported as [`Unchanged`](crate::ChangeKind::Unchanged): data that the later version does not
+//! allow, such as a call without an answer, and data that it interprets differently, such as a
+//! member to which it assigns a meaning. [`validate()`](crate::validate()) then reports the errors.
 //!
 //! # From 1.0.0
 //!
-//! `sequence` alone orders the actions; an action without one counts by its position, and gaps
-//! and repeats are reported. Consecutive actions of one agent are one turn, which a user's message
-//! or another agent's action ends. In a turn:
+//! Only `sequence` orders the actions. An action without one counts by its position; gaps and
+//! repeats are reported. Consecutive actions of one agent form one turn. A user's message or an
+//! action of another agent ends it. In a turn:
 //!
-//! * A response takes in thoughts, then a message, then calls. A return ends it; so does a message
-//!   after a message, and a thought after a message, unless calls are open: a model can't have
-//!   gone on before it had their answers.
-//! * Returns that follow one another are one request of the agent that called, in a new turn if
-//!   that agent's turn is over.
-//! * A message takes the instant of its first action; others keep theirs on their part. So do
-//!   members that two actions of one response share.
-//! * An event outside of turns (`system.*` after a user's message) begins the next agent turn, or
-//!   ends the last one where none follows.
-//! * What no turn can hold, such as an action that names no type, stays in `actions`.
+//! * A response consists of thoughts, then a message, then calls. A return ends it. A message or a
+//!   thought after a message ends it too, unless calls are open: a model can't continue before it
+//!   has their answers.
+//! * Consecutive returns form one request of the calling agent, in a new turn if that agent's turn
+//!   is over.
+//! * A message gets the timestamp of its first action; other actions keep theirs on their part. The
+//!   same applies to members that two actions of one response share.
+//! * An event outside of turns (`system.*` after a user's message) begins the next agent turn. If
+//!   there is none, it ends the last one.
+//! * Anything that no turn can hold, such as an action without a type, stays in `actions`.
 
 mod actions;
 mod content;
@@ -38,26 +38,26 @@ pub use text::upgrade_text;
 use crate::document::{Thread, Version};
 use crate::versioned::{Changes, UnknownVersion, Versioned, known, version_of};
 
-/// Why a document can't be upgraded.
+/// The reason why a document can't be upgraded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpgradeError {
-    /// Its version, or the one asked for, is not known.
+    /// The document's version or the requested version is unknown.
     #[error(transparent)]
     UnknownVersion(#[from] UnknownVersion),
-    /// It is of a later version than the one asked for.
+    /// The document's version is later than the requested one.
     #[error("version {from} is later than {to}; downgrade the document instead")]
     Backward {
-        /// Its version.
+        /// The document's version.
         from: Version,
-        /// The version asked for.
+        /// The requested version.
         to: Version,
     },
 }
 
-/// The document in the newest version, and what was changed.
+/// The document in the newest version, and the changes.
 ///
-/// Unknown members keep their places at every level. A document of the newest version comes back
-/// as it was.
+/// Unknown members keep their places at every level. A document of the newest version stays
+/// unchanged.
 ///
 /// ```
 /// use loomline_thread::{ChangeKind, Thread, Version, upgrade};
@@ -79,12 +79,13 @@ pub fn upgrade(thread: &Thread) -> Result<Versioned, UpgradeError> {
     upgrade_to(thread, &Version::NEWEST)
 }
 
-/// The document in the given version, its own or a later one, and what was changed.
+/// Converts the document to the version `to`, which is its own or a later one, and lists the
+/// changes.
 pub fn upgrade_to(thread: &Thread, to: &Version) -> Result<Versioned, UpgradeError> {
     upgrade_whole(thread.clone(), to)
 }
 
-/// Upgrades a document that the caller gives up, so it is never in memory twice.
+/// Upgrades a document that the caller passes by value, so that it is never in memory twice.
 pub fn upgrade_whole(mut thread: Thread, to: &Version) -> Result<Versioned, UpgradeError> {
     let from = version_of(&thread)?;
     let to = known(to.clone())?;

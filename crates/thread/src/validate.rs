@@ -1,8 +1,8 @@
-//! Validation: everything that is wrong with a document, as data.
+//! Validation: all errors of a document, as data.
 //!
-//! A rule has an id that stays the same and two severities, one for reading ([`Profile::Lenient`])
-//! and one for writing ([`Profile::Strict`]); [`Rule`] lists them. Rules of a later version are
-//! not applied to a document of an earlier one. Unknown members, kinds and events are no breach.
+//! A rule has a stable id and two severities, one for reading ([`Profile::Lenient`]) and one for
+//! writing ([`Profile::Strict`]); [`Rule`] lists them. Rules of a later version do not apply to a
+//! document of an earlier one. Unknown members, kinds and events are no breach.
 
 pub(crate) mod actions;
 mod base64;
@@ -26,17 +26,17 @@ use crate::path::Path;
 use crate::upgrade::{Origin, to_turns};
 use crate::versioned::Changes;
 
-/// What a document is validated for.
+/// The purpose of a validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// Reading: what can be lived with is a warning.
+    /// For reading: tolerable breaches are warnings.
     #[default]
     Lenient,
-    /// Writing: what must not be written is an error.
+    /// For writing: everything that must not be written is an error.
     Strict,
 }
 
-/// How bad a violation is.
+/// The severity of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The document can be used as it is.
@@ -45,14 +45,15 @@ pub enum Severity {
     Error,
 }
 
-/// How a document is validated.
+/// Options for validation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// What for.
+    /// The purpose of the validation.
     pub profile: Profile,
     /// Whether instants out of order are errors; they are warnings in every profile (ruling 16).
     pub deny_timestamps: bool,
-    /// Schemes of `content_ref.uri` recognised beside `https`, `s3`, `gs`, `azure` and `file`.
+    /// Schemes of `content_ref.uri` to accept in addition to `https`, `s3`, `gs`, `azure` and
+    /// `file`.
     pub schemes: Vec<String>,
 }
 
@@ -68,18 +69,18 @@ impl From<Profile> for Rules {
 /// One breach of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The JSON Pointer of what is wrong, or of where something is missing.
+    /// The JSON Pointer of the fault, or of the object that lacks a member.
     pub pointer: String,
     /// The rule that is broken.
     pub rule: Rule,
-    /// How bad it is under the rules asked for.
+    /// The severity under the requested rules.
     pub severity: Severity,
-    /// What is wrong, for people.
+    /// The violation, described for people.
     pub message: String,
 }
 
 impl From<&DecodeError> for Violation {
-    /// A text that is not decoded is no document, whatever the profile.
+    /// A text that can't be decoded is an error in every profile.
     fn from(error: &DecodeError) -> Self {
         let DecodeError {
             fault,
@@ -136,7 +137,7 @@ pub fn validate(thread: &Thread, rules: impl Into<Rules>) -> Vec<Violation> {
     report.violations
 }
 
-/// The violations so far, and what decides over the next.
+/// The violations so far, with the rules and the version that apply.
 struct Report<'r> {
     rules: &'r Rules,
     version: Version,

@@ -1,4 +1,4 @@
-//! A document in another version, and what became of it on the way.
+//! A document in another version, with the list of changes.
 
 pub(crate) mod events;
 
@@ -9,48 +9,48 @@ use crate::json::{Json, Object};
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned {
-    /// The document in the version asked for.
+    /// The document in the requested version.
     pub thread: Thread,
-    /// What was changed, step by step. The version itself is not listed.
+    /// The changes, step by step, without that of the version itself.
     pub changes: Vec<Change>,
 }
 
 impl Versioned {
-    /// What the document says no longer.
+    /// The changes that dropped a piece of the document.
     pub fn losses(&self) -> impl Iterator<Item = &Change> {
         let changes = self.changes.iter();
         changes.filter(|change| change.kind == ChangeKind::Dropped)
     }
 }
 
-/// One thing that another version says otherwise.
+/// One difference between two versions of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Where it stands in the source, or what it was added to: a JSON Pointer.
+    /// The JSON Pointer of the piece in the source, or of the value it was added to.
     pub pointer: String,
-    /// What became of it.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// What it is, for people.
+    /// A description of the piece, for people.
     pub what: String,
 }
 
-/// What became of a piece of a document.
+/// The kind of a change to a piece of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
     /// The source did not say it.
     Added,
     /// It has another name in the same place.
     Renamed,
-    /// It stands in another place.
+    /// It has another position.
     Moved,
-    /// The target has no place for it.
+    /// The target can't hold it.
     Dropped,
-    /// It is as it was, and the target takes it for something else or does not allow it.
+    /// It is unchanged, but the target interprets it differently or does not allow it.
     Unchanged,
 }
 
 impl ChangeKind {
-    /// The kind in a word, as reports spell it.
+    /// The name of the kind in reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl std::fmt::Display for Change {
 /// A document names a version that this crate does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVersion {
-    /// The version it names; `None` where it names none.
+    /// The version in the document; `None` if there is none.
     pub found: Option<String>,
 }
 
@@ -94,7 +94,7 @@ impl std::fmt::Display for UnknownVersion {
 
 impl std::error::Error for UnknownVersion {}
 
-/// The version of a document, if it is a known one.
+/// The version of a document; an error if it is unknown.
 pub(crate) fn version_of(thread: &Thread) -> Result<Version, UnknownVersion> {
     known(thread.version()).map_err(|unknown| UnknownVersion {
         found: unknown.found.filter(|_| {
@@ -104,7 +104,7 @@ pub(crate) fn version_of(thread: &Thread) -> Result<Version, UnknownVersion> {
     })
 }
 
-/// The version, if it is a known one.
+/// The version; an error if it is unknown.
 pub(crate) fn known(version: Version) -> Result<Version, UnknownVersion> {
     match version {
         Version::V1_0_0 | Version::V2_0_0 | Version::V0_0_3 | Version::V0_0_4 => Ok(version),
@@ -127,14 +127,14 @@ impl Changes {
     }
 }
 
-/// The elements of an array member, to change; none where it is no array.
+/// The elements of an array member, mutable; empty if it is not an array.
 pub(crate) fn items_mut<'a>(object: &'a mut Object, key: &str) -> &'a mut [Json] {
     let items = object.get_mut(key).and_then(Json::as_array_mut);
     items.map(Vec::as_mut_slice).unwrap_or_default()
 }
 
-/// The object with its members mapped, each to any number of them, in their order. A key that
-/// comes twice keeps its first place and its last value.
+/// Maps the members of an object in order, each to up to `N` members. A repeated key keeps its
+/// first place and its last value.
 pub(crate) fn rebuild<const N: usize>(
     object: &mut Object,
     mut change: impl FnMut(Box<str>, Json) -> [Option<(Box<str>, Json)>; N],

@@ -1,4 +1,4 @@
-//! Answers to calls that wait: what an item of type `action_result` says.
+//! Answers to pending calls: the content of an item of type `action_result`.
 
 use crate::command::NewItem;
 use crate::content::{ContentError, check_content};
@@ -10,24 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The type of an answer's part.
 pub const ANSWER: &str = "loomline-answer";
-/// The type of a part that says something beside the answers:
-/// `{"type": "loomline-said", "role": …, "content": […], "metadata"?: {…}}`. It is a message that
-/// stands after the answered calls' results.
+/// The type of a part with a message that is sent together with answers:
+/// `{"type": "loomline-said", "role": …, "content": […], "metadata"?: {…}}`. The message follows
+/// the results of the answered calls.
 pub const ATTACHED_MESSAGE: &str = "loomline-said";
 
-/// An answer to one call that waits:
+/// An answer to one pending call:
 /// `{"type": "loomline-answer", "toolCallId": …, "approved": true, "arguments"?: {…}}`, or with
-/// `"approved": false, "message"?: …`, or with `"output": …`, or with `"errorText": …`. The runtime
-/// itself says `"resumed": true` of a call whose sub-agent goes on.
+/// `"approved": false, "message"?: …`, or with `"output": …`, or with `"errorText": …`. Only the
+/// runtime writes `"resumed": true`, for a call whose sub-agent continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The call.
     pub tool_call_id: String,
-    /// What is said of it.
+    /// The decision or the result.
     pub content: AnswerContent,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerContent {
     /// The tool may run, with these arguments in place of the model's if there are any.
@@ -37,20 +37,20 @@ pub enum AnswerContent {
     },
     /// The tool may not run.
     Denied {
-        /// What the model is told.
+        /// The message for the model.
         message: Option<String>,
     },
-    /// Somebody else ran it, and this is the result.
+    /// The result of a call that the client ran.
     Output(Payload),
-    /// Somebody else ran it, and it failed.
+    /// The error of a call that the client ran.
     Failure(String),
-    /// The sub-agent that it waits for goes on; only the runtime says so.
+    /// The sub-agent that the call waits for continues. Only the runtime writes this answer.
     Resumed,
 }
 
 impl Answer {
-    /// Reads the content of an answer's item: a list of parts, each for another call, and among
-    /// them what is [said beside](messages_with_answers).
+    /// Reads the content of an item of answers: a list of parts, each for another call. The list
+    /// may also contain [attached messages](messages_with_answers).
     pub fn read(content: Option<&Payload>) -> Result<Vec<Self>, ContentError> {
         let parts: Vec<Payload> = content
             .and_then(|content| content.read().ok())
@@ -85,8 +85,8 @@ impl Answer {
     }
 }
 
-/// What an item of answers says beside them, in order, as the messages they are. Each has the item's
-/// id with its place behind it. None of any other item.
+/// The messages attached to an item of answers, in order. The id of each is the item's id plus its
+/// index. Items of other types have none.
 pub fn messages_with_answers(item: &Item) -> Vec<Item> {
     let (said_in, content) = (&item.id, item.content.as_ref());
     let messages = messages(item.item_type, said_in, content).map(|(id, said)| Item {
@@ -101,7 +101,8 @@ pub fn messages_with_answers(item: &Item) -> Vec<Item> {
 }
 
 impl NewItem {
-    /// What it says beside answers, as [`messages_with_answers`] has it once it is stored.
+    /// The messages attached to the answers, as [`messages_with_answers`] returns them for the
+    /// stored item.
     pub fn attached_messages_of(&self) -> Vec<Self> {
         let (said_in, content) = (&self.id, self.content.as_ref());
         let messages = messages(self.item_type, said_in, content).map(|(id, said)| Self {
@@ -116,7 +117,7 @@ impl NewItem {
     }
 }
 
-/// The messages beside the answers of an item of this type, each with its id.
+/// The messages attached to the answers of an item of this type, each with its id.
 fn messages(
     item_type: ItemType,
     answers: &ItemId,
@@ -132,7 +133,7 @@ fn attached_id(answers: &ItemId, index: usize) -> ItemId {
     format!("{answers}:{index}").into()
 }
 
-/// What is said beside answers, and its place.
+/// The messages attached to answers, each with its index among the parts.
 pub(crate) fn attached_messages(content: Option<&Payload>) -> Vec<(usize, AttachedMessage)> {
     let parts: Vec<Payload> = content
         .and_then(|content| content.read().ok())
@@ -146,7 +147,7 @@ pub(crate) fn attached_messages(content: Option<&Payload>) -> Vec<(usize, Attach
         .collect()
 }
 
-/// A message as a part beside answers; `item` gives its role, its content and its metadata.
+/// Makes a message into a part attached to answers, with the role, content and metadata of `item`.
 pub fn attached_message(item: &NewItem) -> Payload {
     let mut part = serde_json::json!({
         "type": ATTACHED_MESSAGE, "role": item.role.unwrap_or(Role::User),
@@ -158,7 +159,7 @@ pub fn attached_message(item: &NewItem) -> Payload {
     part.into()
 }
 
-/// A part that says something beside answers.
+/// A part with a message that is attached to answers.
 #[derive(Deserialize)]
 pub(crate) struct AttachedMessage {
     role: Role,

@@ -1,23 +1,24 @@
-//! What changes of a thread after it was said: its title and metadata, and what is left out.
+//! Later changes of a thread: its title and metadata, and removals.
 //!
-//! EK §8.2 has no event for either, so they are markers among the chunks: facts all the same.
+//! EK §8.2 has no event for either, so they are markers among the chunks. They are as durable as
+//! events.
 
 use crate::entity::Thread;
 use crate::ids::{ItemId, StepId};
 use crate::payload::Payload;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A change of what a thread says of itself: what is absent stays, what is null goes.
+/// A change of a thread's title and metadata: absent members stay, null members are removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadUpdate {
-    /// For people.
+    /// The title.
     #[serde(
         default,
         deserialize_with = "there",
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<Option<String>>,
-    /// The application's own; the whole of it, not merged.
+    /// The application's metadata; it is replaced, not merged.
     #[serde(
         default,
         deserialize_with = "there",
@@ -40,7 +41,7 @@ impl ThreadUpdate {
         self.title.is_none() && self.metadata.is_none()
     }
 
-    /// Makes the change.
+    /// Applies the change.
     pub fn apply(self, thread: &mut Thread) {
         if let Some(title) = self.title {
             thread.title = title;
@@ -51,14 +52,14 @@ impl ThreadUpdate {
     }
 }
 
-/// Something that readers of a conversation leave out from here on. Its events stay in the log: to
-/// erase them, the thread is deleted.
+/// An item or step that readers of a conversation omit from now on. Its events stay in the log;
+/// only deleting the thread erases them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Removed {
-    /// An item that was said to the agents.
+    /// An item posted to the agents.
     #[serde(rename = "itemId")]
     Item(ItemId),
-    /// What an agent said and did in one step.
+    /// The output and the calls of an agent in one step.
     #[serde(rename = "stepId")]
     Step(StepId),
 }

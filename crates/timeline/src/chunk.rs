@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The type names of the chunks that a model's answer is streamed in. They are those of the AI SDK's
-/// stream.
+/// The type names of the chunks of a model's answer. They are those of the AI SDK's stream.
 mod name {
     pub(super) const TEXT: [&str; 3] = ["text-start", "text-delta", "text-end"];
     pub(super) const REASONING: [&str; 3] = ["reasoning-start", "reasoning-delta", "reasoning-end"];
@@ -50,7 +49,7 @@ impl BlockKind {
 pub struct BlockId<'a> {
     /// The id as the log has it: unique within a run.
     pub id: Cow<'a, str>,
-    /// The position of the block in the model's answer. Zero where the id does not tell it.
+    /// The position of the block in the model's answer; zero if the id does not contain it.
     pub index: u32,
 }
 
@@ -61,7 +60,7 @@ impl<'a> BlockId<'a> {
         Self { id, index }
     }
 
-    /// A block whose id this program may not have made.
+    /// Reads a block id, which may come from another program.
     pub fn read(id: impl Into<Cow<'a, str>>) -> Self {
         let id = id.into();
         let index = id.rsplit_once('-').map(|(_, index)| index);
@@ -69,7 +68,7 @@ impl<'a> BlockId<'a> {
         Self { id, index }
     }
 
-    /// The id with a text of its own.
+    /// The id with an owned text.
     pub fn into_owned(self) -> BlockId<'static> {
         BlockId {
             id: self.id.into_owned().into(),
@@ -78,7 +77,7 @@ impl<'a> BlockId<'a> {
     }
 }
 
-/// What a source of an answer is.
+/// The kind of an answer's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// A page on the web.
@@ -165,7 +164,7 @@ pub enum Chunk<'a> {
         /// Its data.
         data: Option<&'a Payload>,
     },
-    /// Any other type. No view shows it.
+    /// Any other type; views ignore it.
     Other {
         /// The chunk's type.
         chunk_type: &'a str,
@@ -185,13 +184,13 @@ pub enum Marker<'a> {
     ToolStarted(Option<&'a Payload>),
     /// The step keeps a note for its next attempt.
     StepNoted(Option<&'a Payload>),
-    /// A process takes up an execution that another process began.
+    /// A process continues an execution that another process started.
     ExecutionResumed,
     /// The process that ran the execution shut down in order.
     ExecutionParked,
     /// The thread's title or metadata changed.
     ThreadUpdated(Option<&'a Payload>),
-    /// Readers leave an item or step out from here on.
+    /// Readers omit an item or step from here on.
     ItemRemoved(Option<&'a Payload>),
 }
 
@@ -289,7 +288,7 @@ impl Members {
         Some(Self(members))
     }
 
-    /// Takes a text out; empty where there is none.
+    /// Removes and returns a text; empty if there is none.
     fn text(&mut self, key: &str) -> Cow<'static, str> {
         match self.0.shift_remove(key) {
             Some(Value::String(text)) => text.into(),
@@ -303,7 +302,7 @@ impl Members {
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads a chunk of a log. A chunk whose JSON has another shape than its type wants is
+    /// Reads a chunk of a log. If its JSON does not have the shape of its type, it becomes
     /// [`Chunk::Other`].
     pub fn decode(chunk_type: &'a str, data: Option<&'a Payload>) -> Self {
         if let Some(marker) = Marker::decode(chunk_type, data) {

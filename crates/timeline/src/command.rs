@@ -1,4 +1,4 @@
-//! What can be asked of a thread.
+//! The commands of a thread.
 
 use crate::change::Removed;
 use crate::chunk::NewChunk;
@@ -15,16 +15,16 @@ pub struct NewThread {
     pub id: ThreadId,
     /// Public key.
     pub key: Option<String>,
-    /// For people.
+    /// The title.
     pub title: Option<String>,
     /// The application's own.
     pub metadata: Option<Payload>,
-    /// What it continues.
+    /// The thread and the position that the new thread continues, if it is a fork.
     pub fork: Option<Fork>,
 }
 
 impl NewThread {
-    /// A thread with an id and a key and nothing else.
+    /// A thread that has only an id and a key.
     pub fn new(id: impl Into<ThreadId>, key: Option<&str>) -> Self {
         Self {
             id: id.into(),
@@ -36,18 +36,18 @@ impl NewThread {
     }
 }
 
-/// An item to be kept.
+/// An item to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
     /// Its id.
     pub id: ItemId,
-    /// What it is.
+    /// The type of the item.
     pub item_type: ItemType,
-    /// Who says it.
+    /// The role of the author.
     pub role: Option<Role>,
-    /// Where it came in.
+    /// The channel through which it arrived.
     pub channel: Option<String>,
-    /// What it says.
+    /// The content of the item.
     pub content: Option<Payload>,
     /// Fields of the client or of another format.
     pub metadata: Option<Payload>,
@@ -82,8 +82,8 @@ impl NewItem {
         }
     }
 
-    /// A pointer to an item: what an execution answers that is begun without anything said. It points
-    /// nowhere where nothing was said before.
+    /// A pointer to an item: the trigger of an execution that starts without a new message. `to` is
+    /// the last item, or `None` if the thread has none.
     pub fn reference(id: impl Into<ItemId>, to: Option<&ItemId>) -> Self {
         Self {
             id: id.into(),
@@ -96,16 +96,16 @@ impl NewItem {
     }
 }
 
-/// What an execution answers.
+/// The item that an execution responds to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// An item that comes with the command.
+    /// A new item in the command.
     New(NewItem),
-    /// The item that waits longest.
+    /// The item that has waited longest.
     Waiting,
 }
 
-/// How an execution ends.
+/// The end of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Every step is complete.
@@ -116,7 +116,7 @@ pub enum Ending {
     Stopped(Interruption),
 }
 
-/// What can be asked of a thread; [`State::decide`](crate::State::decide) answers.
+/// A command to a thread; [`State::decide`](crate::State::decide) accepts or rejects it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Make the thread and its context.
@@ -135,14 +135,14 @@ pub enum Command {
     Enqueue {
         /// The item.
         item: NewItem,
-        /// How it is to be answered.
+        /// The parameters of its execution.
         run: Payload,
     },
     /// Begin an execution: trigger, execution, reaction item and first step at once (EK §7, 1–4).
     Start {
-        /// What it answers.
+        /// The item that the execution responds to.
         trigger: Trigger,
-        /// How; a waiting trigger brings its own, which this one stands in place of.
+        /// The agent's parameters. They replace those of a waiting trigger.
         run: Option<Payload>,
         /// The execution's id.
         execution_id: ExecutionId,
@@ -153,9 +153,9 @@ pub enum Command {
         /// An outer workflow's id.
         workflow_run_id: Option<String>,
     },
-    /// Show something while a step runs; not one of the runtime's own markers.
+    /// Appends chunks while a step runs; none of them may be a marker of the runtime.
     Emit {
-        /// What.
+        /// The chunks to append.
         chunks: Vec<NewChunk>,
     },
     /// An effect tool of the running step starts; if nothing follows, its outcome is unknown. The step
@@ -164,71 +164,70 @@ pub enum Command {
         /// The call.
         tool_call_id: String,
     },
-    /// The model of the running step has answered: its parts, tool calls among them, and what it
-    /// used (EK §7, 5–6). Nothing of a tool has happened yet.
+    /// The model of the running step has answered, with its parts, including tool calls, and its
+    /// usage (EK §7, 5–6). No tool has started yet.
     Respond {
         /// The parts, in order.
         parts: Vec<Payload>,
         /// Model, usage, stop reason.
         response: Payload,
     },
-    /// Write one part of the running step, anew or again (EK §7, 7).
+    /// Writes or replaces one part of the running step (EK §7, 7).
     PutPart {
-        /// Its position; at most the number of parts there are.
+        /// The index of the part, at most the number of existing parts.
         idx: u32,
         /// Its content.
         part: Payload,
     },
-    /// Write one more part of the running step, after those there are: what happened beside the
-    /// model's answer, such as a sub-agent that was started.
+    /// Appends one more part to the running step. It records something other than the model's
+    /// answer, such as the start of a sub-agent.
     AddPart {
         /// Its content.
         part: Payload,
     },
-    /// Note what the running step is to find again, should it be run again; in place of the note
-    /// before it.
+    /// Stores a note for a later attempt at the running step; replaces the previous note.
     Note {
         /// Whatever helps.
         note: Payload,
     },
-    /// Void what a dead attempt wrote into the running step (ruling 10). Its note stays.
+    /// Voids the output of a dead attempt at the running step (ruling 10). Its note stays.
     ResetStep,
-    /// This process takes up the execution that another process has run until now.
+    /// This process continues the execution, which another process ran until now.
     Resume,
-    /// This process shuts down in order and leaves the execution to the next process.
+    /// This process shuts down in order; the next process continues the execution.
     Park,
-    /// The running step is complete (EK §7, 8–9): its reactor has responded, and each of its calls has a
-    /// result, or the outcome's `open_calls` say what becomes of those that have none.
+    /// Completes the running step (EK §7, 8–9). Its reactor has responded, and each of its calls
+    /// has a result or is listed in the outcome's `open_calls`.
     CompleteStep {
-        /// What it came to.
+        /// The result of the step.
         outcome: StepOutcome,
         /// The id of the step that follows, if one does.
         next: Option<StepId>,
     },
-    /// The running step is complete as an import has it: it happened elsewhere, so the order in which
-    /// steps come about here is not asked of it.
+    /// Completes the running step of an import. The step ran on another system, so the order of
+    /// changes in a step is not checked.
     ImportStep {
-        /// What it came to.
+        /// The result of the step.
         outcome: StepOutcome,
         /// The id of the step that follows, if one does.
         next: Option<StepId>,
     },
     /// The execution is over (EK §7, 10).
     End {
-        /// How.
+        /// The ending.
         ending: Ending,
     },
-    /// Change the title or the metadata, also while an execution runs: what is absent stays, what is
-    /// none goes.
+    /// Changes the title or the metadata, even while an execution runs. `None` leaves a member
+    /// unchanged, `Some(None)` removes it.
     Update {
-        /// For people.
+        /// The title.
         title: Option<Option<String>>,
-        /// The application's own; the whole of it, not merged.
+        /// The application's metadata; it is replaced, not merged.
         metadata: Option<Option<Payload>>,
     },
-    /// Have readers leave something out from here on. The log keeps it.
+    /// Removes an item or step for readers. The log still has it.
     Remove {
-        /// What.
+        /// The item or step to remove.
         what: Removed,
     },
     /// Close the thread for good; an idle one passes through `streaming` (ruling 9).

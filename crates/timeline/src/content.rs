@@ -1,10 +1,10 @@
-//! What a part may be (EK §4.4, §11): the canonical kinds, tool calls, and namespaced extensions.
+//! The kinds of parts (EK §4.4, §11): the canonical kinds, tool calls, and namespaced extensions.
 
 use crate::entity::ItemType;
 use crate::payload::Payload;
 use serde_json::{Map, Value};
 
-/// What kind a part's `type` names.
+/// The kind that a part's `type` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePartKind<'a> {
     /// `input_text`.
@@ -21,20 +21,20 @@ pub enum MessagePartKind<'a> {
     Refusal,
     /// `tool-<name>`: a call, with its result once there is one.
     Tool(&'a str),
-    /// Any namespaced name: kept, never interpreted.
+    /// Any namespaced name: stored, never interpreted.
     Extension(&'a str),
 }
 
-/// Why a part is refused; `pointer` is relative to the content.
+/// The reason why a part is refused; `pointer` is relative to the content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// A part is not an object with a string `type`.
     #[error("{pointer}: a part is an object with a string \"type\"")]
     NotAPart {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
     },
-    /// The content of an item that is no message has a shape which no such item has.
+    /// The content of an item that is not a message has a shape that no such item allows.
     #[error("the content of an item of type {item_type} is an object or a list of parts")]
     NotContent {
         /// The item's type.
@@ -48,7 +48,7 @@ pub enum ContentError {
         "{pointer}/type: {kind:?} is no canonical part type, and an extension needs a namespace such as \"app-{kind}\""
     )]
     NotNamespaced {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
         /// The type.
         kind: String,
@@ -56,18 +56,18 @@ pub enum ContentError {
     /// A canonical type is used with another meaning (EK §11 rule 3).
     #[error("{pointer}/{field}: a part of type {kind:?} needs {expected} here")]
     Reinterpreted {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
         /// The type.
         kind: String,
         /// The field that is missing or of another shape.
         field: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: &'static str,
     },
 }
 
-/// Reads a part's `type`. A name without a namespace that is not canonical has no kind.
+/// Reads a part's `type`. `None` for a name that is neither canonical nor has a namespace.
 pub fn part_kind(name: &str) -> Option<MessagePartKind<'_>> {
     Some(match name {
         "input_text" => MessagePartKind::InputText,
@@ -160,11 +160,10 @@ fn check_value(part: &Value, pointer: &str) -> Result<(), ContentError> {
     }
 }
 
-/// Checks the content of an item of this type, where it has any (EK §4.3, §10, §11).
+/// Checks the content of an item of this type (EK §4.3, §10, §11).
 ///
-/// A message has a list of parts. A call and a result are what Open Responses calls `function_call` and
-/// `function_call_output`, or a list of parts. A pointer names an item, or carries something
-/// namespaced.
+/// A message has a list of parts. A call and a result are Open Responses' `function_call` and
+/// `function_call_output`, or a list of parts. A pointer names an item, or carries namespaced data.
 pub fn check_item(item_type: ItemType, content: &Payload) -> Result<(), ContentError> {
     let content = match (item_type, content.value()) {
         (_, Value::Array(parts)) => return check_parts(&parts),

@@ -27,7 +27,7 @@ use events::{
 use jiff::Timestamp;
 
 impl State {
-    /// Decides; reads nothing but its arguments. Costs what the command carries.
+    /// Decides on a command from its arguments alone. The cost is proportional to the command.
     pub fn decide(&self, command: Command, at: Timestamp) -> Result<Vec<Event>, Rejected> {
         match command {
             Command::Create { thread, context_id } => self.create(thread, context_id, at),
@@ -136,7 +136,7 @@ impl State {
             .ok_or(Rejected::NoThread)
     }
 
-    /// Refuses what must wait until no execution runs.
+    /// Rejects a command that requires that no execution runs.
     fn idle(&self) -> Result<(), Rejected> {
         self.active.as_ref().map_or(Ok(()), |active| {
             Err(Rejected::Busy(active.execution.id.clone()))

@@ -1,4 +1,4 @@
-//! The entities (EK §4). JSON is camelCase, in the specification's words.
+//! The entities (EK §4). JSON is camelCase, with the specification's names.
 
 use crate::ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 use crate::payload::Payload;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Where a thread was forked from: everything up to `seq` of `thread_id` comes before its own log.
+/// The origin of a fork: the events of `thread_id` up to `seq` precede its own log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -27,14 +27,14 @@ pub struct Thread {
     pub id: ThreadId,
     /// Public, stable, unique in its tenant.
     pub key: Option<String>,
-    /// How it stands.
+    /// The status of the thread.
     pub status: ThreadStatus,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// For people.
+    /// The title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The application's own.
@@ -54,9 +54,9 @@ pub struct Context {
     pub id: ContextId,
     /// Mirrors the thread's key.
     pub key: Option<String>,
-    /// The one thread it belongs to.
+    /// The thread that has the context.
     pub thread_id: ThreadId,
-    /// How it stands.
+    /// The status of the context.
     pub status: ContextStatus,
     /// The application's state.
     pub content: Option<Payload>,
@@ -67,12 +67,12 @@ pub struct Context {
     pub updated_at: Option<Timestamp>,
 }
 
-/// What an item is (EK §4.3).
+/// The type of an item (EK §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemType {
-    /// Something said.
+    /// A posted message.
     Message,
     /// A call of an action.
     ActionExecute,
@@ -94,7 +94,7 @@ impl ItemType {
     }
 }
 
-/// Who says a message (EK §4.3).
+/// The role of a message's author (EK §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -116,27 +116,27 @@ pub enum Role {
 pub struct Item {
     /// Internal and public.
     pub id: ItemId,
-    /// What it is.
+    /// The type of the item.
     #[serde(rename = "type")]
     pub item_type: ItemType,
-    /// Who says it, for messages.
+    /// The role of the author; only messages have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// How it stands; one that does not say so is stored (EK §4.3).
+    /// The status of the item. An item without one is stored (EK §4.3).
     #[serde(default = "stored")]
     pub status: ItemStatus,
-    /// Where it came in: `web`, `whatsapp`, `email`, or another name.
+    /// The channel through which it arrived: `web`, `whatsapp`, `email`, or another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// What it says.
+    /// The content of the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Payload>,
     /// The execution that writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// How it is to be answered, while it waits for its execution.
+    /// The parameters of its execution, while it waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Payload>,
     /// Fields of the client or of another format; never interpreted here.
@@ -148,30 +148,30 @@ fn stored() -> ItemStatus {
     ItemStatus::Stored
 }
 
-/// Why an execution ended before its time (ThreadProtocol 0.0.4 `interruption`).
+/// The reason why an execution ended early (ThreadProtocol 0.0.4 `interruption`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Interruption {
-    /// [`user_cancelled`](Self::USER_CANCELLED), `timeout`, `network_failure`, `safety_halt`, [`poisoned`](Self::POISONED),
-    /// `error`, or another word.
+    /// [`user_cancelled`](Self::USER_CANCELLED), `timeout`, `network_failure`, `safety_halt`,
+    /// [`poisoned`](Self::POISONED), `error`, or another name.
     pub reason: String,
-    /// What a person should know.
+    /// An explanation for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl Interruption {
-    /// The reason of an execution that somebody has stopped, or that nobody wants any more.
+    /// The reason of an execution that was cancelled, or is no longer needed.
     pub const USER_CANCELLED: &str = "user_cancelled";
 
-    /// The reason of an execution that went wrong, where no other word fits better.
+    /// The reason of an execution that failed for no more specific reason.
     pub const ERROR: &str = "error";
 
     /// The reason of an execution that too many processes have died with.
     pub const POISONED: &str = "poisoned";
 
-    /// An execution was broken off for this reason; the detail is for people.
+    /// An interruption with this reason; the detail is for people.
     pub fn new(reason: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -191,24 +191,24 @@ pub struct Execution {
     pub thread_id: ThreadId,
     /// The context.
     pub context_id: ContextId,
-    /// What it answers.
+    /// The item that the execution responds to.
     pub trigger_item_id: ItemId,
-    /// What it writes.
+    /// The item that the execution writes.
     pub reaction_item_id: ItemId,
     /// An outer workflow's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow_run_id: Option<String>,
-    /// How it stands.
+    /// The status of the execution.
     pub status: ExecutionStatus,
     /// When it began.
     pub created_at: Timestamp,
     /// When it last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// Why it ended early.
+    /// The reason why it ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interruption: Option<Interruption>,
-    /// Who answers, and how: the reactor's own parameters.
+    /// The agent and its parameters, in the reactor's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Payload>,
 }
@@ -227,7 +227,7 @@ impl Execution {
     }
 }
 
-/// What a step came to (EK §4.6).
+/// The result of a step (EK §4.6).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -241,19 +241,20 @@ pub struct StepOutcome {
     /// Whether another step follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_loop: Option<bool>,
-    /// What went wrong.
+    /// The error message of a failed step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_text: Option<String>,
-    /// Ours: what the step added to its agent's state beside messages; the agent's own, never
-    /// interpreted here.
+    /// Extension to EK: what the step added to its agent's state, except messages. The format is
+    /// the agent's own; this crate never interprets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_state: Option<Payload>,
-    /// Ours: the calls that the step leaves without results on purpose ([`OpenCall`]s); absent
-    /// where every call has its result.
+    /// Extension to EK: the calls that the step intentionally leaves without results
+    /// ([`OpenCall`]s). Absent if every call has a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_calls: Option<Payload>,
-    /// Ours: why no step follows though the agent would have gone on, such as [`StepOutcome::SPENT`];
-    /// readers take other words. Absent where one follows, and where the agent was done.
+    /// Extension to EK: the reason why the agent stopped before it was done, such as
+    /// [`StepOutcome::SPENT`]. Readers accept unknown reasons. Absent if a step follows, and if the
+    /// agent was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
 }
@@ -263,18 +264,19 @@ impl StepOutcome {
     pub const SPENT: &str = "max_output_tokens";
 }
 
-/// What an open call waits for.
+/// The kind of answer that an open call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OpenKind {
-    /// Somebody must say whether its tool may run.
+    /// An approval of the call.
     Approval,
-    /// Somebody else runs its tool and brings the result.
+    /// A result from the client, which runs the tool.
     External,
-    /// Others that wait must end first.
+    /// The end of other pending calls.
     Others,
-    /// A sub-agent on a thread of its own waits; the call runs again when that goes on.
+    /// The call's sub-agent waits on its own thread. The call runs again when the sub-agent
+    /// continues.
     Child,
 }
 
@@ -289,30 +291,30 @@ pub struct OpenChild {
     pub key: String,
     /// The run of the sub-agent.
     pub subagent_id: String,
-    /// What kind of sub-agent the tool says it is.
+    /// The type of the sub-agent, as its tool declares it.
     pub subagent_type: String,
     /// The last event of its log when the call was left open.
     pub seq: Seq,
-    /// Whether its run is over, and it is another one that waits.
+    /// Whether its run is over and the call now waits for another run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_over: bool,
-    /// Whether those who follow the thread above are not shown what it does.
+    /// Whether the sub-agent's work is hidden from followers of the parent thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
 }
 
-/// A call that waits for something from outside when its execution is over.
+/// A call that is pending when its execution ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OpenCall {
     /// The call's id.
     pub tool_call_id: String,
-    /// What it waits for.
+    /// The kind of answer that the call needs.
     pub kind: OpenKind,
-    /// Its part, as it stands.
+    /// The current part of the call.
     pub part: Payload,
-    /// The step whose response made it; absent in logs from before it was kept.
+    /// The step whose response made the call. Absent in older logs, which did not store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<StepId>,
     /// The sub-agents that it has started, in order.
@@ -321,7 +323,7 @@ pub struct OpenCall {
 }
 
 impl OpenCall {
-    /// The calls that the end of a step leaves open: what [`StepOutcome::open_calls`] has.
+    /// Reads the open calls at the end of a step from [`StepOutcome::open_calls`].
     pub fn list(left: Option<&Payload>) -> Vec<Self> {
         left.and_then(|left| left.read().ok()).unwrap_or_default()
     }
@@ -338,11 +340,11 @@ pub struct Step {
     pub execution_id: ExecutionId,
     /// Its number in the execution, from 0.
     pub iteration: u32,
-    /// How it stands.
+    /// The status of the step.
     pub status: StepStatus,
     /// The reaction item it writes to.
     pub event_id: ItemId,
-    /// What it came to.
+    /// The result of the step.
     #[serde(flatten)]
     pub outcome: StepOutcome,
     /// When it began.
@@ -352,12 +354,12 @@ pub struct Step {
     pub updated_at: Option<Timestamp>,
 }
 
-/// A stored part of a step (EK §4.7): the truth of what the step said and did.
+/// A stored part of a step (EK §4.7): the final record of the step's output and calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// `{stepId}:{idx}`.
     pub key: PartKey,
-    /// The content; its `type` says what it is.
+    /// The content; its `type` names the kind.
     pub part: Payload,
 }
 

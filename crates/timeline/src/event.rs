@@ -9,7 +9,8 @@ use crate::status::{ContextStatus, ExecutionStatus, ItemStatus, StepStatus, Thre
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Chunk types (EK §8.1) and ours. A model's own chunks carry the names of the AI SDK's stream.
+/// Chunk types (EK §8.1, and extensions of this crate). A model's chunks have the names of the AI
+/// SDK's stream.
 pub mod chunk_type {
     /// The context a client is in.
     pub const CONTEXT_ID: &str = "data-context-id";
@@ -23,24 +24,25 @@ pub mod chunk_type {
     pub const TOOL_OUTPUT_ERROR: &str = "tool-output-error";
     /// The reaction is over.
     pub const FINISH: &str = "finish";
-    /// Ours: the model has answered; `data` is the model, its usage and stop reason.
+    /// Extension to EK: the model has answered; `data` is the model, its usage and stop reason.
     pub const STEP_RESPONSE: &str = "data-step-response";
-    /// Ours: a dead attempt's chunks of this step are void; what follows is written anew.
+    /// Extension to EK: the earlier chunks of this step came from a dead attempt and are void.
     pub const STEP_RESET: &str = "data-step-reset";
-    /// Ours: an effect tool starts; if nothing follows, its outcome is unknown.
+    /// Extension to EK: an effect tool starts; if nothing follows, its outcome is unknown.
     pub const TOOL_STARTED: &str = "data-tool-started";
-    /// Ours: what whoever answers the step wants to find again when it is asked again; the last one
-    /// counts, and it outlives [`STEP_RESET`].
+    /// Extension to EK: data that the process running a step stores for a later attempt. The last
+    /// note counts, and it survives [`STEP_RESET`].
     pub const STEP_NOTED: &str = "data-step-noted";
-    /// Ours: a process takes up the running execution, which another process began.
+    /// Extension to EK: a process resumes the running execution, which another process began.
     pub const EXECUTION_RESUMED: &str = "data-execution-resumed";
-    /// Ours: the process that ran the execution shuts down in order. Without it, the process died.
+    /// Extension to EK: the process that ran the execution shuts down in order. Without it, the
+    /// process died.
     pub const EXECUTION_PARKED: &str = "data-execution-parked";
-    /// Ours, of the thread itself: its title or metadata changed; `data` is a [`ThreadUpdate`].
+    /// Extension to EK: the thread's title or metadata changed; `data` is a [`ThreadUpdate`].
     ///
     /// [`ThreadUpdate`]: crate::ThreadUpdate
     pub const THREAD_UPDATED: &str = "data-thread-updated";
-    /// Ours, of the thread itself: readers leave something out from here on; `data` is a
+    /// Extension to EK: readers omit an item or step of the thread from here on; `data` is a
     /// [`Removed`](crate::Removed).
     pub const ITEM_REMOVED: &str = "data-item-removed";
     /// The chunks that state depends on: only the runtime writes them, each by its own command.
@@ -111,7 +113,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         interruption: Option<Interruption>,
     },
-    /// An item was kept.
+    /// An item was stored.
     #[serde(rename = "item.created", rename_all = "camelCase")]
     ItemCreated { item: Item },
     /// An item moved.
@@ -149,7 +151,7 @@ pub enum Event {
         idx: u32,
         part: Payload,
     },
-    /// Something for those who watch; no state depends on it but on the markers.
+    /// A chunk for clients that watch the run. State depends only on the markers among them.
     #[serde(rename = "chunk.emitted", rename_all = "camelCase")]
     ChunkEmitted {
         chunk_type: String,
@@ -249,7 +251,7 @@ impl EventType {
     }
 }
 
-/// Why a text is no event.
+/// The reason why a text is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
     /// Not an object with a string `type`.
@@ -261,9 +263,9 @@ pub enum EventError {
     /// One of the sixteen, but a field is missing or wrong.
     #[error("{event_type} event: {source}", event_type = .event_type.name())]
     Malformed {
-        /// Which event.
+        /// The type of the event.
         event_type: EventType,
-        /// Which field, and what is wrong with it.
+        /// The faulty field and its error.
         source: serde_json::Error,
     },
 }
@@ -307,7 +309,7 @@ impl Event {
         serde_json::to_string(self)
     }
 
-    /// Reads an event; its `type` says which.
+    /// Reads an event; its `type` names the kind.
     pub fn decode(text: &str) -> Result<Self, EventError> {
         #[derive(Deserialize)]
         struct Tag<'a> {

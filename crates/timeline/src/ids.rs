@@ -1,4 +1,4 @@
-//! Identifiers: opaque text, kept byte for byte.
+//! Identifiers: opaque text, stored byte for byte.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ id! {
 /// The key of a part: `{stepId}:{idx}` (EK §4.7).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartKey {
-    /// The step the part belongs to.
+    /// The step that has the part.
     pub step_id: StepId,
     /// Its position in the step, from 0.
     pub idx: u32,

@@ -1,11 +1,12 @@
-//! The durable life of a thread: its entities, their state machines, and the events that tell it.
+//! The durable life of a thread: its entities, their state machines, and its events.
 //!
 //! A thread is an append-only log of [`Event`]s. [`State::decide`] turns a [`Command`] into events
 //! or refuses it; [`State::apply`] folds one event in. Replay is `apply` in order and nothing else.
-//! [`Transcript`] is the second fold: the whole conversation, for export and for the next model call.
+//! [`Transcript`] is the second fold: the whole conversation, for export and for the next model
+//! call.
 //!
 //! The crate is pure: no I/O, no clock, no randomness. Time and ids come in as arguments. It knows
-//! no other vocabulary: what a part says to a model or a document is `interop`'s matter.
+//! no other vocabulary: `interop` converts parts for models and documents.
 //!
 //! ```
 //! use jiff::Timestamp;

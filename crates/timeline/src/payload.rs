@@ -1,4 +1,4 @@
-//! JSON that is kept as it came.
+//! JSON with its original text.
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A JSON value kept as its text: key order, number spellings and explicit nulls stay what they were.
+/// A JSON value stored as its text: key order, number spellings and explicit nulls are preserved.
 ///
 /// Cloning shares the text. Equality is equality of the text.
 #[derive(Clone, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Payload(Arc<RawValue>);
 
 impl Payload {
-    /// Keeps this text, if it is JSON.
+    /// Stores this text, if it is JSON.
     pub fn from_text(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text).map(|raw| Self(raw.into()))
     }
@@ -41,8 +41,7 @@ impl Payload {
         serde_json::value::to_raw_value(value).map(|raw| Self(raw.into()))
     }
 
-    /// The text of the string under `key`, if this is an object that has one. What stands beside it is
-    /// passed over.
+    /// The string under `key`, if this is an object that has one. Other members are skipped.
     pub fn str_field(&self, key: &str) -> Option<String> {
         let mut reader = serde_json::Deserializer::from_str(self.text());
         let found = reader.deserialize_map(Member(key)).ok()??;
@@ -50,11 +49,11 @@ impl Payload {
     }
 }
 
-/// Borrowed where it has no escapes.
+/// Borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Takes the member of this name from an object; of two, the last.
+/// Reads the member of this name from an object; of two, the last.
 struct Member<'k>(&'k str);
 
 impl<'de> Visitor<'de> for Member<'_> {

@@ -1,4 +1,4 @@
-//! What a thread's log comes to, as far as the next decision needs it.
+//! The state of a thread, folded from its log as far as the next decision needs it.
 
 use crate::change::ThreadUpdate;
 use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, Thread};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub struct QueuedTrigger {
     /// The item.
     pub item: Item,
-    /// How it is to be answered.
+    /// The parameters of its execution.
     pub run: Payload,
 }
 
@@ -24,11 +24,11 @@ pub struct ActiveStep {
     pub step: Step,
     /// Its parts so far.
     pub parts: Vec<Payload>,
-    /// Whether the model has answered, and with what.
+    /// The model's metadata about its answer, if it has answered.
     pub response: Option<Payload>,
     /// The calls of effect tools that have started, by call id.
     pub started: Vec<String>,
-    /// What whoever answers it has noted last; an attempt that died leaves it.
+    /// The last note of the process that runs the step. It remains if that process dies.
     pub note: Option<Payload>,
 }
 
@@ -48,31 +48,32 @@ pub struct Active {
     /// How many processes have started it since its last completed step and have not shut down in
     /// order since. It includes the process that runs it now.
     pub n_starts: u32,
-    /// The calls that waited when it began and that it leaves waiting, if it answers one of them;
-    /// else those that its last step leaves.
+    /// The open calls. If the execution answers one of the calls that were pending when it began,
+    /// those that it leaves pending; else those of its last step.
     pub open_calls: Vec<OpenCall>,
     // Whether something was said beside it, which supersedes the calls it leaves.
     pub(crate) is_overtaken: bool,
 }
 
 impl Active {
-    /// Whether something was said beside it, so that nobody can answer the calls it leaves.
+    /// Whether a message was posted during the execution, so that its pending calls can't be
+    /// answered any more.
     pub fn is_overtaken(&self) -> bool {
         self.is_overtaken
     }
 }
 
-/// The calls that wait for something from outside on a thread at rest.
+/// The pending calls of a thread without a running execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The execution that left them.
+    /// The execution that made them.
     pub execution: Execution,
     /// The calls, in order; never empty.
     pub calls: Vec<OpenCall>,
 }
 
 impl Open {
-    /// What an execution has left open, as the outcome of its last step has it; none where it is nothing.
+    /// The open calls of an execution, from the outcome of its last step. `None` if there are none.
     pub fn of(execution: Execution, open_calls: Option<&Payload>) -> Option<Self> {
         Self::with(execution, OpenCall::list(open_calls))
     }
@@ -97,10 +98,11 @@ pub struct State {
 }
 
 impl State {
-    /// The state of a thread whose tables are at hand: its rows, the items that wait, and, if an
-    /// execution runs, its trigger. The caller then applies the log from that execution's first
-    /// event on; what waited before it is in `waiting`, what came after is in the log. What is open
-    /// then it gives [`with_open`](Self::with_open) before it applies anything.
+    /// The state of a thread from its tables: its rows, the waiting items, and, if an execution
+    /// runs, its trigger. The caller then applies the log from that execution's first event on.
+    /// `waiting` has the items that waited before that event; later ones come from the log. If
+    /// calls are open at that point, the caller sets them with [`with_open`](Self::with_open)
+    /// before it applies any event.
     #[must_use]
     pub fn restored(
         thread: Thread,
@@ -122,9 +124,9 @@ impl State {
         }
     }
 
-    /// The state with these calls open: what the last execution that is over has left, unless a
-    /// message was kept since it began; in a fork, if nothing ran there and nothing was said, what was
-    /// open where it was made.
+    /// Sets the open calls of the state. These are the open calls of the last finished execution,
+    /// unless a message was stored since it began. In a fork without executions and messages of its
+    /// own, they are those that were open at the fork's position.
     #[must_use]
     pub fn with_open(self, open: Option<Open>) -> Self {
         Self { open, ..self }
@@ -135,7 +137,7 @@ impl State {
         self.thread.as_ref()
     }
 
-    /// Its context, once it is made.
+    /// The context of the thread, once it exists.
     pub fn context(&self) -> Option<&Context> {
         self.context.as_ref()
     }
@@ -145,12 +147,12 @@ impl State {
         self.active.as_ref()
     }
 
-    /// The triggers that wait, longest first.
+    /// The waiting triggers, the longest-waiting first.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &QueuedTrigger> {
         self.waiting.iter()
     }
 
-    /// The calls that wait for an answer from outside; none while an execution runs.
+    /// The pending calls; `None` while an execution runs.
     pub fn open(&self) -> Option<&Open> {
         self.open.as_ref()
     }

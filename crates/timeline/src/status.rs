@@ -30,15 +30,15 @@ impl std::fmt::Display for Entity {
     }
 }
 
-/// A move that no row of the table allows.
+/// A transition that no row of the table allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {entity} is {from}{}", outcome(from, to))]
 pub struct IllegalTransition {
-    /// What was to move.
+    /// The entity whose status was to change.
     pub entity: Entity,
-    /// Where it stands.
+    /// Its current status.
     pub from: &'static str,
-    /// Where it was to go.
+    /// The requested status.
     pub to: &'static str,
 }
 
@@ -50,11 +50,11 @@ fn outcome(from: &str, to: &str) -> String {
     }
 }
 
-/// A status whose moves are listed in one table.
+/// A status whose transitions are listed in one table.
 pub trait Machine: Copy + PartialEq + Sized + 'static {
-    /// What has this status.
+    /// The entity that has this status.
     const ENTITY: Entity;
-    /// Every legal move, and no other.
+    /// All legal transitions.
     const TRANSITIONS: &'static [(Self, Self)];
 
     /// The status as the specification spells it.
@@ -65,7 +65,7 @@ pub trait Machine: Copy + PartialEq + Sized + 'static {
         !Self::TRANSITIONS.iter().any(|(from, _)| *from == self)
     }
 
-    /// Allows the move or says why not.
+    /// Allows the transition, or returns the reason against it.
     fn transition(self, to: Self) -> Result<(), IllegalTransition> {
         if Self::TRANSITIONS.contains(&(self, to)) {
             Ok(())
@@ -164,7 +164,7 @@ status! {
 }
 
 status! {
-    /// How an execution stands (EK §5.3).
+    /// The status of an execution (EK §5.3).
     ExecutionStatus for Execution {
         /// Running, or to be resumed after a crash.
         Executing = "executing",
@@ -177,26 +177,26 @@ status! {
 }
 
 status! {
-    /// How a step stands (EK §5.4).
+    /// The status of a step (EK §5.4).
     StepStatus for Step {
         /// Running, or to be resumed after a crash.
         Running = "running",
         /// The model has answered and every tool call has its result.
         Completed = "completed",
-        /// It ended before that.
+        /// The step failed before that.
         Failed = "failed",
     }
     &[(Self::Running, Self::Completed), (Self::Running, Self::Failed)]
 }
 
 status! {
-    /// How an item stands (EK §5.5).
+    /// The status of an item (EK §5.5).
     ItemStatus for Item {
-        /// Kept.
+        /// In the log.
         Stored = "stored",
         /// Being written by an execution.
         Pending = "pending",
-        /// Whole.
+        /// Complete.
         Completed = "completed",
     }
     &[

@@ -1,4 +1,4 @@
-//! The whole conversation, as its log tells it.
+//! The whole conversation, folded from its log.
 
 use crate::change::Removed;
 use crate::entity::{Execution, Item, OpenCall, Step, StepOutcome, Thread};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A part, and when it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRecord {
-    /// Its content as it stands.
+    /// The current content.
     pub part: Payload,
     /// When it was first written.
     pub created_at: Timestamp,
@@ -26,19 +26,20 @@ pub struct PartRecord {
 pub struct StepRecord {
     /// The step.
     pub step: Step,
-    /// What the model said of its answer, and when; absent when it did not answer.
+    /// The model's metadata about its answer, and the answer's time; `None` if the model did not
+    /// answer.
     pub response: Option<(Payload, Timestamp)>,
     /// The parts, in order.
     pub parts: Vec<PartRecord>,
-    /// What was streamed since the last answer or reset: the text of an answer that was cut off.
+    /// The chunks since the last answer or reset: the text of an answer that was cut off.
     pub chunks: Vec<(String, Option<Payload>)>,
-    /// How many attempts died before the one that this is of.
+    /// The number of earlier attempts that died.
     pub n_resets: usize,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
 
-/// An execution with what it wrote.
+/// An execution with its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reaction {
     /// The execution.
@@ -52,7 +53,7 @@ pub struct Reaction {
 }
 
 impl Reaction {
-    /// The calls that it has left without results.
+    /// The calls that it left without results.
     pub fn open_calls(&self) -> Vec<OpenCall> {
         let last = self.steps.last();
         OpenCall::list(last.and_then(|step| step.step.outcome.open_calls.as_ref()))
@@ -66,13 +67,13 @@ impl Reaction {
     reason = "entries live in one vector and are read in place"
 )]
 pub enum Entry {
-    /// Something said to the agents.
+    /// A message or an answer to the agents.
     Item(Item),
-    /// What an agent did.
+    /// The reaction of an agent.
     Reaction(Reaction),
 }
 
-/// The whole conversation in the order of the log. It is as large as the thread.
+/// The whole conversation in the order of the log. Its size is that of the thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
     /// The thread.
@@ -90,8 +91,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// A transcript that goes on from a parent's (a fork). What waited there waits there: it is no
-    /// part of the fork.
+    /// The transcript of a fork that continues this one. Messages that wait for their run stay with
+    /// the parent and are not part of the fork.
     #[must_use]
     pub fn continued(mut self) -> Self {
         if !self.waiting.is_empty() {
@@ -104,22 +105,22 @@ impl Transcript {
         self
     }
 
-    /// What is removed and still among the entries, each with how many executions had begun when it
-    /// was removed.
+    /// The removed entries that are still in the list, each with the number of executions that had
+    /// started when it was removed.
     pub fn removed(&self) -> &BTreeMap<Removed, usize> {
         &self.removed
     }
 
-    /// Notes what is removed beyond the records that are in it.
+    /// Adds removals that are not in its records.
     pub fn note_removed(&mut self, removed: impl IntoIterator<Item = Removed>) {
         let removed = removed.into_iter().map(|what| (what, usize::MAX));
         self.removed.extend(removed);
     }
 
-    /// The transcript without what is removed. A reaction all of whose steps are removed stays, and
+    /// The transcript without removed items and steps. A reaction without remaining steps stays and
     /// is empty.
     ///
-    /// It is one pass over all, so it comes once, after the last record.
+    /// It is one pass over all entries, so call it once, after the last record.
     #[must_use]
     pub fn without_removed(mut self) -> Self {
         let removed = std::mem::take(&mut self.removed);
@@ -153,7 +154,7 @@ impl Transcript {
         })
     }
 
-    /// Leaves out the items that wait, but for these.
+    /// Removes the waiting items for which `keep` returns false.
     pub fn retain_waiting(&mut self, keep: impl Fn(&Item) -> bool) {
         let gone: BTreeSet<ItemId> = self
             .waiting()
@@ -164,7 +165,7 @@ impl Transcript {
         self.retain(|entry| !matches!(entry, Entry::Item(item) if gone.contains(&item.id)));
     }
 
-    /// Leaves out entries, and finds again where the others are that can still change.
+    /// Removes entries, and updates the indexes of those that can still change.
     fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
         self.entries.retain(keep);
         for (place, entry) in self.entries.iter().enumerate() {
@@ -185,8 +186,8 @@ impl Transcript {
             .any(|entry| matches!(entry, Entry::Item(i) if i.id == *item && i.run.is_some()))
     }
 
-    /// Folds one record in; costs what the record carries, and O(log n) to find its place. What it
-    /// removes stays among the entries until [`Transcript::without_removed`].
+    /// Folds one record in. The cost is the size of the record plus O(log n) to find its place.
+    /// Removed entries stay in the list until [`Transcript::without_removed`].
     pub fn apply(&mut self, record: &Record) {
         self.seq = record.seq;
         let at = record.at;

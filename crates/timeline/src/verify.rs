@@ -5,57 +5,57 @@ use crate::ids::Seq;
 use crate::status::{IllegalTransition, Machine};
 use std::collections::BTreeMap;
 
-/// What is wrong with a stream, and where.
+/// An error in a stream of events, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// A number is missing or comes twice.
+    /// A number is missing or repeated.
     #[error("event {found} follows event {after}")]
     Sequence {
         /// The one before.
         after: Seq,
-        /// The one that came.
+        /// The number found.
         found: Seq,
     },
-    /// A move that no table allows.
+    /// A transition that no table allows.
     #[error("event {seq}: {cause}")]
     Transition {
-        /// Where.
+        /// The event's position.
         seq: Seq,
-        /// What.
+        /// The transition.
         cause: IllegalTransition,
     },
-    /// A move that does not begin where the thing stands.
+    /// A transition whose start is not the current status.
     #[error("event {seq}: {id} stands at {stands}, not at {from}")]
     Discontinuous {
-        /// Where.
+        /// The event's position.
         seq: Seq,
-        /// Which thing.
+        /// The id of the entity.
         id: String,
-        /// Where it stands.
+        /// The current status.
         stands: &'static str,
-        /// Where the event says it stood.
+        /// The start status in the event.
         from: &'static str,
     },
     /// Something that was not made before.
     #[error("event {seq}: {id} was never created")]
     Unknown {
-        /// Where.
+        /// The event's position.
         seq: Seq,
-        /// Which thing.
+        /// The id of the entity.
         id: String,
     },
     /// Something was made twice.
     #[error("event {seq}: {id} was created before")]
     Twice {
-        /// Where.
+        /// The event's position.
         seq: Seq,
-        /// Which thing.
+        /// The id of the entity.
         id: String,
     },
 }
 
-/// Checks a whole log from its first event: numbers without gaps, things made once and before
-/// they move, and every move legal and continuous.
+/// Checks a whole log from its first event: numbers without gaps, entities created once and before
+/// their transitions, and every transition legal and continuous.
 pub fn verify<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<(), Misfit> {
     let mut standing = BTreeMap::new();
     let mut last = Seq::ZERO;

@@ -4,16 +4,16 @@ use super::VERSION;
 use crate::request::MediaKind;
 use serde_json::{Value, json};
 
-/// Where an agent is spoken to.
+/// The URLs at which clients reach an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interfaces {
     /// The URL of JSON-RPC.
     pub json_rpc: String,
-    /// The URL that the paths of the other HTTP binding are put behind.
+    /// The base URL of the other HTTP binding's paths.
     pub http_json: String,
 }
 
-/// What is said of an agent.
+/// The published data of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentCard<'a> {
     /// Its name.
@@ -22,7 +22,7 @@ pub struct AgentCard<'a> {
     pub version: &'a str,
     /// Whether a key is needed.
     pub needs_key: bool,
-    /// The names of its tools; only who has a key is told them.
+    /// The names of its tools; only clients with a key receive them.
     pub tools: Option<&'a [String]>,
 }
 

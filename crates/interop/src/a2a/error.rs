@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 pub enum ErrorKind {
     /// There is no such task for this caller.
     TaskNotFound,
-    /// The task is over, or can't be stopped yet.
+    /// The task has ended, or can't be stopped yet.
     TaskNotCancelable,
     /// There are no push notifications.
     PushNotificationNotSupported,
     /// The task, or this server, doesn't do that.
     UnsupportedOperation,
-    /// A part is of a kind that no agent here reads.
+    /// A part is of a kind that no agent of this server reads.
     ContentTypeNotSupported,
     /// An agent answered what is no answer.
     InvalidAgentResponse,
@@ -21,7 +21,7 @@ pub enum ErrorKind {
     ExtendedAgentCardNotConfigured,
     /// The client lacks an extension.
     ExtensionSupportRequired,
-    /// The client speaks another version.
+    /// The client requests another version of the protocol.
     VersionNotSupported,
     /// The body is no JSON.
     Parse,
@@ -36,7 +36,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 14] = [
         Self::TaskNotFound,
         Self::TaskNotCancelable,
@@ -74,7 +74,7 @@ impl ErrorKind {
         }
     }
 
-    /// The reason of `google.rpc.ErrorInfo`, which clients tell errors apart by.
+    /// The reason in `google.rpc.ErrorInfo`, by which clients distinguish errors.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::TaskNotFound => "TASK_NOT_FOUND",
@@ -116,9 +116,9 @@ impl ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// What kind it is of.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// For people.
+    /// The text for people.
     pub message: String,
     /// Where in the request, as a JSON pointer, if it is about a place.
     pub pointer: Option<String>,
@@ -151,7 +151,7 @@ impl RequestError {
         Self::new(ErrorKind::TaskNotFound, message)
     }
 
-    /// Nobody is notified.
+    /// Push notifications are not supported.
     pub fn no_push() -> Self {
         Self::new(
             ErrorKind::PushNotificationNotSupported,
@@ -159,7 +159,7 @@ impl RequestError {
         )
     }
 
-    /// What the details of both bindings say.
+    /// The error details, which both HTTP bindings have.
     fn details(&self) -> Value {
         let mut details = vec![json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -179,7 +179,7 @@ impl RequestError {
         json!({"code": self.kind.code(), "message": self.message, "data": self.details()})
     }
 
-    /// The body of the other HTTP binding, which says its status again.
+    /// The body of the other HTTP binding, which repeats the HTTP status.
     pub fn to_rest(&self, http: u16) -> Value {
         json!({"error": {
             "code": http, "status": self.kind.status(),

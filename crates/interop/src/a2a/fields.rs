@@ -1,7 +1,7 @@
 //! Reading the members of an object in the JSON of protocol buffers.
 //!
-//! There, a member has two names (`contextId`, `context_id`), null is absent, and a number may be a text.
-//! That last one lets a query be read as the same object.
+//! There, a member has two names (`contextId`, `context_id`), null is absent, and a number may be a
+//! text. That last one lets a query be read as the same object.
 
 use super::error::RequestError;
 use crate::fields::{Refusal, Wrong};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The most bytes of an id.
 pub(super) const MAX_ID: usize = 512;
 
-/// An object, and where it stands.
+/// An object, and its JSON pointer.
 pub(super) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
 
 impl Refusal for RequestError {
@@ -32,7 +32,7 @@ impl Refusal for RequestError {
 }
 
 impl<'a> Fields<'a> {
-    /// A text of at most so many bytes; an empty one is absent.
+    /// Reads a string of at most `max` bytes. An empty string counts as absent.
     pub(super) fn bounded_text(
         &self,
         key: &str,
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A name as `a2a.proto` has it.
+/// The `snake_case` name of a field, as in `a2a.proto`.
 fn snake(key: &str) -> String {
     key.chars().fold(String::new(), |mut name, letter| {
         if letter.is_ascii_uppercase() {

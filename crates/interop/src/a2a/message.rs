@@ -1,4 +1,4 @@
-//! Messages: what a client says, and what was said.
+//! Messages: those that a client sends, and those of a task's history.
 
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
@@ -11,7 +11,7 @@ use timeline::{
     ANSWER, BlockKind, Chunk, Item, ItemType, Payload, Role, StepRecord, messages_with_answers,
 };
 
-/// Under which name an item's metadata has what the client said of its message beside its parts.
+/// The member of an item's metadata that stores a client message's fields other than its parts.
 pub const MESSAGE_METADATA: &str = "a2a";
 /// The most parts of a message.
 const MAX_PARTS: usize = 256;
@@ -25,11 +25,11 @@ pub struct Incoming {
     pub message_id: String,
     /// The thread, if the client names one.
     pub context_id: Option<String>,
-    /// The task that it is an answer to, if it is one.
+    /// The task that the message answers, if it names one.
     pub task_id: Option<String>,
-    /// The parts, as they came.
+    /// The parts, unchanged.
     pub(super) parts: Vec<Value>,
-    /// Where it stands.
+    /// JSON pointer to the message.
     pub(super) pointer: String,
     /// For the item's metadata.
     pub metadata: Value,
@@ -82,16 +82,16 @@ impl Incoming {
         parts.map(|(place, part)| (format!("{}/parts/{place}", self.pointer), part))
     }
 
-    /// Where a member of it stands in the request.
+    /// JSON pointer to a member of the message.
     pub fn at(&self, member: &str) -> String {
         format!("{}/{member}", self.pointer)
     }
 
-    /// What it says, as an item's content.
+    /// The message's parts as an item's content.
     ///
     /// # Errors
     ///
-    /// A part that is none, with its place.
+    /// A part is malformed; the error names its place.
     pub fn content(&self) -> Result<Vec<Value>, RequestError> {
         let parts = self.placed().map(|(at, part)| part::read(part, &at));
         parts.collect()
@@ -103,12 +103,12 @@ impl Incoming {
         RequestError::param(pointer, "expected base64, or an http: or https: URL")
     }
 
-    /// Why its parts, as a whole, are not what they must be.
+    /// An error about the parts as a whole.
     pub fn wrong_parts(&self, what: impl std::fmt::Display) -> RequestError {
         RequestError::param(format!("{}/parts", self.pointer), what)
     }
 
-    /// Why it can't be said in this context.
+    /// An error about the message's `contextId`.
     pub fn wrong_context(&self, what: impl std::fmt::Display) -> RequestError {
         RequestError::param(format!("{}/contextId", self.pointer), what)
     }
@@ -149,7 +149,8 @@ fn shown_content(item: &Item) -> Vec<Value> {
     content.iter().filter_map(part::show).collect()
 }
 
-/// The answers of an item as clients have given them, as data or as text, and what was said beside them.
+/// The answers of an item as clients sent them, as data or as text, and the text that accompanies
+/// them.
 fn answered(item: &Item) -> Vec<Value> {
     let content: Vec<Value> = item
         .content

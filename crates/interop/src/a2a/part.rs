@@ -1,4 +1,4 @@
-//! Parts: what is said, here and there.
+//! Parts of messages, converted between A2A and the log.
 
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
@@ -9,13 +9,13 @@ use timeline::{MessagePartKind, part_kind};
 
 /// The most bytes of a text.
 const MAX_TEXT: usize = 1 << 20;
-/// The media type of a text that was said as data.
+/// The media type of a text that is a JSON data part.
 const JSON: &str = "application/json";
-/// The media type of a file whose own is not said.
+/// The media type of a file that names none.
 const BYTES: &str = "application/octet-stream";
 
-/// A part of a message, as a part of the log's. Data becomes a text, for models read texts, and is shown as
-/// data again.
+/// A part of a message, as a part of the log's. Data becomes a text, for models read texts, and is
+/// shown as data again.
 pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     let fields = Fields::of(part, pointer)?;
     let given = ["text", "raw", "url", "data"].map(|key| fields.present(key));
@@ -75,8 +75,8 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     Ok(said)
 }
 
-/// A part of the log's as the protocol has it; none of what it has no word for: calls, reasoning, and what other
-/// protocols have added.
+/// Converts a part of the log. `None` if the protocol has no such part: calls, reasoning, and
+/// additions of other protocols.
 pub(super) fn show(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let media_type = text("media_type");

@@ -1,4 +1,4 @@
-//! What a waiting task asks, and the answers.
+//! Pending calls of a task, and their answers.
 
 use super::error::{ErrorKind, RequestError};
 use super::message::Incoming;
@@ -7,10 +7,10 @@ use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, ContentError, OpenCall, OpenKind};
 
-/// Under which name an answer keeps the text that it was said as.
+/// The member of an answer that stores the client's original text.
 pub(super) const ANSWER_TEXT: &str = "loomline.text";
 
-/// A call that waits for somebody outside.
+/// A call that waits for a person or a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingCallView {
     /// The thread that has the call: the task's, or a sub-agent's.
@@ -19,14 +19,15 @@ pub struct PendingCallView {
     pub tool_call_id: String,
     /// The tool.
     pub tool_name: String,
-    /// Whether the answer is the tool's result; else it says whether the tool may run.
+    /// Whether the answer is the tool's result. Otherwise it is an approval or a denial.
     pub is_external: bool,
     /// The arguments.
     pub input: Option<Value>,
 }
 
 impl PendingCallView {
-    /// A call, if it waits for somebody outside. One that waits for another call or for a sub-agent does not.
+    /// The call, if it waits for a person or a client. `None` if it waits for another call or for a
+    /// sub-agent.
     pub fn of(thread_key: &str, call: &OpenCall) -> Option<Self> {
         let is_external = match call.kind {
             OpenKind::Approval => false,
@@ -61,7 +62,7 @@ impl PendingCallView {
     }
 }
 
-/// The parts of the message that says what is asked: in words, and as data.
+/// The parts of the status message that lists the pending calls: one text and one data part.
 pub(super) fn question_parts(asked: &[PendingCallView]) -> Vec<Value> {
     if asked.is_empty() {
         let text = "A sub-agent waits for an answer. Get the task to see what it asks.";
@@ -92,14 +93,14 @@ pub(super) fn question_parts(asked: &[PendingCallView]) -> Vec<Value> {
 pub struct TaskAnswer {
     /// The answers; one at least.
     pub answers: Vec<ReplyAnswer>,
-    /// What is said beside them, as parts of the log's.
+    /// The message's other parts, in the log's form.
     pub messages: Vec<Value>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplyAnswer {
-    /// Where it stands in the request.
+    /// JSON pointer to the answer in the request.
     pub pointer: String,
     /// The thread that has the call, if the client names it.
     pub thread_key: Option<String>,
@@ -110,13 +111,15 @@ pub struct ReplyAnswer {
 }
 
 impl TaskAnswer {
-    /// Reads a message to a task that waits. An answer is a data part with a `toolCallId`, or a text that is such
-    /// an object; other parts are said beside the answers. Only where nothing but one result is wanted, a
-    /// message without any is that result: whether something may run is never guessed from words.
+    /// Reads a message to a task with pending calls. An answer is a data part with a `toolCallId`, or
+    /// a text that is such an object. Other parts accompany the answers. If the only pending call
+    /// needs a result, a message without such a part is that result. An approval is never inferred
+    /// from words.
     ///
     /// # Errors
     ///
-    /// No answer, or one that is none, with its place and what was expected.
+    /// The message has no answer, or a part is malformed. The error names the place and the expected
+    /// form.
     pub fn read(message: &Incoming, asked: &[PendingCallView]) -> Result<Self, RequestError> {
         let (mut answers, mut beside) = (Vec::new(), Vec::new());
         for (pointer, said) in message.placed() {
@@ -177,7 +180,7 @@ pub(super) fn object(part: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// An answer, and the text that it was said as if it was.
+/// Reads an answer, and stores the client's text with it.
 fn answer(
     mut fields: Map<String, Value>,
     pointer: String,
@@ -210,7 +213,7 @@ fn answer(
     })
 }
 
-/// Why what a client sent is no answer. What the log calls it, is ours.
+/// Turns an error about an answer's form into a request error. It avoids the log's own names.
 fn unfit(pointer: &str, error: &ContentError) -> RequestError {
     match error {
         ContentError::Reinterpreted {

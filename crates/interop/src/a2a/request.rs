@@ -1,4 +1,4 @@
-//! What the operations are asked with.
+//! The parameters of A2A operations.
 
 use super::VERSION;
 use super::error::{ErrorKind, RequestError};
@@ -8,16 +8,17 @@ use super::state::TaskState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// How many tasks a page has, if nobody says.
+/// Default number of tasks on a page.
 const PAGE: usize = 50;
 /// The most tasks of a page.
 const MAX_PAGE: usize = 100;
 
-/// Whether a client speaks this version, by its header or parameter; one that says nothing speaks 0.3.
+/// Checks the protocol version from the client's header or parameter. Without one the client uses
+/// version 0.3.
 ///
 /// # Errors
 ///
-/// It speaks another.
+/// The client uses another version.
 pub fn check_version(said: Option<&str>) -> Result<(), RequestError> {
     let said = said.map(str::trim).filter(|said| !said.is_empty());
     let said = said.unwrap_or("0.3");
@@ -39,18 +40,19 @@ fn is_patch(rest: &str) -> bool {
 pub struct SendMessage {
     /// The message.
     pub message: Incoming,
-    /// At most so many messages of the task's history are wanted; all of them when absent.
+    /// Maximum number of messages of the task's history. All of them when absent.
     pub history_length: Option<usize>,
     /// Whether the answer is not waited for.
     pub return_immediately: bool,
 }
 
 impl SendMessage {
-    /// Reads a `SendMessageRequest`, which stands at `pointer`.
+    /// Reads a `SendMessageRequest` at `pointer`.
     ///
     /// # Errors
     ///
-    /// What is wrong, and where. That notifications are wanted is an error of its own.
+    /// A parameter is wrong; the error names its place. A request for push notifications has an error
+    /// kind of its own.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
         let message = Incoming::read(&fields.inner("message")?)?;
@@ -71,21 +73,21 @@ impl SendMessage {
     }
 }
 
-/// A task that is asked for, stopped or followed.
+/// The parameters that get, stop or follow a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskId {
     /// The task.
     pub id: String,
-    /// At most so many messages of its history are wanted; all of them when absent.
+    /// Maximum number of messages of the task's history. All of them when absent.
     pub history_length: Option<usize>,
 }
 
 impl TaskId {
-    /// Reads a `GetTaskRequest`, `CancelTaskRequest` or `SubscribeToTaskRequest`, which stands at `pointer`.
+    /// Reads a `GetTaskRequest`, `CancelTaskRequest` or `SubscribeToTaskRequest` at `pointer`.
     ///
     /// # Errors
     ///
-    /// What is wrong, and where.
+    /// A parameter is wrong; the error names its place.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
         let id = fields.bounded_text("id", usize::MAX)?;
@@ -105,22 +107,22 @@ pub struct ListTasks {
     pub status: Option<TaskState>,
     /// Only those whose state is not older.
     pub after: Option<Timestamp>,
-    /// At most so many.
+    /// Maximum number of tasks on the page.
     pub page_size: usize,
-    /// What the page before said.
+    /// The `nextPageToken` of the previous page.
     pub page_token: Option<String>,
-    /// At most so many messages of each task's history are wanted; all of them when absent.
+    /// Maximum number of messages of each task's history. All of them when absent.
     pub history_length: Option<usize>,
-    /// Whether artifacts are wanted.
+    /// Whether tasks are returned with artifacts.
     pub include_artifacts: bool,
 }
 
 impl ListTasks {
-    /// Reads a `ListTasksRequest`, which stands at `pointer`.
+    /// Reads a `ListTasksRequest` at `pointer`.
     ///
     /// # Errors
     ///
-    /// What is wrong, and where.
+    /// A parameter is wrong; the error names its place.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
         let text = |key: &str, max| Ok(fields.bounded_text(key, max)?.map(str::to_owned));
@@ -148,7 +150,7 @@ impl ListTasks {
     }
 }
 
-/// The state that tasks are wanted of, by its name or its number.
+/// The state to filter by, from its name or its number.
 fn state(fields: &Fields<'_>) -> Result<Option<TaskState>, RequestError> {
     let named = match fields.get("status") {
         None => return Ok(None),

@@ -1,8 +1,9 @@
-//! What a task asks by AITP, and the answers.
+//! AITP requests of a task, and their answers.
 //!
-//! Such a request holds up nothing: the run that has asked is over, and others may talk on the thread. What
-//! answers it within its task is a message that says which task it goes on with, under an id that follows from
-//! the task's: so the messages of a task are found one after the other, however far apart they stand.
+//! Such a request blocks nothing: the run that made it has ended, and others may post to the thread. A
+//! message of the task that answers it names the task in its metadata. The message's id is derived
+//! from the task's id and a number. So the server finds the messages of a task one by one, however far
+//! apart they are in the log.
 
 use super::error::RequestError;
 use super::message::{Incoming, MESSAGE_METADATA};
@@ -15,15 +16,15 @@ use serde_json::{Map, Value, json};
 use timeline::{Item, ItemId, ItemType, Payload};
 use uuid::Uuid;
 
-/// Under which name the protocol's metadata of an item has the task that it goes on with.
+/// The metadata member that names the task which a message continues.
 const GOES_ON_WITH: &str = "goesOnWith";
 
-/// A request of AITP that waits for an answer.
+/// An open AITP request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingRequestView {
-    /// What it is answered under.
+    /// The id that an answer refers to.
     id: String,
-    /// What is asked, for people.
+    /// The request as text for people.
     words: String,
     data: Value,
     /// After this instant an answer is late.
@@ -31,7 +32,7 @@ pub struct PendingRequestView {
 }
 
 impl PendingRequestView {
-    /// What it is answered under.
+    /// The id that an answer refers to.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -57,7 +58,7 @@ impl PendingRequestView {
     }
 }
 
-/// The parts of the message that says what is asked: in words, and as data.
+/// The parts of the status message that lists the open requests: one text and one data part.
 pub(super) fn question_parts(asked: &[PendingRequestView]) -> Vec<Value> {
     let texts = asked.iter().map(|request| {
         let PendingRequestView { id, words, .. } = request;
@@ -72,39 +73,39 @@ pub(super) fn question_parts(asked: &[PendingRequestView]) -> Vec<Value> {
     ]
 }
 
-/// A part of a message to a task that has asked something by AITP.
+/// A part of a message to a task with open AITP requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestReply {
-    /// What was filled in as the answer to a request.
+    /// A value that answers a request.
     Value {
-        /// Where the value stands.
+        /// JSON pointer to the value.
         pointer: String,
         /// The request.
         request_id: String,
-        /// What was filled in.
+        /// The value.
         value: Value,
     },
-    /// A request that nobody will answer.
+    /// The client declines a request.
     Declined {
-        /// Where that is said.
+        /// JSON pointer to the object that declines the request.
         pointer: String,
         /// The request.
         request_id: String,
-        /// Why, for people.
+        /// The reason, for people.
         reason: Option<String>,
     },
-    /// Something else: a capability message, or what is said beside an answer. A part of the log's.
+    /// Any other part, in the log's form: a capability message, or text that accompanies an answer.
     Text(Value),
 }
 
 impl RequestReply {
-    /// Reads a message to a task that waits for answers to requests. One is a data part with a `requestId`, or the
-    /// capability message itself, or a text that is such an object. What a request is answered with is never
-    /// guessed from words.
+    /// Reads a message to a task with open requests. An answer is a data part with a `requestId`, a
+    /// text that is such an object, or a capability message. Plain words are never taken as an answer.
     ///
     /// # Errors
     ///
-    /// No answer, or one that is none, with its place and what was expected.
+    /// The message has no answer, or a part is malformed. The error names the place and the expected
+    /// form.
     pub fn read(message: &Incoming) -> Result<Vec<Self>, RequestError> {
         let mut is_answer = false;
         let mut replies = Vec::new();
@@ -162,20 +163,20 @@ fn reply(mut fields: Map<String, Value>, pointer: String) -> Result<RequestReply
     }
 }
 
-/// The id of the message that goes on with a task: the first one is number 1.
+/// The id of the `n`th message that continues a task, counted from 1.
 pub fn goes_on_id(task: &ItemId, n: usize) -> ItemId {
     let name = format!("urn:loomline:a2a:{task}:{n}");
     let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes());
     id.to_string().into()
 }
 
-/// The metadata of a message that goes on with a task.
+/// Adds the task that a message continues to the message's metadata.
 pub fn with_task(mut metadata: Value, task: &ItemId) -> Value {
     metadata[MESSAGE_METADATA][GOES_ON_WITH] = task.as_str().into();
     metadata
 }
 
-/// The task that a message goes on with, if it begins none.
+/// The task that a message continues; `None` if the message starts a task.
 pub(super) fn goes_on_with(item: &Item) -> Option<ItemId> {
     let metadata = item.metadata.as_ref()?;
     // Most say nothing of it, and are not read.
@@ -188,7 +189,7 @@ pub(super) fn goes_on_with(item: &Item) -> Option<ItemId> {
     task.as_str().map(ItemId::from)
 }
 
-/// Whether a part of what an agent says may be a capability message.
+/// Whether a part of an agent's output may be a capability message.
 pub(super) fn may_ask(part: &Payload) -> bool {
     let text = part.str_field("text");
     text.is_some_and(|text| text.trim_start().starts_with('{'))

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Says something, and waits for what comes of it.
+    /// Posts a message and waits for the result.
     SendMessage,
-    /// Says something, and streams what comes of it.
+    /// Posts a message and streams the result.
     SendStreamingMessage,
     /// Reads a task.
     GetTask,
@@ -20,12 +20,13 @@ pub enum Method {
     SubscribeToTask,
     /// The four about push notifications, which there are none of.
     PushNotifications,
-    /// Reads what a card says to who has a key.
+    /// Reads the agent card for clients with a key.
     GetExtendedAgentCard,
 }
 
 impl Method {
-    /// Whether it only looks. What changes nothing because it is refused is no looking.
+    /// Whether the operation only reads. An operation that would write does not count, even if it is
+    /// refused.
     pub const fn only_looks(self) -> bool {
         match self {
             Self::GetTask
@@ -60,7 +61,7 @@ impl Method {
 /// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What is called.
+    /// The method.
     pub method: Method,
     /// With what; an object.
     pub params: Value,
@@ -70,8 +71,8 @@ impl Call {
     /// Where the parameters stand.
     pub const PARAMS: &str = "/params";
 
-    /// Reads the body of a request: the id that the answer must repeat, null where it can't be known, and the
-    /// call. There are no batches and no notifications: every operation answers.
+    /// Reads the body of a request: the id that the answer must repeat, null where it can't be known,
+    /// and the call. There are no batches and no notifications: every operation answers.
     pub fn read(body: &Value) -> (Value, Result<Self, RequestError>) {
         let invalid = |what: &str| Err(RequestError::new(ErrorKind::InvalidRequest, what));
         let Some(body) = body.as_object() else {

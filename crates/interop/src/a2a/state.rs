@@ -1,26 +1,26 @@
-//! How a task stands.
+//! The state of a task.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// A state of a task. This server rejects no task it has taken, and asks for nobody's sign-in.
+/// A state of a task. This server never uses `Rejected` and `AuthRequired`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskState {
-    /// It waits for its turn.
+    /// The task is queued.
     Submitted,
-    /// An agent is at it.
+    /// An agent is running.
     Working,
-    /// It came to its end.
+    /// The task is complete.
     Completed,
     /// It broke off.
     Failed,
-    /// It was stopped, or left behind by a newer message.
+    /// The task was stopped, or a newer message replaced it.
     Canceled,
-    /// Calls of the agent wait for answers.
+    /// Calls or AITP requests wait for answers.
     InputRequired,
-    /// It was not taken.
+    /// The server did not accept the task.
     Rejected,
-    /// Somebody must sign in.
+    /// The client must sign in.
     AuthRequired,
 }
 
@@ -51,7 +51,7 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing more comes.
+    /// Whether the task has ended.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::Canceled | Self::Rejected => true,

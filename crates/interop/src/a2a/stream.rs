@@ -19,20 +19,21 @@ use timeline::{
     OpenCall, OpenKind, Record, StepId, StepOutcome, StepStatus, ThreadStatus,
 };
 
-/// Where a task is in its log.
+/// The phase of a task in its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Its run has not begun, or an execution is at work or hands over.
+    /// The run has not started, or an execution is running or handing off.
     Runs,
     /// Calls wait for answers.
     Asks,
-    /// An execution left calls open whose sub-agents wait. Their questions are not in this log.
+    /// An execution left calls open whose sub-agents wait for answers. Their questions are not in this
+    /// log.
     Left(ExecutionId, Timestamp),
     /// An execution ended, and may have made requests of AITP.
     Ended(ExecutionId, Timestamp),
-    /// Requests of AITP wait for answers. Other runs may come meanwhile.
+    /// AITP requests wait for answers. Other runs may happen meanwhile.
     Rests,
-    /// Nothing more comes.
+    /// The task has ended.
     Over,
 }
 
@@ -46,7 +47,7 @@ pub struct TaskView {
     id: String,
     context_id: String,
     trigger: ItemId,
-    /// The most messages of its history; all of them when absent.
+    /// Maximum number of messages of the task's history. All of them when absent.
     history_length: Option<usize>,
     phase: Phase,
     /// Items that continue the task once they are answered: answers, and pointers to messages.
@@ -63,7 +64,7 @@ pub struct TaskView {
     has_begun: bool,
     /// The last answer before this step.
     former: Vec<Value>,
-    /// Whether the client has the answer of a dead attempt, and nothing in its place.
+    /// Whether the client has the answer of a failed attempt that has not been replaced.
     is_stale: bool,
     open: Vec<OpenCall>,
     error: Option<String>,
@@ -73,7 +74,7 @@ pub struct TaskView {
 }
 
 impl TaskView {
-    /// A view of the task that this item begins, from before the item is in the log.
+    /// A view of the task that this item starts, from before the item is in the log.
     pub fn new(id: &str, context_id: &str, trigger: ItemId) -> Self {
         Self {
             id: id.to_owned(),
@@ -104,7 +105,7 @@ impl TaskView {
         self
     }
 
-    /// A view of a task whose calls wait, from where they do.
+    /// A view of a task with pending calls, starting where it waits for answers.
     #[must_use]
     pub fn asking(mut self) -> Self {
         self.requests.may_exist = true;
@@ -112,7 +113,7 @@ impl TaskView {
         self
     }
 
-    /// A view of a task that runs, from before its running execution began.
+    /// A view of a running task, from before its running execution starts.
     #[must_use]
     pub fn running(mut self) -> Self {
         self.requests.may_exist = true;
@@ -120,7 +121,7 @@ impl TaskView {
         self
     }
 
-    /// Whether nothing more comes: the task is over, or waits for answers.
+    /// Whether the stream ends: the task has ended, or waits for answers.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
@@ -196,7 +197,7 @@ impl TaskView {
         }
     }
 
-    /// An execution begins while the task waits.
+    /// An execution starts while the task waits.
     fn execution(&mut self, execution: &Execution, at: Timestamp) {
         let continues = self.continuations.contains(&execution.trigger_item_id);
         match self.phase {
@@ -207,7 +208,7 @@ impl TaskView {
         }
     }
 
-    /// The task is the next run that begins.
+    /// The next run that starts is the task's.
     fn run(&mut self) {
         self.phase = Phase::Runs;
         self.fold = RunFold::new(RunSelector::running(None)).with_blocks();

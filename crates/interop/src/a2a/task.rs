@@ -1,4 +1,4 @@
-//! Tasks: what the messages of a thread have set off.
+//! Tasks: the runs that the messages of a thread start.
 
 use super::message::{answer_parts, item_message, of_agent};
 use super::reply::{PendingCallView, question_parts};
@@ -14,7 +14,7 @@ use timeline::{
     ThreadStatus, Transcript,
 };
 
-/// The id of the artifact: what the agents said last.
+/// The id of the artifact that holds the agents' last answer.
 pub(super) const ARTIFACT: &str = "answer";
 
 /// How a task is shown.
@@ -24,44 +24,46 @@ pub struct TaskOptions<'a> {
     pub id: &'a str,
     /// The id of its context.
     pub context_id: &'a str,
-    /// At most so many messages of its history, the last; all of them when absent.
+    /// Maximum number of history messages, counted from the last. All of them when absent.
     pub history_length: Option<usize>,
     /// Whether it has its artifacts.
     pub artifacts: bool,
 }
 
-/// What a task waits for.
+/// The calls and requests that a task waits for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskWait {
-    /// Its calls: none where they wait for nobody any more, and no calls where only its sub-agents are at work.
+    /// The pending calls. `None` if they can't be answered any more. Empty if only sub-agents are
+    /// running.
     pub calls: Option<Vec<PendingCallView>>,
-    /// What it has asked by AITP.
+    /// Its open AITP requests.
     pub requests: Vec<PendingRequestView>,
 }
 
-/// What one message has set off: its execution, and those that go on with it.
+/// The execution that one message started, and the executions that continue it.
 #[derive(Clone, Debug)]
 pub struct TaskRun<'a> {
     trigger: &'a Item,
-    /// The message that the trigger points to, where it says nothing itself.
+    /// The message that the trigger points to, if the trigger is an item reference.
     pointed: Option<&'a Item>,
-    /// Each with what it answers: the trigger first, then what goes on with it.
+    /// The executions' reactions with their triggers: first the task's own trigger, then the later
+    /// ones.
     reactions: Vec<(&'a Item, &'a Reaction)>,
-    /// A message that goes on with it and waits for its turn.
+    /// A queued message that continues the task.
     queued: Option<&'a Item>,
     is_closed: bool,
 }
 
 impl<'a> TaskRun<'a> {
-    /// The tasks of a thread, or of a piece that begins where one begins, in the order of their beginnings. What
-    /// was kept and never answered is none.
+    /// The tasks of a transcript, in the order in which they start. The transcript is a whole thread,
+    /// or a page that begins with a task. A stored message without a run is not a task.
     pub fn all(transcript: &'a Transcript) -> Vec<Self> {
         let mut runs = Self::begun(transcript);
         runs.retain(|run| goes_on_with(run.trigger).is_none());
         runs
     }
 
-    /// What all messages have set off, also those that go on with a task.
+    /// The runs that all messages started, including messages that continue a task.
     fn begun(transcript: &'a Transcript) -> Vec<Self> {
         let thread = transcript.thread.as_ref();
         let is_closed = thread.is_some_and(|it| it.status == ThreadStatus::Closed);
@@ -103,7 +105,8 @@ impl<'a> TaskRun<'a> {
         }
     }
 
-    /// Whether its trigger says nothing itself: a client had said its messages before, and has begun the run by itself.
+    /// Whether the trigger is an item reference: a client posted the message first and started the run
+    /// separately.
     pub fn is_pointer(&self) -> bool {
         self.trigger.item_type == ItemType::ItemReference
     }
@@ -127,7 +130,8 @@ impl<'a> TaskRun<'a> {
         runs.find(|run| run.trigger.id == *item)
     }
 
-    /// Adds the transcripts that continue the task. The first one begins with the first answer to its AITP request.
+    /// Adds the transcripts that continue the task. The first one begins with the first answer to its
+    /// AITP request.
     #[must_use]
     pub fn with_continuations(mut self, pieces: &'a [Transcript]) -> Self {
         for (piece, n) in pieces.iter().zip(1..) {
@@ -143,8 +147,9 @@ impl<'a> TaskRun<'a> {
         self
     }
 
-    /// Whether something that is said in it may be a capability message: whether it has asked something, and of
-    /// what is open, is for the thread's desk to say.
+    /// Whether an agent's text in the task may be a capability message.
+    /// The thread's AITP state decides whether it is one and whether the request is
+    /// open.
     pub fn may_ask(&self) -> bool {
         let reactions = self.reactions.iter();
         let mut steps = reactions.flat_map(|(_, reaction)| &reaction.steps);
@@ -157,14 +162,14 @@ impl<'a> TaskRun<'a> {
         first.map(|(_, reaction)| &reaction.execution.id)
     }
 
-    /// Whether an agent asks in this step of it.
+    /// Whether the step belongs to the task.
     pub fn has_step(&self, step: &StepId) -> bool {
         let reactions = self.reactions.iter();
         let mut steps = reactions.flat_map(|(_, reaction)| &reaction.steps);
         steps.any(|it| it.step.id == *step)
     }
 
-    /// Whether it has come to its end, unless something that it asked by AITP is open.
+    /// Whether the last execution is completed, apart from open AITP requests.
     pub fn is_completed(&self) -> bool {
         let last = self.last();
         let is_completed = |last: &Reaction| {
@@ -178,7 +183,7 @@ impl<'a> TaskRun<'a> {
         &self.trigger.id
     }
 
-    /// The execution that ran last; none while the message waits.
+    /// The last execution; `None` while the message is queued.
     pub fn execution(&self) -> Option<&'a ExecutionId> {
         self.last().map(|reaction| &reaction.execution.id)
     }
@@ -189,13 +194,13 @@ impl<'a> TaskRun<'a> {
         status == Some(ExecutionStatus::Executing)
     }
 
-    /// Whether what was said last is only in the chunks of the log: its answer runs, or was cut off.
+    /// Whether the last answer is only in the log's chunks, because its execution runs or was cut off.
     pub fn wants_chunks(&self) -> bool {
         let status = self.last().map(|reaction| reaction.execution.status);
         status.is_some_and(|status| status != ExecutionStatus::Completed)
     }
 
-    /// The execution that left calls open; whether they still are is for the thread's state to say.
+    /// The execution that left calls open. The thread's state shows whether they still are.
     pub fn leaves_open(&self) -> Option<&'a ExecutionId> {
         let last = self.last()?;
         let is_open =
@@ -203,7 +208,7 @@ impl<'a> TaskRun<'a> {
         (is_open && !self.is_closed).then_some(&last.execution.id)
     }
 
-    /// How it stands.
+    /// The task's state, derived from the last execution and from `waiting`.
     pub fn state(&self, waiting: &TaskWait) -> TaskState {
         let Some(last) = self.last().filter(|_| self.queued.is_none()) else {
             return if self.is_closed {
@@ -232,7 +237,7 @@ impl<'a> TaskRun<'a> {
         }
     }
 
-    /// Since when it stands so.
+    /// When the task entered its current state.
     pub fn since(&self) -> Timestamp {
         if let Some(queued) = self.queued {
             return queued.created_at;
@@ -290,7 +295,7 @@ impl<'a> TaskRun<'a> {
         self.reactions.last().map(|(_, reaction)| *reaction)
     }
 
-    /// The agent that is at it, or was.
+    /// The agent of the last execution, or of the queued message.
     fn agent(&self) -> Option<String> {
         let run = match self.last() {
             Some(last) => last.execution.run.as_ref(),
@@ -330,7 +335,7 @@ impl<'a> TaskRun<'a> {
     }
 }
 
-/// Whether an item begins a task, and does not go on with one.
+/// Whether an item starts a task of its own.
 pub(super) fn begins(item: &Item) -> bool {
     match item.item_type {
         ItemType::Message | ItemType::ActionExecute => true,
@@ -340,7 +345,7 @@ pub(super) fn begins(item: &Item) -> bool {
     }
 }
 
-/// What an execution that broke off makes of its task.
+/// The state of a task whose execution was interrupted: canceled if a user did that, else failed.
 pub(super) fn broken_off(why: Option<&Interruption>) -> TaskState {
     match why {
         Some(why) if why.reason == Interruption::USER_CANCELLED => TaskState::Canceled,
@@ -348,14 +353,14 @@ pub(super) fn broken_off(why: Option<&Interruption>) -> TaskState {
     }
 }
 
-/// Why an execution broke off, in words.
+/// The reason for which an execution was interrupted, as text.
 fn why(reaction: &Reaction) -> String {
     let step = reaction.steps.last();
     let error = step.and_then(|step| step.step.outcome.error_text.clone());
     reason(reaction.execution.interruption.as_ref(), error)
 }
 
-/// The reason of an execution that broke off, for people.
+/// The reason for which an execution was interrupted, for people.
 pub(super) fn reason(why: Option<&Interruption>, error: Option<String>) -> String {
     let detail = why.and_then(|why| why.detail.clone()).or(error);
     detail.unwrap_or_else(|| why.map_or("error", |why| &why.reason).to_owned())

@@ -11,9 +11,9 @@ use timeline::{
     Transcript, messages_with_answers, part_kind,
 };
 
-/// The messages of a thread, under the ids that its runs have streamed them with. Messages that wait for
-/// a run, and the answer being written, are left out. The text of an answer that was cut off is there if
-/// the transcript was read with its chunks.
+/// The messages of a thread, with the ids under which its runs streamed them. Messages that wait
+/// for a run and the answer being written are left out. The text of an answer that was cut off is
+/// included if the transcript was read with its chunks.
 pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
@@ -57,7 +57,7 @@ pub(super) fn client_results(item: &Item) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether an answer was cut off, so that its text is only in the chunks.
+/// Whether an answer was cut off; its text is then only in the chunks.
 pub fn was_cut_off(transcript: &Transcript) -> bool {
     let mut reactions = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),
@@ -70,8 +70,8 @@ pub fn was_cut_off(transcript: &Transcript) -> bool {
     })
 }
 
-/// Whether this part of a thread has the message with the content that the client sent. None where no
-/// message has its id.
+/// Whether this part of a thread has the client's message with equal content. `None` if no message
+/// has its id.
 pub fn is_known_message(transcript: &Transcript, message: &NewMessage) -> Option<bool> {
     let items = transcript
         .entries
@@ -338,8 +338,8 @@ fn result(tool: &ToolPart, id: Option<&str>) -> Option<Value> {
     Some(message)
 }
 
-/// The id of a step's nth text. The first one is the step's message, to which its calls belong. A second
-/// attempt has messages of its own.
+/// The id of a step's nth text. The first one is the step's message, which owns its calls. A second
+/// attempt has new messages.
 pub(super) fn text_id(step: &str, n: usize, attempt: u32) -> String {
     match (n, attempt) {
         (0, 0) => step.to_owned(),

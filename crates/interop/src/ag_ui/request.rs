@@ -6,10 +6,10 @@ use crate::request::{file, is_inline, is_web};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind, Payload};
 
-/// What a model is told of a call whose result nobody gives.
+/// The result for the model of a call that the user abandoned.
 const GIVEN_UP: &str = "Nobody gave a result.";
-/// The most messages a request may have; all but those at the end that no agent has written are counted and
-/// not read.
+/// Maximum number of messages of a request. Only the tool and user messages at the end are read;
+/// the others are only counted.
 const MAX_MESSAGES: usize = 10_000;
 /// The most parts of a message that is read.
 const MAX_PARTS: usize = 256;
@@ -23,10 +23,10 @@ const MAX_ENTRIES: usize = 256;
 /// Under which name an answer keeps the id of the client's message that gave it.
 pub(crate) const MESSAGE_ID: &str = "loomline.message_id";
 
-/// Under which name a run keeps what it must say again.
+/// The name under which a run stores fields that its view must repeat.
 pub(super) const ECHO: &str = "ag-ui";
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunInput {
     /// The thread's key.
@@ -44,8 +44,8 @@ pub struct RunInput {
 }
 
 impl RunInput {
-    /// Results of the tools that the client has run, of the calls that wait. The tool messages that a
-    /// client sends are also those of tools that the server has run, which are nothing new.
+    /// The results for pending calls of tools that the client runs. A client also sends tool
+    /// messages of server-side tools; those are ignored.
     pub fn results_for(&self, open: &[OpenCall]) -> Vec<&ToolAnswer> {
         let waits = |id: &str| {
             let mut open = open.iter();
@@ -59,9 +59,9 @@ impl RunInput {
 /// A user's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
-    /// Which one of the request's messages it is, from 0.
+    /// The index of the message in the request, from 0.
     pub index: usize,
-    /// The client's id of it.
+    /// The client's id of the message.
     pub id: String,
     /// The parts, in the log's shapes.
     pub content: Payload,
@@ -70,7 +70,7 @@ pub struct NewMessage {
 /// The result of a tool that the client has run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolAnswer {
-    /// Which one of the request's messages it is, from 0.
+    /// The index of the message in the request, from 0.
     pub index: usize,
     /// The call.
     pub tool_call_id: String,
@@ -83,12 +83,12 @@ pub struct ToolAnswer {
 pub struct InterruptAnswer {
     /// The interrupt.
     pub interrupt_id: String,
-    /// What was answered; absent when the user gave up.
+    /// The answer; `None` if the user gave up.
     pub payload: Option<Value>,
 }
 
 impl InterruptAnswer {
-    /// Whether it gives the result of a call.
+    /// Whether it has the result of a call.
     pub fn gives_result(&self) -> bool {
         let has = |member: &str| {
             self.payload
@@ -98,7 +98,8 @@ impl InterruptAnswer {
         has("output") || has("errorText")
     }
 
-    /// The result of a call that a client has run, as a part of the log's. Giving up is a failure.
+    /// The result of a client's call, as a part in the log's format. If the user gave up, it is a
+    /// failure.
     ///
     /// # Errors
     ///
@@ -147,29 +148,29 @@ impl InterruptAnswer {
     }
 }
 
-/// Why a body is no request.
+/// An error in the body of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunInputError {
     /// A member is missing or of another type.
     #[error("{pointer}: expected {expected}")]
     Expected {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
-        /// What.
+        /// The expected value.
         expected: &'static str,
     },
     /// Something is larger than allowed.
     #[error("{pointer}: at most {limit} are allowed")]
     TooLarge {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
-        /// How much is allowed: elements or bytes.
+        /// The limit, in elements or bytes.
         limit: usize,
     },
 }
 
 impl RunInputError {
-    /// Where in the body.
+    /// The JSON Pointer of the error in the body.
     pub fn pointer(&self) -> &str {
         match self {
             Self::Expected { pointer, .. } | Self::TooLarge { pointer, .. } => pointer,
@@ -193,12 +194,12 @@ impl Refusal for RunInputError {
 
 type Fields<'a> = crate::fields::Fields<'a, RunInputError>;
 
-/// Reads the body of a request; members it does not know are left alone. Costs what the client adds, and
-/// counting the rest.
+/// Reads the body of a request; unknown members are ignored. The cost is that of the client's new
+/// messages, plus that of counting the others.
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// The faulty member, with its JSON Pointer.
 pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
     let body = Fields::of(body, "")?;
     let messages = body.list("messages", MAX_MESSAGES)?.unwrap_or_default();
@@ -241,7 +242,7 @@ fn new_message(message: &Value, place: usize) -> Result<NewMessage, RunInputErro
     })
 }
 
-/// What a message says, as parts of the log's.
+/// The content of a message, as parts in the log's format.
 fn content(message: &Fields<'_>) -> Result<Value, RunInputError> {
     let pointer = message.at("content");
     match message.get("content") {

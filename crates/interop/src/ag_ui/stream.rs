@@ -1,4 +1,4 @@
-//! From the events of a run to those of the protocol.
+//! Converts the events of a run to those of the protocol.
 
 mod blocks;
 mod interrupts;
@@ -22,7 +22,7 @@ use timeline::{
     OpenKind, Payload, Record, StepId, StepStatus,
 };
 
-/// The events of one run, for one reader. Each record costs what it carries.
+/// The events of one run, for one reader. The cost is proportional to the records.
 #[derive(Clone, Debug)]
 pub struct RunView {
     fold: RunFold,
@@ -46,24 +46,24 @@ pub struct RunView {
 /// The first message that a run answers.
 #[derive(Clone, Debug, Default)]
 enum UserMessage {
-    /// The client knows it.
+    /// The client has it.
     #[default]
     Known,
-    /// The next one in the log is shown.
+    /// The next message in the log is sent.
     Awaited,
-    /// It is shown when the run has begun.
+    /// The message is known and is sent when the run starts.
     Found { id: String, text: String },
 }
 
-/// How a run ends.
+/// The end of a run.
 #[derive(Clone, Debug)]
 enum Ending {
     /// It completed.
     Finished {
         interrupts: Vec<Value>,
-        /// The calls whose results the client gives.
+        /// The calls whose results the client must send.
         pending: Vec<String>,
-        /// The calls whose sub-agents wait.
+        /// The calls with waiting sub-agents.
         children: BTreeSet<String>,
     },
     Cancelled,
@@ -72,8 +72,8 @@ enum Ending {
 }
 
 impl RunView {
-    /// A view of the run that answers this item, under the client's ids of thread and run. If the item
-    /// answers calls, the client knows these.
+    /// A view of the run that answers this item, with the client's ids of thread and run. If the
+    /// item answers calls, the client knows these.
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId) -> Self {
         let run = RunSelector::answering(trigger.clone());
         Self {
@@ -83,8 +83,8 @@ impl RunView {
         }
     }
 
-    /// A view of the run of this execution, or of the next one that begins. The client may have its
-    /// beginning, so it gets all messages at the end.
+    /// A view of the run of this execution, or of the next one that begins. The client may lack the
+    /// start of the run, so it receives all messages at the end.
     pub fn running(thread_id: &str, run_id: &str, execution: Option<ExecutionId>) -> Self {
         Self::of(thread_id, run_id, RunSelector::running(execution))
     }
@@ -122,9 +122,9 @@ impl RunView {
         self
     }
 
-    /// What a record is to the run, and its events, each a JSON object.
+    /// The relation of a record to the run, and its events, each a JSON object.
     ///
-    /// [`RunView::end`] gives the last event. The client may need all messages before it
+    /// [`RunView::end`] returns the last event. The client may need all messages before it
     /// ([`RunView::wants_messages`]).
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<Value>) {
         if let Event::ItemCreated { item } = &record.event {
@@ -142,7 +142,7 @@ impl RunView {
         self.fold.selector().is_running()
     }
 
-    /// Whether the run ended and [`RunView::end`] gives its last event.
+    /// Whether the run ended and [`RunView::end`] returns its last event.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -153,7 +153,7 @@ impl RunView {
         self.is_over && (self.wants_messages || self.has_interrupts())
     }
 
-    /// Whether the run completed, so that it may have made requests of AITP.
+    /// Whether the run completed; only then may it have made AITP requests.
     pub fn is_finished(&self) -> bool {
         matches!(self.ending, Some(Ending::Finished { .. }))
     }
@@ -166,13 +166,13 @@ impl RunView {
         }
     }
 
-    /// Whether the run leaves calls open whose sub-agents wait.
+    /// Whether the run has open calls with waiting sub-agents.
     pub fn has_waiting_children(&self) -> bool {
         matches!(&self.ending, Some(Ending::Finished { children, .. }) if !children.is_empty())
     }
 
-    /// Adds interrupts for open calls of sub-agents. Each comes with the key of its thread and the run's
-    /// own call that led to it. Calls that the protocol has no interrupt for are left out.
+    /// Adds interrupts for open calls of sub-agents. Each comes with the key of its thread and the
+    /// run's own call that led to it. Calls without an interrupt in the protocol are left out.
     pub fn add_child_calls<'a>(
         &mut self,
         calls: impl IntoIterator<Item = (&'a str, &'a str, &'a OpenCall)>,
@@ -196,7 +196,7 @@ impl RunView {
         }
     }
 
-    /// The last events; `messages` where they are wanted.
+    /// The last events, with `messages` if the client needs them.
     pub fn end(&mut self, messages: Option<Vec<Value>>) -> Vec<Value> {
         let snapshot = messages.map(|all| json!({"type": "MESSAGES_SNAPSHOT", "messages": all}));
         let last = self.ending.take().map(|ending| self.last_event(ending));
@@ -403,7 +403,7 @@ impl RunView {
         self.end_with(Ending::Failed(failed));
     }
 
-    /// Closes what is open, and keeps the last event for [`RunView::end`].
+    /// Closes all open messages and stores the last event for [`RunView::end`].
     fn end_with(&mut self, ending: Ending) {
         self.blocks.close(&mut self.out);
         self.finish_step();

@@ -1,31 +1,39 @@
-//! UI messages and their streams in and out of an archive.
+//! Reads UI messages and their streams into an archive, and writes them from one.
 //!
-//! A run of format `ai-sdk-ui` has one UI message for each record, a run of format `ai-sdk-stream`
-//! one chunk, both as they came. `head.ai_sdk` is the major version of `ai` that they are from, and
-//! `head.at` the instant of what has none. A stream's `head.done` says whether it ended with
-//! `[DONE]`, its `head.done_at` before which chunks it said that too; where it goes on with a message, `head.continues` is that message with nothing but its
-//! calls that were open. Messages that a newer list has not, or has otherwise, stand in
-//! `head.superseded`: `[{"at": place, "records": […]}]`.
+//! A run of format `ai-sdk-ui` has one UI message for each record. A run of format `ai-sdk-stream` has
+//! one chunk for each record. Both are unchanged. A run's `head` has these members:
+//!
+//! - `ai_sdk` is the major version of `ai` that they are from.
+//! - `at` is the time of records that have none.
+//! - `done` says whether a stream ended with `[DONE]`; `done_at` lists the chunks that an earlier
+//!   `[DONE]` precedes.
+//! - `continues` is the message that a stream continues, reduced to its open calls.
+//! - `superseded` has the messages that a newer list changed or omitted: `[{"at": place, "records":
+//!   […]}]`.
 //!
 //! # Namespace
 //!
-//! What a UI message of another format's run can't carry travels in its `metadata.loomline`:
+//! A UI message of another format's run carries the rest of its data in `metadata.loomline`:
 //!
-//! | member | is |
+//! | member | value |
 //! |---|---|
 //! | `version` | `1.0.0`; others are not read |
-//! | `run` | which run of the archive the message shows |
-//! | `place`, `of` | which of how many messages of that run it is |
-//! | `digest` | a UUID, version 5, of the message without this namespace, of the three numbers and of `text` |
-//! | `text` | JSON as text, for browsers change numbers: `records`, and on the first message of a run `format`, `agent_id`, `agent`, `head`, on the first of all `thread`, the archive's root |
+//! | `run` | the number of the archive's run that the message shows |
+//! | `place`, `of` | the number of the message in that run, and how many messages the run has |
+//! | `digest` | a UUID, version 5, of the message without this namespace, the three numbers and `text` |
+//! | `text` | an object with the data, as JSON text, because browsers change numbers |
 //!
-//! In `text`, a string that begins with `@/` stands for the string at that pointer of the message,
-//! `@b/` for what follows `base64,` in it, `@u/` for the same in the URL-safe alphabet; any other that
-//! begins with `@` has one more of it. Numbers are equal for the digest when they are the same double,
-//! and the order of keys does not count.
+//! The object in `text` has `records`. On the first message of a run it also has `format`, `agent_id`,
+//! `agents` and `head`. On the first message of all it also has `thread`, the archive's root.
 //!
-//! A namespace is read only with [`Trust::OwnNamespace`](crate::convert::Trust), and believed only
-//! if the digest fits: whoever edits the message edits it away. Nothing in it is secret or signed.
+//! In `text`, a string that starts with `@/` refers to the string at that pointer of the message.
+//! `@b/` refers to the text after `base64,` in it, `@u/` to the same in the URL-safe alphabet. Any
+//! other string that starts with `@` has an additional `@` in front. Numbers are equal for the digest
+//! if they are the same double. The order of keys does not count.
+//!
+//! A namespace is read only with [`Trust::OwnNamespace`](crate::convert::Trust), and trusted only if
+//! the digest matches. An edited message therefore loses its namespace. Nothing in it is secret or
+//! signed.
 
 mod agents;
 mod append;
@@ -83,7 +91,7 @@ fn major_of(head: &Object) -> Major {
         .map_or(Major::NEWEST, major)
 }
 
-/// The instant of a message, as its metadata has it in RFC 3339.
+/// The time of a message, from its metadata in RFC 3339.
 fn instant(metadata: Option<&Json>) -> Option<&str> {
     let metadata = metadata?;
     let found = ["/createdAt", "/timestamp", "/pydantic_ai/timestamp"]
@@ -93,7 +101,7 @@ fn instant(metadata: Option<&Json>) -> Option<&str> {
     found.next()
 }
 
-/// A text of a member, empty where there is none.
+/// The string value of a member; empty if there is none.
 fn text_of<'a>(json: &'a Json, key: &str) -> &'a str {
     json.get(key).and_then(Json::as_str).unwrap_or_default()
 }

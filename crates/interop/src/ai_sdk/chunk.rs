@@ -24,7 +24,7 @@ impl Major {
     /// The newest one.
     pub const NEWEST: Self = Self::V7;
 
-    /// The major version of this number, if its streams are known.
+    /// The major version with this number, if it is supported.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
         match number {
@@ -36,7 +36,7 @@ impl Major {
     }
 }
 
-/// What grows by deltas and is keyed by `id`.
+/// A block that grows by deltas and has an `id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     Text,
@@ -125,7 +125,7 @@ pub(super) fn text<'a>(chunk: &'a Json, key: &str) -> &'a str {
     chunk.get(key).and_then(Json::as_str).unwrap_or_default()
 }
 
-/// A field that is there and not `null`.
+/// The value of a field that is present and not `null`.
 pub(super) fn some<'a>(chunk: &'a Json, key: &str) -> Option<&'a Json> {
     chunk.get(key).filter(|value| !value.is_null())
 }

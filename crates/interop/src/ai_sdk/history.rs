@@ -1,13 +1,13 @@
-//! Whether what a client says was said is what was said.
+//! Comparison of the history that a client sends with the stored one.
 //!
-//! The server owns the history, so nothing of it is taken from a client. But a client that shows
-//! something else would go on from what nobody has said, and a forged result would pass unnoticed; so
-//! what is sent is compared. What a client can rightly have otherwise passes:
+//! The server owns the history and takes nothing of it from a client. But a client with a different
+//! history would continue from messages that do not exist, and could forge a tool result. So the
+//! server compares each message that the client sends. These differences are allowed:
 //!
-//! - less of an answer: a stream that was left or stopped early;
-//! - a text twice, begun anew: a stream that was read again from its start;
-//! - what the client itself has put in: metadata, the answer to a question, the result of its own tool;
-//! - numbers as JavaScript has them, and what is no more than a hint: states of texts, step starts,
+//! - A part of an answer is missing, because the client left or stopped the stream early.
+//! - A text occurs twice, because the client read the stream again from its start.
+//! - The client added its own data: metadata, the answer to a question, the result of its own tool.
+//! - Numbers differ as JavaScript rounds them, and hints differ: states of texts, step starts,
 //!   metadata of providers, preliminary outputs.
 
 mod same;
@@ -27,7 +27,7 @@ use timeline::{ExecutionId, OpenCall, OpenKind, Reaction, Record, Transcript};
 
 /// How often a client may have read a stream from its start again.
 const MAX_REPLAYS: usize = 16;
-/// The oldest major version; its clients keep what a dead attempt has said.
+/// The oldest major version. Its clients retain the output of attempts that were reset.
 const OLDEST: u8 = 5;
 
 /// Where and in what a message that was sent is not the stored one.
@@ -35,7 +35,7 @@ const OLDEST: u8 = 5;
 pub struct Difference {
     /// Where in the request.
     pub pointer: String,
-    /// What is wrong there, in words.
+    /// The difference, in words.
     pub what: String,
 }
 
@@ -43,21 +43,21 @@ pub struct Difference {
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
     message: Value,
-    /// The calls that each of its steps has left open.
+    /// The calls that each step left open.
     left: Vec<Vec<OpenCall>>,
     execution: Option<ExecutionId>,
     /// Of the executions that write it after the first: whether each answers calls.
     goes_on: Vec<bool>,
 }
 
-/// A message with all that its streams have shown, be it taken back since.
+/// A message with everything that its streams have shown, including parts that were voided later.
 pub struct Streamed {
     stored: StoredMessage,
     view: StreamView,
     reducer: Reducer,
 }
 
-/// The messages of a piece of a thread, the one that is being written among them.
+/// The messages of a part of a thread, including the one in progress.
 pub fn stored_messages(transcript: &Transcript) -> Vec<StoredMessage> {
     let shown = shown_messages(transcript, true).value;
     shown.into_iter().map(StoredMessage::of).collect()
@@ -84,12 +84,12 @@ impl StoredMessage {
         self.message["id"].as_str().unwrap_or_default()
     }
 
-    /// Whether an agent has said it.
+    /// Whether an agent wrote it.
     pub fn is_answer(&self) -> bool {
         self.message["role"] == SentRole::Assistant.name()
     }
 
-    /// The calls that its steps have left open, step by step.
+    /// The calls that each step left open, in the order of the steps.
     pub fn left(&self) -> &[Vec<OpenCall>] {
         &self.left
     }
@@ -111,7 +111,7 @@ impl StoredMessage {
         }
     }
 
-    /// The execution that has begun it; none of what nobody's execution has written.
+    /// The execution that started the message; `None` for a message that no execution wrote.
     pub fn execution(&self) -> Option<&ExecutionId> {
         self.execution.as_ref()
     }
@@ -121,7 +121,7 @@ impl StoredMessage {
         parts.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What a user has said is there as a whole, or not at all.
+    /// Compares a user's message: every part must be equal, and none may be missing.
     fn compare_whole(&self, sent: &SentMessage) -> Result<(), Difference> {
         let stored = self.parts();
         for (place, part) in sent.parts.iter().enumerate() {
@@ -164,7 +164,7 @@ impl StoredMessage {
 }
 
 impl Streamed {
-    /// To be told what the executions have written that write the message.
+    /// A collector for the output of the executions that write the message.
     pub fn of(stored: StoredMessage) -> Self {
         let goes_on = stored.goes_on.iter().copied();
         Self {
@@ -174,7 +174,8 @@ impl Streamed {
         }
     }
 
-    /// Takes the next record, from the first of the first execution on; says whether it was the last.
+    /// Takes the next record, starting with the first record of the first execution. Returns whether
+    /// it was the last.
     pub fn see(&mut self, record: &Record) -> bool {
         let mut is_over = false;
         for chunk in self.view.chunks(record) {
@@ -204,15 +205,15 @@ impl Streamed {
     }
 }
 
-/// What an answer has, to be looked up.
+/// An index over the parts of a stored answer.
 struct Said<'a> {
     /// Texts and reasoning, in order.
     spoken: Vec<(&'a str, &'a str)>,
     calls: BTreeMap<&'a str, &'a Value>,
-    /// The calls that were left for somebody else to run.
+    /// The calls that the client or another party runs.
     external: BTreeSet<&'a str>,
     others: Vec<&'a Value>,
-    /// How much of what is spoken was found.
+    /// The index in `spoken` up to which texts have been found.
     at: usize,
     n_replays: usize,
 }
@@ -291,7 +292,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Whether two parts that are no calls say the same.
+/// Whether two parts other than calls are equal.
 fn is_same_message(stored: &Value, sent: &Value) -> bool {
     let members: &[&str] = match text(stored, "type").unwrap_or_default() {
         "text" | "reasoning" => &["type", "text"],

@@ -1,13 +1,13 @@
-//! Calls that were left: they have no result, and nobody can give them one any more.
+//! Abandoned calls: they have no result, and no client can send one any more.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What a client is told of such a call.
+/// The error text that a client receives for such a call.
 pub(super) const LEFT: &str = "The call was left without a result.";
 
-/// Says of the calls in messages that wait, as their executions have left them, and are not among those that are
-/// open, that they were left. Linear in the messages.
+/// Marks abandoned calls: those that wait in the messages but are not in `open`. Linear in the
+/// messages.
 pub fn close_open_calls(messages: &mut [Value], open: &BTreeSet<String>) {
     let parts = messages.iter_mut().filter_map(|message| {
         let parts = message.get_mut("parts")?;

@@ -26,11 +26,11 @@ pub(super) const METADATA: &str = "ai_sdk";
 /// The newest major version of the client, whose messages are built.
 const NEWEST: u8 = 7;
 
-/// The messages of a thread, as a client has them that saw every stream.
+/// The messages of a thread, as a client has them that read every stream.
 ///
-/// The execution that runs is not among them: its stream is resumed from the start. The text of an
-/// answer that was cut off is there if the transcript was read with its chunks. Where a message was
-/// changed since it was said first, it has the id that it was said under.
+/// The running execution is left out, because clients resume its stream from the start. An answer that
+/// was cut off has its text if the transcript was read with chunks. A changed message has the id that
+/// it was first posted under.
 pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let shown = shown_messages(transcript, false);
     let messages = shown.value.into_iter().map(|shown| shown.message);
@@ -46,8 +46,8 @@ pub(super) struct MessageView<'a> {
     pub(super) chain: Vec<&'a Reaction>,
 }
 
-/// The messages of a thread, and also, if that is wanted, as much as is written of the answer that is
-/// being written.
+/// The messages of a thread. With `with_running`, also the written part of the answer that is in
+/// progress.
 pub(super) fn shown_messages(
     transcript: &Transcript,
     with_running: bool,
@@ -196,8 +196,8 @@ fn is_foreign(part: &Payload) -> bool {
     matches!(kind, Some(MessagePartKind::Extension(name)) if name != OUTPUT_FILE && name != PROMPT)
 }
 
-/// What an execution answers, by the item that it writes: the item that was said, also where its trigger
-/// only points to that.
+/// The id of the item that an execution responds to. The execution is identified by the item that it
+/// writes. If its trigger is an item reference, this is the referenced item.
 pub fn answered_item(transcript: &Transcript, reaction: &ItemId) -> Option<ItemId> {
     let mut trigger = None;
     for entry in transcript.entries.iter().rev() {
@@ -217,8 +217,8 @@ pub fn answered_item(transcript: &Transcript, reaction: &ItemId) -> Option<ItemI
     None
 }
 
-/// The message that this execution goes on with, whose calls it answers or that has handed over to
-/// it, as far as the others have written it, or `with_it`; none where nothing of it is written.
+/// The id and metadata of the message that this execution continues, as the earlier executions wrote
+/// it. `with_it` includes the execution itself. `None` if nothing of the message is written.
 pub fn message_so_far(
     transcript: &Transcript,
     execution: &ExecutionId,
@@ -247,7 +247,7 @@ pub(super) fn response(step: &StepRecord) -> Option<StepResponse> {
     said.read().ok()
 }
 
-/// What a client that saw the whole streams of these executions, which make one message, has.
+/// The message of these executions, as a client has it that read all their streams.
 fn answered(chain: &[&Reaction]) -> Option<Value> {
     let last = chain.last()?;
     let mut view = StreamView::new(NEWEST, RunSelector::running(None));

@@ -1,5 +1,5 @@
-//! JSON that is still being written, as the AI SDK's client reads it: what is open is closed, what
-//! makes no sense yet is left out.
+//! Incomplete JSON, as the AI SDK's client reads it. Open strings, lists and objects are closed; an
+//! incomplete rest is dropped.
 
 mod read;
 mod scan;
@@ -49,8 +49,8 @@ fn parse_as(text: &str, major: Major) -> (Option<Json>, PartialState) {
     }
 }
 
-/// A JSON text that comes in pieces. It is read when someone asks, so that taking all pieces stays
-/// linear.
+/// A JSON text that arrives in parts. It is decoded only on request, so that pushing all parts takes
+/// linear time.
 #[derive(Clone, Debug)]
 pub struct PartialJson {
     major: Major,
@@ -64,7 +64,7 @@ impl PartialJson {
         Self { major, text: None }
     }
 
-    /// Adds a piece.
+    /// Appends text.
     pub fn push(&mut self, piece: &str) {
         self.text.get_or_insert_default().push_str(piece);
     }

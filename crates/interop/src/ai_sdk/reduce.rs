@@ -1,8 +1,8 @@
 //! A message from the chunks of its stream, as the client of `ai` builds it.
 //!
-//! [`Reducer`] takes chunk by chunk and can show the message at any time. It does what the client
-//! of its major version does, down to which chunks change what a user sees; the facts of a stream
-//! that a message does not tell are in [`StreamFacts`].
+//! [`Reducer`] takes one chunk at a time and can show the message after each. It behaves like the
+//! client of its major version, including which chunks update the display. [`StreamFacts`] has the
+//! facts of a stream that are not in its message.
 
 mod approvals;
 mod blocks;
@@ -25,16 +25,16 @@ use std::collections::BTreeMap;
 use thread::{Json, Object};
 use tools::Call;
 
-/// What became of a chunk.
+/// The result of pushing a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// Whether a client shows the message anew.
+    /// Whether clients redraw the message after this chunk.
     pub visible: bool,
 }
 
 /// Builds a message from the chunks of its stream.
 ///
-/// Taking a chunk costs what the chunk is long, however long the message is.
+/// The cost of a chunk depends on the chunk's length only, not on the message's.
 ///
 /// ```
 /// use loomline_interop::ai_sdk::{Major, Reducer};
@@ -70,8 +70,8 @@ pub struct Reducer {
 }
 
 impl Reducer {
-    /// The start of a stream for clients of `major`. `message` is the last message of the chat, if
-    /// the stream may go on with it: that is so if it is the assistant's.
+    /// Starts a stream for clients of `major`. `message` is the last message of the chat. The stream
+    /// may continue it if it is the assistant's.
     #[must_use]
     pub fn new(major: Major, message: Option<Json>) -> Self {
         let given = message.and_then(Json::into_object).unwrap_or_default();
@@ -106,8 +106,9 @@ impl Reducer {
         self
     }
 
-    /// Keeps the parts of the given message when the stream begins one of another id, as a chat
-    /// does for what it just posted. Otherwise they are dropped, as when a chat resumes a stream.
+    /// Retains the parts of the supplied message when the stream starts a message with another id. A
+    /// chat does so after posting. Without this, the parts are dropped, as when a chat resumes a
+    /// stream.
     #[must_use]
     pub fn renaming(mut self) -> Self {
         self.renames = true;
@@ -126,8 +127,8 @@ impl Reducer {
         self.calls = BTreeMap::new();
     }
 
-    /// Takes a chunk. Where the client would give up, so does this: the message stays as it was
-    /// shown, and no further chunk is taken.
+    /// Pushes a chunk. If the client would fail on it, this fails too. The message then stays as it
+    /// was shown, and every later chunk is refused.
     pub fn push(&mut self, chunk: &Json) -> Result<Pushed, ReduceError> {
         if let Some(place) = self.refused {
             return Err(ReduceError::Over { place });
@@ -148,7 +149,7 @@ impl Reducer {
         }
     }
 
-    /// Says that the stream said it was over (`[DONE]`).
+    /// Records the stream's end marker (`[DONE]`).
     pub fn done(&mut self) {
         self.facts.facts.done_seen = true;
     }
@@ -164,7 +165,7 @@ impl Reducer {
         Json::Object(self.head.clone().with("parts", Json::Array(parts)))
     }
 
-    /// The message in the end, and what else the stream told.
+    /// The final message, and the stream's other facts.
     #[must_use]
     pub fn finish(mut self) -> Reduced {
         let mut parts = self.parts.into_items();
@@ -328,7 +329,7 @@ fn put_metadata(part: &mut Object, chunk: &Json) {
     }
 }
 
-/// Builds the message of a stream for clients of `ai` 7, in one go.
+/// Builds the message of a whole stream, as clients of `ai` 7 do.
 pub fn reduce<'a>(chunks: impl IntoIterator<Item = &'a Value>) -> Result<Value, ReduceError> {
     let mut reducer = Reducer::new(Major::NEWEST, None);
     for chunk in chunks {

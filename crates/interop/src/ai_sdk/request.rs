@@ -1,4 +1,4 @@
-//! What `useChat` posts (`DefaultChatTransport`).
+//! The request body that `useChat` posts (`DefaultChatTransport`).
 
 mod message;
 
@@ -16,12 +16,12 @@ const MAX_ID_BYTES: usize = 256;
 /// The most bytes of text in one part.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// What the client wants.
+/// The reason for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatTrigger {
-    /// An answer to what was submitted.
+    /// The client submits a message or answers.
     SubmitMessage,
-    /// Another answer to what was asked already.
+    /// The client wants another answer to an earlier message.
     RegenerateMessage,
 }
 
@@ -30,17 +30,18 @@ pub enum ChatTrigger {
 pub struct ChatRequest {
     /// The chat: a thread's key.
     pub chat_id: String,
-    /// What the client wants.
+    /// The reason for the request.
     pub trigger: ChatTrigger,
-    /// The message that is edited, regenerated, or gone on with.
+    /// The message that the client edits, regenerates or continues.
     pub message_id: Option<String>,
-    /// What the client shows; the server owns the history, so it can say the same and nothing else.
+    /// The client's copy of the history. The server owns the history, so these must equal the stored
+    /// messages.
     pub messages: Vec<SentMessage>,
 }
 
 impl ChatRequest {
-    /// The message in which the client answers what the agent has asked: the one that it names, or the
-    /// last one; none if that is a user's.
+    /// The message in which the client answers the agent's questions: the named one, or the last one.
+    /// `None` if that is a user's message.
     pub fn answering(&self) -> Option<&SentMessage> {
         if self.trigger == ChatTrigger::RegenerateMessage {
             return None;
@@ -51,8 +52,8 @@ impl ChatRequest {
         (message.role == SentRole::Assistant).then_some(message)
     }
 
-    /// The agent's last message, where the user says something new after it: the client may have answered in it
-    /// what the agent has asked.
+    /// The agent's last message, if a new user message follows it. The client may have answered the
+    /// agent's questions in it.
     pub fn answered_before(&self) -> Option<&SentMessage> {
         let is_said = self.trigger == ChatTrigger::SubmitMessage && !self.is_edit();
         let last = self.messages.last()?;
@@ -61,7 +62,7 @@ impl ChatRequest {
         (is_said && last.role == SentRole::User).then_some(found)
     }
 
-    /// Whether the last message was said before, and the client has changed it.
+    /// Whether the last message replaces an earlier user message.
     pub fn is_edit(&self) -> bool {
         let is_named = |last: &SentMessage| {
             last.role == SentRole::User && self.message_id.as_ref() == Some(&last.id)
@@ -76,9 +77,9 @@ pub enum ChatRequestError {
     /// A member is missing or of another type.
     #[error("{pointer}: expected {expected}")]
     Expected {
-        /// Where.
+        /// JSON pointer to the value.
         pointer: String,
-        /// What.
+        /// The expected value.
         expected: &'static str,
     },
     /// A chat's id can't be a segment of a path.
@@ -90,23 +91,23 @@ pub enum ChatRequestError {
     /// Something is larger than allowed.
     #[error("{pointer}: at most {limit} are allowed")]
     TooLarge {
-        /// Where.
+        /// JSON pointer to the value.
         pointer: String,
         /// How much is allowed: elements or bytes.
         limit: usize,
     },
-    /// A user can't say this.
+    /// A user's message can't contain this part.
     #[error("{pointer}: a user's message can't have a part of type {kind:?}")]
     Part {
-        /// Where.
+        /// JSON pointer to the part.
         pointer: String,
         /// The type.
         kind: String,
     },
-    /// The id is one that the server gives.
+    /// The id is reserved for the server.
     #[error("{pointer}: {id:?} reads as a changed message of another one; take another id")]
     Reserved {
-        /// Where.
+        /// JSON pointer to the value.
         pointer: String,
         /// The id.
         id: String,
@@ -114,7 +115,7 @@ pub enum ChatRequestError {
     /// A file is at an address that is not fetched.
     #[error("{pointer}: a file is a data:, http: or https: URL")]
     Url {
-        /// Where.
+        /// JSON pointer to the value.
         pointer: String,
     },
 }
@@ -124,8 +125,8 @@ fn expected(pointer: impl Into<String>, expected: &'static str) -> ChatRequestEr
     ChatRequestError::Expected { pointer, expected }
 }
 
-/// Reads the body of a request; members it does not know are left alone. Of its messages no more is
-/// read than that they are some.
+/// Reads the body of a request. Unknown members are ignored. Of the messages it checks only that they
+/// are messages.
 pub fn from_chat_request(mut body: Value) -> Result<ChatRequest, ChatRequestError> {
     let fields = Fields::of(&body, "")?;
     let chat_id = fields.id("id", MAX_ID_BYTES)?;

@@ -1,18 +1,18 @@
-//! The ids of messages that were changed after they were said.
+//! The ids of messages that a client changed after they were posted.
 //!
-//! A client keeps the id of a message whose text it changes. A log has every id once: what is said in
-//! the place of `m1` is the item `m1~2`, then `m1~3`, and a client is shown `m1` for each. Like every id
-//! it is spelled, not looked up.
+//! A client reuses the id of a message whose text it changes, but a log has every id only once. The
+//! first replacement of `m1` is therefore the item `m1~2`, the second is `m1~3`. Clients see each of
+//! them as `m1`. The mapping is computed from the id; there is no lookup.
 
-/// What stands between an id and the number of its revision.
+/// Separator between an id and the number of its revision.
 const MARK: char = '~';
 
-/// Which time a message of this id was said; the first is 1.
+/// The number of a message's revision; the original is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u32);
 
 impl Revision {
-    /// As it was said first.
+    /// The original.
     pub const FIRST: Self = Self(1);
 
     /// The one that follows.
@@ -21,7 +21,7 @@ impl Revision {
         Self(self.0.saturating_add(1))
     }
 
-    /// The id of its item.
+    /// The item's id for this revision.
     pub fn of(self, id: &str) -> String {
         if self == Self::FIRST {
             return id.to_owned();

@@ -1,9 +1,9 @@
-//! Server-sent events, as a stream of chunks has them: each event is one chunk's JSON, and the
-//! last one is [`DONE`], behind which clients read on all the same.
+//! Server-sent events of a chunk stream. The data of each event is one chunk's JSON, and the last
+//! event is [`DONE`]. Clients read on after it.
 //!
-//! [`SseDecoder`] gives the data of events from bytes in pieces of any size; [`Chunks`] gives the
-//! chunks. Both do what the parser of the AI SDK's client does: an event that is not ended by an
-//! empty line was never sent, and of all fields only `data` counts.
+//! [`SseDecoder`] decodes the data of events from bytes in parts of any size; [`Chunks`] decodes the
+//! chunks. Both behave like the parser of the AI SDK's client: an event without a final empty line is
+//! ignored, and only the field `data` counts.
 
 mod chunks;
 
@@ -21,7 +21,7 @@ pub struct EventTooLarge {
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Decodes server-sent events from pieces of bytes.
+/// Decodes server-sent events from bytes that arrive in parts.
 ///
 /// ```
 /// use loomline_interop::ai_sdk::sse::SseDecoder;
@@ -38,7 +38,7 @@ pub struct SseDecoder {
     limit: usize,
     /// The line that is not over.
     line: Vec<u8>,
-    /// The data of the event that is not over, from its first line on.
+    /// The data of the unfinished event, from the first line on.
     data: Option<String>,
     begun: bool,
     after_cr: bool,
@@ -52,7 +52,7 @@ impl Default for SseDecoder {
 }
 
 impl SseDecoder {
-    /// How many bytes an event may have if nothing else is said: 64 MiB, for files come in one.
+    /// Default maximum size of an event in bytes: 64 MiB, because one event can contain a whole file.
     pub const LIMIT: usize = 64 << 20;
 
     /// A decoder at the start of a stream.
@@ -61,7 +61,8 @@ impl SseDecoder {
         Self::with_limit(Self::LIMIT)
     }
 
-    /// A decoder for events of at most `limit` bytes. What it holds between two pieces is no more.
+    /// A decoder for events of at most `limit` bytes. It buffers at most `limit` bytes between two
+    /// pushes.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
         Self {
@@ -76,7 +77,7 @@ impl SseDecoder {
 
     /// Takes the next bytes, and appends the data of each event that they complete.
     ///
-    /// After an error the stream is over: every further call gives the same error.
+    /// After an error the stream ends: every further call returns this error.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
         if self.failed {
@@ -109,7 +110,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Refuses what would be larger than the limit with so many bytes more.
+    /// Fails if `more` additional bytes would exceed the limit.
     fn check(&mut self, more: usize) -> Result<(), EventTooLarge> {
         let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
         if held + more <= self.limit {
@@ -125,7 +126,7 @@ impl SseDecoder {
         EventTooLarge { limit: self.limit }
     }
 
-    /// Takes a line that is over.
+    /// Takes a complete line.
     fn line(&mut self, line: &[u8], events: &mut Vec<String>) {
         let first = !std::mem::replace(&mut self.begun, true);
         let line = if first {

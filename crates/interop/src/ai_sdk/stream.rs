@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use timeline::{ExecutionStatus, Interruption, Record};
 
-/// The first major version whose clients can take back a step.
+/// The first major version whose clients can reset a step.
 const RESETS_STEPS: u8 = 7;
 
 /// One event of a UI message stream.
@@ -47,20 +47,20 @@ impl MessageSoFar {
     }
 }
 
-/// What a stream has beside its run, as transient data.
+/// Additional transient data in a run's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SideChannel {
     Nothing,
-    /// What happens in the thread.
+    /// Events of the thread.
     Thread,
     /// The runtime's own chunks.
     Runtime,
 }
 
-/// The chunks of one run, which are one message, for one reader.
+/// The chunks of one run for one reader. The run is one message.
 ///
-/// A dead attempt is taken back with `reset-step`, which clients have from `ai` 7 on. For older ones
-/// its open blocks are ended, and its text stays.
+/// A failed attempt is voided by `reset-step`, which clients support from `ai` 7 on. For older clients
+/// its open blocks are ended and its text stays.
 #[derive(Clone, Debug)]
 pub struct StreamView {
     major: u8,
@@ -98,7 +98,7 @@ impl StreamView {
         self
     }
 
-    /// A view that also shows what happens in the thread beside its runs, as transient data.
+    /// A view that also shows thread events outside of its runs, as transient data.
     #[must_use]
     pub fn with_thread(mut self) -> Self {
         self.side_channel = SideChannel::Thread;
@@ -112,7 +112,7 @@ impl StreamView {
         self
     }
 
-    /// The message that the run writes, as far as it is there.
+    /// The id and metadata of the message that the run writes, as far as known.
     pub fn message(&self) -> Option<MessageSoFar> {
         let id = self.message_id.clone()?;
         let metadata = self.metadata.clone();
@@ -129,7 +129,7 @@ impl StreamView {
         self.select(record).1
     }
 
-    /// What a record of the thread's log is to the run, and its chunks.
+    /// Classifies a record of the thread's log for this run, and returns the record's chunks.
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<ChunkJson>) {
         let (selected, events) = self.fold.select(record);
         let is_over = events.contains(&RunEvent::Ended);
@@ -149,7 +149,7 @@ impl StreamView {
         std::mem::take(&mut self.out)
     }
 
-    /// Writes the metadata of a message whose executions ended, as its stream has it at the end.
+    /// Writes the final metadata of a message whose executions have ended.
     pub(super) fn close(&mut self, to: ExecutionStatus, why: Option<&Interruption>, at: Timestamp) {
         let metadata = self.metadata.end(to, why, at);
         self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));

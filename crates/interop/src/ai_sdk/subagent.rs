@@ -1,9 +1,9 @@
-//! The calls that sub-agents ask about, as a client of the thread above them sees them.
+//! Pending calls of sub-agents, as clients of the parent thread see them.
 //!
-//! A client can answer a question only at a part of a message of its own chat. So each question of a
-//! sub-agent stands there as a call whose id tells whose it is. A client sends answers once all calls of
-//! the last step have one, and looks at no other step: so the thread's own questions are asked again
-//! beside those of its sub-agents.
+//! An AI SDK client can answer a question only at a part of a message in its own chat. The server
+//! therefore appends each question of a sub-agent as a tool call whose id names the sub-agent's
+//! thread. A client sends its answers once every call of the last step has one, and ignores earlier
+//! steps. The server therefore repeats the thread's own open questions in that step too.
 
 use super::{Major, Reducer};
 use crate::parts::ToolPart;
@@ -17,14 +17,15 @@ const MIN_GROWTH: usize = 64;
 /// …this fraction of the bytes that were shown.
 const GROWTH: usize = 8;
 
-/// What the id of a sub-agent's call begins with.
+/// Prefix of the id of a sub-agent's call.
 const PREFIX: &str = "subagent:";
-/// What stands between the key of its thread and the call's own id.
+/// Separator between the key of the sub-agent's thread and the call's own id.
 const MARK: char = '#';
-/// The first major version whose clients are asked for approvals.
+/// The first major version of the AI SDK whose clients can answer approvals.
 const ASKS: u8 = 6;
 
-/// The id of a sub-agent's call for clients of the thread above; none where it can't be read again.
+/// The id of a sub-agent's call for clients of the parent thread; `None` if it could not be parsed
+/// back.
 pub(crate) fn call_of(thread_key: &str, tool_call_id: &str) -> Option<String> {
     (!tool_call_id.contains(MARK)).then(|| format!("{PREFIX}{thread_key}{MARK}{tool_call_id}"))
 }
@@ -34,20 +35,21 @@ pub fn read_call(id: &str) -> Option<(&str, &str)> {
     id.strip_prefix(PREFIX)?.rsplit_once(MARK)
 }
 
-/// A call that a client of a thread is asked about at the end of a message.
+/// A pending call that the client can answer at the end of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct SubagentQuestion<'a> {
     /// The key of the thread that has the call.
     pub thread_key: &'a str,
     /// The call.
     pub call: &'a OpenCall,
-    /// Whether it is one of the client's own thread: then the client was asked already, where the call
-    /// stands, and both questions have one name, so that an answer is to both.
+    /// Whether the call belongs to the client's own thread. Its approval id is then that of the
+    /// original part, so one answer settles both.
     pub is_own: bool,
 }
 
-/// What a client is asked at the end of a message: a step of its own, so that it is complete when these
-/// questions are answered. None where nothing is asked that a client of this version can answer.
+/// The chunks that ask the client about pending calls, as a separate step at the end of the message.
+/// The step is complete when all its questions are answered. Empty if a client of this major version
+/// can answer none.
 pub fn questions<'a>(
     asked: impl IntoIterator<Item = SubagentQuestion<'a>>,
     major: u8,
@@ -88,7 +90,7 @@ pub fn questions<'a>(
     chunks
 }
 
-/// Puts questions after the last message, as a client has it that saw the chunks.
+/// Appends questions to the last message, as a client has them that read the chunks.
 pub fn ask(messages: &mut [Value], questions: Vec<Value>) {
     let Some(last) = messages.last_mut() else {
         return;
@@ -105,8 +107,8 @@ pub fn ask(messages: &mut [Value], questions: Vec<Value>) {
     }
 }
 
-/// What a chunk of the stream of the thread with this key tells of a call that a client has under the
-/// name of that thread, if it is the call's end.
+/// Renames a chunk that ends a sub-agent's call to the call id that the parent's client has. `None` if
+/// the chunk ends no call, or if the client does not have the call.
 pub fn outcome(thread_key: &str, chunk: &Value, calls: &BTreeSet<String>) -> Option<Value> {
     let kind = chunk.get("type").and_then(Value::as_str)?;
     let is_end = matches!(
@@ -128,9 +130,11 @@ pub fn is_of_call(chunk: &Value) -> bool {
     id.is_some_and(|id| read_call(id).is_some())
 }
 
-/// The last text of a sub-agent, shown while it grows as the preliminary output of its call.
+/// The last text of a sub-agent. While it grows, it is shown as the preliminary output of the
+/// sub-agent's call.
 ///
-/// A text is shown when it is 64 bytes and an eighth longer than before, so that the bytes sent are linear in it.
+/// A text is shown again when it is at least 64 bytes and an eighth longer than before. The bytes sent
+/// are therefore linear in its length.
 #[derive(Debug, Default)]
 pub struct PreliminaryText {
     text: String,

@@ -19,7 +19,7 @@ pub const MAX_URL: usize = 2048;
 /// One capability that an actor declares: the URL of its schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Capability {
-    /// The URL, as it came.
+    /// The URL, unchanged.
     pub schema: String,
 }
 
@@ -31,7 +31,7 @@ impl Capability {
         }
     }
 
-    /// Which one it is, where it is known here.
+    /// The capability and its version, if known here.
     pub fn known(&self) -> Option<(Family, FamilyVersion)> {
         capability_of(&self.schema)
     }
@@ -73,21 +73,20 @@ impl Capability {
     }
 }
 
-/// The members of an actor that are read; the others are kept.
+/// The members of an actor that have fields here; others go to `extra`.
 const KNOWN: [&str; 3] = ["id", "client_id", "capabilities"];
 
-/// One who takes part in a thread (AITP "Thread Specification"). It is serialised as
-/// [`Actor::write`] has it.
+/// A participant of a thread (AITP "Thread Specification"). It is serialised with [`Actor::write`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Value", try_from = "Value")]
 pub struct Actor {
     /// Unique in the thread, and only there.
     pub id: String,
-    /// The application it speaks through.
+    /// The application that it uses.
     pub client_id: Option<String>,
-    /// What it can read and act on.
+    /// The capabilities that it can read and act on.
     pub capabilities: Vec<Capability>,
-    /// Other members, kept as they came; one that is named as a member above is not written.
+    /// Other members, unchanged. A member named like one of the fields above is not written.
     pub extra: Map<String, Value>,
 }
 
@@ -118,7 +117,7 @@ impl Actor {
         }
     }
 
-    /// Reads one actor, in any shape; `at` is where it stands.
+    /// Reads one actor, in any shape; `at` is its JSON pointer.
     pub fn read(value: &Value, at: &str) -> Result<Self, MessageViolation> {
         let object = value
             .as_object()
@@ -172,7 +171,7 @@ pub(super) fn read_id(value: Option<&Value>, at: &str) -> Result<String, Message
         .ok_or_else(|| MessageViolation::new(at, format!("a string of 1 to {MAX_ID} bytes")))
 }
 
-/// Reads a list of capabilities; one that stands there twice counts once.
+/// Reads a list of capabilities. Duplicates count once.
 pub fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, MessageViolation> {
     let list = value
         .as_array()
@@ -225,7 +224,7 @@ pub fn read_actors(value: &Value, at: &str) -> Result<Vec<Actor>, MessageViolati
     Ok(actors)
 }
 
-/// What a thread's metadata says to AITP.
+/// AITP's members of a thread's metadata.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadMetadata {
     /// The thread it was forked off.
@@ -237,7 +236,7 @@ pub struct ThreadMetadata {
 }
 
 impl ThreadMetadata {
-    /// The thread that one with this metadata goes on from. Pointers begin at the metadata.
+    /// The parent of the thread with this metadata. Pointers are relative to the metadata.
     pub fn read_parent(metadata: &Map<String, Value>) -> Result<Option<String>, MessageViolation> {
         match metadata.get("parent_id") {
             None | Some(Value::Null) => Ok(None),
@@ -245,7 +244,7 @@ impl ThreadMetadata {
         }
     }
 
-    /// Reads the metadata of a thread. Pointers begin at the metadata.
+    /// Reads the metadata of a thread. Pointers are relative to the metadata.
     pub fn read(metadata: &Map<String, Value>) -> Result<Self, MessageViolation> {
         let parent_id = Self::read_parent(metadata)?;
         let actors = match metadata.get("actors") {
@@ -277,7 +276,7 @@ impl ThreadMetadata {
     }
 }
 
-/// The actor that a message's metadata names. Pointers begin at the metadata.
+/// The actor that a message's metadata names. Pointers are relative to the metadata.
 pub fn read_message_actor(
     metadata: &Map<String, Value>,
 ) -> Result<Option<String>, MessageViolation> {

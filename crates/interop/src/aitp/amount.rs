@@ -32,7 +32,7 @@ impl<'a> Amount<'a> {
     }
 }
 
-/// The text of an amount: a string, or a number as NEAR's dialect has it.
+/// The text of an amount: a string, or a number as in NEAR's dialect.
 pub(super) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Changes of who takes part, as facts of the thread.
+//! Changes of the participants, as facts of the thread.
 
 use super::actors::{Actor, Capability, MAX_ACTORS, read_capabilities, read_id};
 use super::violation::MessageViolation;
@@ -6,36 +6,36 @@ use crate::parts::ThreadEvent;
 use serde_json::{Map, Value, json};
 use timeline::{Item, ItemType, NewItem, Payload};
 
-/// The type of the event that says that an actor joined.
+/// The type of the event that records that an actor joined.
 pub const ACTOR_JOIN: &str = "data-app-actor_join";
-/// The type of the event that says that an actor left.
+/// The type of the event that records that an actor left.
 pub const ACTOR_LEAVE: &str = "data-app-actor_leave";
-/// The type of the event that says what an actor declares from now on.
+/// The type of the event that records an actor's new capabilities.
 pub const ACTOR_DECLARE: &str = "data-app-actor_declare";
 
-/// The member of the item's metadata that says which credential an actor is bound to.
+/// The member of the item's metadata that names the credential to which an actor is bound.
 const PRINCIPAL: &str = "principal";
 
-/// A change of who takes part: a fact of the thread, kept as an item of its own.
+/// A change of the participants, recorded as an item of the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParticipantChange {
-    /// An actor takes part from now on. One that is there and bound to no credential is bound so.
+    /// An actor joins. A present actor without a credential is bound to the one named here.
     Join {
-        /// Who, and what it declares.
+        /// The actor, with its declared capabilities.
         actor: Actor,
-        /// The credential that may speak as it: a text that only the server understands.
+        /// The credential that may post as the actor: a text that only the server interprets.
         principal: Option<String>,
-        /// Whether it is the one who began the thread, whose messages have the role `user`.
+        /// Whether it is the thread's initiator, whose messages have the role `user`.
         initiator: bool,
     },
-    /// An actor takes part no longer.
+    /// An actor leaves.
     Leave {
-        /// Who.
+        /// The actor's id.
         actor_id: String,
     },
     /// An actor declares other capabilities than before.
     Declare {
-        /// Who.
+        /// The actor's id.
         actor_id: String,
         /// All that it declares now.
         capabilities: Vec<Capability>,
@@ -45,22 +45,22 @@ pub enum ParticipantChange {
 /// Why a change can't be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRefused {
-    /// An actor of this id takes part already.
+    /// An actor of this id is already a participant.
     #[error("an actor {0:?} takes part in the thread already")]
     Present(String),
-    /// An actor of this id took part before, and was somebody else.
+    /// Another actor had this id before.
     #[error("{0:?} was the id of somebody else in this thread")]
     Taken(String),
-    /// No actor of this id takes part.
+    /// No participant has this id.
     #[error("no actor {0:?} takes part in the thread")]
     Absent(String),
-    /// Somebody else began the thread.
+    /// Another actor is the thread's initiator.
     #[error("{0:?} began the thread, and nobody else did")]
     OtherInitiator(String),
-    /// Somebody without an id began the thread.
+    /// The thread's initiator has no id.
     #[error("somebody without an id began the thread, and nobody else did")]
     UnnamedInitiator,
-    /// It is none that could be read back. Pointers begin at the event's data.
+    /// The change could not be read back from the log. Pointers are relative to the event's data.
     #[error("the change does not fit: {0}")]
     Unfit(#[from] MessageViolation),
     /// The thread has as many actors as it may have.
@@ -69,8 +69,8 @@ pub enum ChangeRefused {
 }
 
 impl ParticipantChange {
-    /// The item that records the change (`Command::Record`). The credential stands in its metadata:
-    /// in the log, and in no document.
+    /// The item that records the change (`Command::Record`). Its metadata contains the credential, so
+    /// the credential is in the log and in no document.
     pub fn into_item(self, id: &str) -> Result<NewItem, serde_json::Error> {
         let (part_type, data, principal) = match self {
             Self::Join {
@@ -143,8 +143,8 @@ impl ParticipantChange {
     }
 }
 
-/// The metadata of an item as clients may see it: all but the credential that an actor is bound to.
-/// What a message says of itself under that name is its own.
+/// The metadata of an item that clients may see: all but the credential that an actor is bound to. In
+/// a message, a member of that name is the client's own and stays.
 pub fn shown_metadata(item: &Item) -> Option<Payload> {
     let metadata = item.metadata.as_ref()?;
     if item.item_type != ItemType::ItemReference {

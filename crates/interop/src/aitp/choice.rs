@@ -1,4 +1,4 @@
-//! Choices as they are asked for (AITP-02).
+//! Choices of decision requests (AITP-02).
 
 use super::form::{MAX_FIELDS, list_of};
 use super::violation::MessageViolation;
@@ -23,13 +23,13 @@ pub enum ChoiceType {
 /// One option that can be chosen: an option of the request or a variant of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What the answer names it by.
+    /// The id that the answer uses for the choice.
     pub id: String,
-    /// For people.
+    /// The name, for people.
     pub name: Option<String>,
-    /// More, for people.
+    /// The description, for people.
     pub description: Option<String>,
-    /// Until when its price holds.
+    /// The last instant at which its price is valid.
     pub valid_until: Option<Timestamp>,
 }
 
@@ -42,8 +42,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// The choices in the payload of a `request_decision`; `at` is where the payload stands. There is
-    /// at least one, and there are at most [`MAX_FIELDS`].
+    /// Reads the choices in the payload of a `request_decision`; `at` is the payload's JSON pointer.
+    /// There are 1 to [`MAX_FIELDS`] choices.
     pub fn read(payload: &Value, at: &str) -> Result<Self, MessageViolation> {
         let name = payload.get("type").and_then(Value::as_str);
         let choice_type = match name {
@@ -113,7 +113,7 @@ impl Choices {
     }
 }
 
-/// A variant has of its option what it does not say itself.
+/// Reads a choice. A variant inherits the members of its option that it omits.
 fn choice(value: &Value, base: Option<&Choice>, at: &str) -> Result<Choice, MessageViolation> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let own = |key: &str, inherited: Option<&String>| text(key).or_else(|| inherited.cloned());

@@ -1,4 +1,4 @@
-//! Forms as they are asked for (AITP-03).
+//! Forms of data requests (AITP-03).
 
 use super::violation::MessageViolation;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most fields of one form, and the most options of one field.
 pub const MAX_FIELDS: usize = 1000;
-/// At most so many things that are wrong with one form or answer are listed.
+/// Maximum number of violations listed for one form or answer.
 pub(super) const MAX_LISTED: usize = 20;
 
-/// What may stand in a field.
+/// The type of a field's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldType {
     /// A line.
@@ -48,35 +48,35 @@ impl FieldType {
 /// One value that a field offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldOption {
-    /// What stands in the answer.
+    /// The value that the answer contains.
     pub value: String,
-    /// For people, where that is something else.
+    /// The label for people, if it differs from the value.
     pub label: Option<String>,
 }
 
 /// One field of a form (AITP-03).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Field {
-    /// What the answer names it by.
+    /// The id that the answer uses for the field.
     pub id: String,
-    /// For people.
+    /// The label, for people.
     pub label: Option<String>,
-    /// More, for people.
+    /// The description, for people.
     pub description: Option<String>,
-    /// What stands in it at first.
+    /// The initial value.
     pub default_value: Option<String>,
-    /// What may stand in it.
+    /// The type of the value.
     pub field_type: FieldType,
-    /// What a select or a combobox offers.
+    /// The choices of a select or a combobox.
     pub options: Vec<FieldOption>,
     /// Whether it has to be filled in.
     pub required: bool,
-    /// What a browser may fill in.
+    /// The kind of data that a browser may fill in, as HTML's `autocomplete` names it.
     pub autocomplete: Option<String>,
 }
 
 impl Field {
-    /// Reads one field; `at` is where it stands.
+    /// Reads one field; `at` is its JSON pointer.
     fn read(value: &Value, at: &str) -> Result<Self, MessageViolation> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let wrong =
@@ -187,7 +187,7 @@ impl RequestForm {
         }
     }
 
-    /// The form in the payload of a `request_data`; `at` is where the payload stands.
+    /// Reads the form in the payload of a `request_data`; `at` is the payload's JSON pointer.
     pub fn read(payload: &Value, at: &str) -> Result<Self, Vec<MessageViolation>> {
         let form = payload.get("form").unwrap_or(&Value::Null);
         let at = format!("{at}/form");
@@ -202,8 +202,8 @@ impl RequestForm {
         Ok(Self::new(fields, json_url.map(str::to_owned)))
     }
 
-    /// The form with the fields of the document at its `json_url`, which come first. A field that
-    /// the request has itself counts instead of a fetched one of its id.
+    /// The form with the fields of the document at its `json_url`, which come first. The request's own
+    /// fields replace fetched ones of equal ids.
     #[must_use]
     pub fn with_fetched(self, mut fetched: Vec<Field>) -> Self {
         fetched.retain(|field| !self.places.contains_key(&field.id));
@@ -221,7 +221,7 @@ impl RequestForm {
         self.fields.get(*self.places.get(id)?)
     }
 
-    /// Where a document with further fields is. It is never fetched here.
+    /// The URL of a document with further fields. This crate never fetches it.
     pub fn json_url(&self) -> Option<&str> {
         self.json_url.as_deref()
     }

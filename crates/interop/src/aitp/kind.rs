@@ -3,7 +3,7 @@
 use super::family::Family;
 use serde::{Deserialize, Serialize};
 
-/// What is asked for. Ids are unique for each of these.
+/// The kind of answer that a request needs. Ids are unique within each topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
@@ -29,18 +29,18 @@ pub enum Topic {
     EvmSigning,
 }
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It opens a request.
     Ask(Topic),
     /// It answers one.
     Answer(Topic),
-    /// The asker says what came of the answer.
+    /// The requester reports the result of the answer.
     Outcome(Topic),
-    /// It is about a request of any topic: declined, taken back, in error, or with an end.
+    /// It changes a request of any topic: it declines, cancels, reports an error or sets an end.
     Control,
-    /// It asks for nothing.
+    /// It is for information only.
     Notice,
 }
 
@@ -82,7 +82,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 31] = [
         Self::Quote,
         Self::WrappedQuote,
@@ -133,7 +133,7 @@ impl Kind {
         self.row().1
     }
 
-    /// What it is for.
+    /// The purpose of messages of this kind.
     pub const fn purpose(self) -> Purpose {
         self.row().2
     }
@@ -189,7 +189,7 @@ impl Kind {
 }
 
 impl Topic {
-    /// All of them.
+    /// All topics.
     pub const ALL: [Self; 10] = [
         Self::Decision,
         Self::Data,
@@ -219,7 +219,8 @@ impl Topic {
         }
     }
 
-    /// Whether a further answer may take the place of the first; nobody pays twice by mistake.
+    /// Whether a further answer may replace the first. For payments and top-ups it may not, so that none
+    /// is paid twice by mistake.
     pub const fn may_be_answered_again(self) -> bool {
         !matches!(self, Self::Payment | Self::TopUp)
     }

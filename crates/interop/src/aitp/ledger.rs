@@ -1,4 +1,4 @@
-//! What was asked in a thread and what came of it: a fold over the thread's records.
+//! The requests of a thread and their answers, folded from the thread's records.
 
 mod check;
 mod find;
@@ -23,19 +23,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use timeline::Seq;
 pub use verdict::{MessageVerdict, RequestEffect, RequestRefusal};
 
-/// The most requests that one party may have open in a thread at a time.
+/// Maximum number of open requests of one party in a thread.
 pub const MAX_OPEN: usize = 100;
 /// The most requests of one party that are remembered when they are open no longer.
 pub const MAX_CLOSED: usize = 100;
-/// The most answers to one request, and the most late ones that are remembered.
+/// Maximum number of answers to one request, and of late answers stored for it.
 pub const MAX_ANSWERS: usize = 100;
 /// The longest reason for a refusal, in bytes.
 pub const MAX_REASON: usize = 2000;
 
-/// A request's topic and the id that it was asked under.
+/// A request's topic and id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
-    /// What is asked for.
+    /// The kind of answer that the request needs.
     pub topic: Topic,
     /// The id; for a payment the quote's, for a top-up the channel's.
     pub id: String,
@@ -47,12 +47,12 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// What was asked in a thread, by whom, and what came of it.
+/// The requests of a thread, their authors and their answers.
 ///
-/// Of each party it has what is open and the last that was closed, so it is bounded however long the
-/// thread is. Folding a record in costs what the record carries and O(log n) to find its request. It
-/// can be serialised, and goes on from [`Ledger::seq`]. What [`Ledger::check`] refuses changes nothing
-/// when it is folded in, but for an answer that comes late, which is remembered as such.
+/// The ledger stores each party's open requests and its most recently closed ones, so its size is
+/// bounded. Folding a record costs time for the record's content, and O(log n) to find its request.
+/// The ledger can be serialised; folding then continues after [`Ledger::seq`]. A recorded message that
+/// [`Ledger::check`] refuses changes nothing, except that a late answer is listed as late.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Kept")]
 pub struct Ledger {
@@ -96,7 +96,8 @@ impl Ledger {
         self.seq
     }
 
-    /// A ledger that goes on from a parent's (a fork): what was open there can be answered here.
+    /// The ledger of a fork of this thread. Requests that are open in the parent can be answered in
+    /// the fork.
     #[must_use]
     pub fn continued(mut self) -> Self {
         self.seq = Seq::ZERO;
@@ -104,13 +105,13 @@ impl Ledger {
         self
     }
 
-    /// Who takes part.
+    /// The thread's participants.
     pub fn participants(&self) -> &Participants {
         &self.roster
     }
 
-    /// What a message would do if this party said it now, or why it can't be. The message is expected
-    /// to satisfy its schema; `now` decides whether it comes late.
+    /// The effect of `message` if `by` posted it at `now`, or the reason to refuse it. The message
+    /// must already satisfy its schema. `now` decides whether an answer is late.
     pub fn check(
         &self,
         message: &Message,
@@ -120,8 +121,8 @@ impl Ledger {
         Ok(Draft::new(self, by).decide(message, now)?.verdict)
     }
 
-    /// Checks all messages of one item in order, each after those before it. Fails with the index of the first
-    /// refused message.
+    /// Checks all messages of one item in order, each after those before it. Fails with the index of
+    /// the first refused message.
     pub fn check_all<'m>(
         &self,
         messages: impl IntoIterator<Item = &'m Message>,
@@ -137,7 +138,7 @@ impl Ledger {
         Ok(verdicts)
     }
 
-    /// The requests that wait for an answer, in the order in which they were asked.
+    /// The open requests, in the order in which they were posted.
     pub fn pending(&self, now: Timestamp) -> Vec<&Request> {
         let topics = Topic::ALL.into_iter();
         let numbers: BTreeSet<u64> = topics
@@ -147,18 +148,19 @@ impl Ledger {
         requests.flatten().collect()
     }
 
-    /// All requests that are remembered, in the order in which they were asked.
+    /// All stored requests, in the order in which they were posted.
     pub fn requests(&self) -> impl DoubleEndedIterator<Item = &Request> {
         self.requests.values()
     }
 
-    /// The last request that was asked under this key.
+    /// The latest request under this key.
     pub fn request(&self, key: &Key) -> Option<&Request> {
         self.requests.get(&self.index.latest(key)?)
     }
 
-    /// Whether somebody may answer a request: not the asker; the one who began the thread; else an
-    /// actor that declared the capability. In a thread without actors, everyone else.
+    /// Checks that a party may answer a request. The requester may not. The thread's initiator may,
+    /// and so may actors that declared the capability. In a thread without actors, every other party
+    /// may.
     pub fn may_answer(&self, ask: &RequestTerms, party: &Party) -> Result<(), RequestRefusal> {
         let party = self.roster.known(party);
         if party == self.roster.known(&ask.by) {
@@ -181,7 +183,8 @@ impl Ledger {
         Err(RequestRefusal::NotDeclared { party, capability })
     }
 
-    /// Who may answer a request: the one who began the thread, unless it asks, and these actors.
+    /// The parties that may answer a request: the thread's initiator and the actors that declared the
+    /// capability. The requester itself is excluded.
     pub fn answerers(&self, ask: &RequestTerms) -> Vec<Party> {
         let readers = self.roster.readers(ask.family, ask.version);
         let readers = readers.map(|member| self.roster.named(&member.actor.id));

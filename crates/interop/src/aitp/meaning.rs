@@ -1,4 +1,5 @@
-//! What schemas can't say: whether a request makes sense, and whether an answer fits its request.
+//! Checks that schemas can't express: whether a request makes sense, and whether an answer fits its
+//! request.
 
 mod payment;
 mod plausible;
@@ -20,21 +21,21 @@ use std::collections::BTreeSet;
 /// The largest quantity of one product.
 const MAX_QUANTITY: u64 = 1_000_000;
 
-/// What is asked, read once: answers are compared with it.
+/// The decoded content of a request. Answers are compared with it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestedWork {
     /// A choice.
     Choices(Choices),
     /// A form.
     Form(RequestForm),
-    /// A quote, taken out of its wrapping.
+    /// A quote, without its wrapping.
     Quote(Value),
-    /// A payload whose answer says what the schema of its message has.
+    /// A payload whose answer is described by the message's schema alone.
     Members(Value),
 }
 
 impl RequestedWork {
-    /// Reads the payload of a request of this type. Pointers begin at the message.
+    /// Reads the payload of a request of this type. Pointers are relative to the message.
     pub(super) fn read(kind: Kind, payload: &Value) -> Result<Self, Vec<MessageViolation>> {
         let one = |wrong: MessageViolation| vec![wrong];
         let at = format!("/{}", kind.key());
@@ -66,7 +67,7 @@ impl RequestedWork {
     }
 }
 
-/// What makes no sense in a request, beside its schema. Pointers begin at the message.
+/// The violations of a request other than those of its schema. Pointers are relative to the message.
 pub fn check_request(message: &Message) -> Vec<MessageViolation> {
     match message.kind.zip(message.payload()) {
         Some((kind, payload)) if matches!(kind.purpose(), Purpose::Ask(_)) => {
@@ -76,7 +77,7 @@ pub fn check_request(message: &Message) -> Vec<MessageViolation> {
     }
 }
 
-/// The id that a request is answered under, and what it asks.
+/// The id that an answer refers to, and the decoded request.
 pub(super) fn read_request(
     kind: Kind,
     payload: &Value,
@@ -101,7 +102,7 @@ pub(super) fn no_id(kind: Kind) -> MessageViolation {
     MessageViolation::new(pointer, format!("an id of 1 to {MAX_ID} bytes"))
 }
 
-/// Whether every digit that somebody is to sign is kept: whole numbers are, within 64 bits.
+/// Checks that every number to be signed is exact: whole numbers of at most 64 bits are.
 fn check_digits(value: &Value, at: &str) -> Result<(), MessageViolation> {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -120,7 +121,7 @@ fn check_digits(value: &Value, at: &str) -> Result<(), MessageViolation> {
     }
 }
 
-/// What of an answer does not fit its request at this instant. Pointers begin at the message.
+/// The violations of an answer against its request at `now`. Pointers are relative to the message.
 pub fn check_answer(
     asked: &RequestedWork,
     answer: &Message,

@@ -1,4 +1,4 @@
-//! Capability messages in what is said: JSON objects with a `$schema`, in text parts.
+//! Capability messages in a message's text parts: JSON objects with a `$schema`.
 
 use super::family::{Family, FamilyVersion, capability_of};
 use super::kind::Kind;
@@ -16,11 +16,11 @@ pub const MAX_MESSAGES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "Map<String, Value>", try_from = "Map<String, Value>")]
 pub struct Message {
-    /// The URL of its schema, as it stands there.
+    /// The URL of its schema, unchanged.
     pub schema: String,
-    /// The capability and its version; nothing for one that is not known here, which passes as it is.
+    /// The capability and its version; `None` for an unknown one, whose messages pass unchanged.
     pub capability: Option<(Family, FamilyVersion)>,
-    /// Its type, if it has exactly one payload and that is known.
+    /// The type, if the message has exactly one known payload.
     pub kind: Option<Kind>,
     /// The whole object.
     pub value: Map<String, Value>,
@@ -72,7 +72,7 @@ impl Message {
         }
     }
 
-    /// What stands under the member that names its type.
+    /// The value of the member that names the message's type.
     pub fn payload(&self) -> Option<&Value> {
         self.value.get(self.kind?.key())
     }

@@ -1,4 +1,5 @@
-//! Who takes part in a thread, and who may speak as whom: a fold over the thread's records.
+//! The participants of a thread and the credentials that may post as them, folded from the thread's
+//! records.
 
 mod speaker;
 
@@ -11,32 +12,33 @@ pub use speaker::{MayNotSpeak, Party, PartyBinding};
 use std::collections::BTreeMap;
 use timeline::{Event, Item, ItemType, Payload, Record, Role};
 
-/// One who takes part, or took.
+/// A present or former participant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participant {
     /// The actor, with what it declares now.
     pub actor: Actor,
-    /// Whether it takes part.
+    /// Whether it is present.
     pub is_present: bool,
-    /// The credential that may speak as it.
+    /// The credential that may post as the actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// Who began a thread: the first who spoke in the role `user`, or who was said to have.
+/// The initiator of a thread: the first author in the role `user`, or the actor that joined as
+/// initiator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Began {
-    /// Nobody has spoken yet.
+    /// No message in the role `user` yet.
     #[default]
     Nobody,
-    /// Somebody without an id.
+    /// An author without an id.
     Unnamed,
     /// An actor.
     Actor(String),
 }
 
-/// Who takes part in a thread. It is as large as the actors there ever were.
+/// The participants of a thread. The size grows with the number of actors that ever joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Participants {
     members: BTreeMap<String, Participant>,
@@ -102,7 +104,7 @@ impl Participants {
         }
     }
 
-    /// The first who speaks in the role `user` began the thread.
+    /// The author of the first message in the role `user` becomes the initiator.
     fn record_message(&mut self, item: &Item) {
         let is_users = item.item_type == ItemType::Message && item.role == Some(Role::User);
         if self.began != Began::Nobody || !is_users {
@@ -154,7 +156,7 @@ impl Participants {
         }
     }
 
-    /// The actor of this id, if it takes part.
+    /// The actor of this id, if it is present.
     pub fn member(&self, id: &str) -> Option<&Participant> {
         self.members.get(id).filter(|member| member.is_present)
     }
@@ -164,12 +166,12 @@ impl Participants {
         self.members.values().filter(|member| member.is_present)
     }
 
-    /// Whether nobody ever was an actor here.
+    /// Whether the thread never had an actor.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// The one who began the thread, where it has an id.
+    /// The initiator's id, if it has one.
     pub fn initiator(&self) -> Option<&str> {
         match &self.began {
             Began::Nobody | Began::Unnamed => None,
@@ -177,7 +179,7 @@ impl Participants {
         }
     }
 
-    /// The role of what this actor says (AITP: `user` is the one who began the thread).
+    /// The role of this actor's messages: `user` for the initiator (AITP), else `assistant`.
     pub fn role(&self, actor_id: &str) -> Role {
         if self.initiator() == Some(actor_id) {
             Role::User
@@ -196,8 +198,8 @@ impl Participants {
             .filter(move |member| member.actor.reads(family, version))
     }
 
-    /// The thread's metadata as it stands now: actors in the structural form, and the rest, also
-    /// actors that can't be read where nobody joined, as it came.
+    /// The thread's current metadata. Actors are in the structural form. Other members are unchanged,
+    /// and so are unreadable actors while nobody has joined.
     pub fn metadata(&self, thread: &timeline::Thread) -> Map<String, Value> {
         let mut metadata = match thread.metadata.as_ref().map(Payload::value) {
             Some(Value::Object(kept)) => kept,

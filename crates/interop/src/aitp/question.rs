@@ -1,5 +1,5 @@
-//! A request for those who don't speak AITP: a title, a JSON Schema, and the answer as a capability
-//! message. AG-UI interrupts, MCP elicitation, A2A's `input-required` and forms are made of it.
+//! Requests for clients without AITP: a title, a JSON Schema, and the answer as a capability message.
+//! AG-UI interrupts, MCP elicitation, A2A's `input-required` and forms are built from it.
 
 mod answer;
 mod schema;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 /// A request, in no protocol's words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestQuestion {
-    /// What is asked. [`Key::text`] of its key is the question's id.
+    /// The terms of the request. [`Key::text`] of its key is the question's id.
     pub ask: Arc<RequestTerms>,
-    /// A few words for people.
+    /// A short title for people.
     pub title: Option<String>,
-    /// What they have to know to answer: first all that they sign, as [`RequestQuestion::signed`] has it,
-    /// then what the asker says of it.
+    /// The text that people need to answer: first everything that they sign, as
+    /// [`RequestQuestion::signed`] has it, then the requester's description.
     pub description: Option<String>,
-    /// All that somebody signs or sends who answers, as JSON, for those who show it in a better way;
-    /// nothing where an answer signs nothing. What the asker says of it is no substitute.
+    /// Everything that an answer signs or sends, as JSON, for clients that show it in a better form.
+    /// `None` if an answer signs nothing. The requester's description is no substitute.
     pub signed: Option<Value>,
-    /// The JSON Schema (2020-12) of an answer: an object whose members are texts, numbers or lists of
-    /// texts, as MCP elicitation asks for.
+    /// The JSON Schema (2020-12) of an answer: an object whose members are strings, numbers or lists
+    /// of strings, as MCP elicitation requires.
     pub schema: Value,
     /// After this instant an answer is late.
     pub expires_at: Option<Timestamp>,
@@ -44,8 +44,8 @@ impl RequestQuestion {
         Self::with_fields(request, None)
     }
 
-    /// A request's question with the fields of the document at a form's `json_url`. Answers are checked against these
-    /// fields. Without them the question takes any fields.
+    /// A request's question with the fields of the document at a form's `json_url`. Answers are
+    /// checked against these fields. Without them the question takes any fields.
     pub fn with_fields(request: &Request, fetched: Option<Vec<Field>>) -> Option<Self> {
         let asked = match (request.ask.question()?.clone(), fetched) {
             (RequestedWork::Form(form), Some(fetched)) => {
@@ -56,7 +56,7 @@ impl RequestQuestion {
         Self::asking(request, asked)
     }
 
-    /// The question that a request is when this is what it asks.
+    /// The question of a request whose content is `asked`.
     pub(super) fn asking(request: &Request, asked: RequestedWork) -> Option<Self> {
         let ask = Arc::clone(&request.ask);
         let payload = ask.payload.value();
@@ -82,8 +82,8 @@ impl RequestQuestion {
         answer_kind(&self.ask)
     }
 
-    /// The capability message that this value is as an answer. `now` stands where a message has to
-    /// say when it was made and the value does not. Pointers begin at the value.
+    /// Turns `value` into the capability message that answers this question. `now` is used where the
+    /// message needs a time and the value has none. Pointers are relative to the value.
     pub fn answer(
         &self,
         schemas: &Schemas,
@@ -93,19 +93,20 @@ impl RequestQuestion {
         answer::message(self, schemas, value, now)
     }
 
-    /// The message that says that nobody will answer.
+    /// The message that declines the request.
     pub fn decline(&self, reason: Option<&str>) -> Message {
         self.control(Kind::Decline, &[("reason", reason)])
     }
 
-    /// What is shown of it where there is one text: what is signed goes before what the asker calls it.
+    /// The question as one text. If an answer signs something, that replaces the requester's title.
     pub fn prompt(&self) -> String {
         let title = self.title.as_ref().filter(|_| self.signed.is_none());
         let texts = [title, self.description.as_ref()].into_iter().flatten();
         texts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The message that says that it can't be answered: `code` for programs, `message` for people.
+    /// The message that reports that the request can't be answered: `code` for programs, `message` for
+    /// people.
     pub fn fail(&self, code: &str, message: &str) -> Message {
         self.control(
             Kind::Error,
@@ -113,7 +114,7 @@ impl RequestQuestion {
         )
     }
 
-    /// The message by which the asker takes it back.
+    /// The message with which the requester cancels the request.
     pub fn cancel(&self, reason: Option<&str>) -> Message {
         self.control(Kind::Cancel, &[("reason", reason)])
     }
@@ -139,7 +140,7 @@ impl Key {
         format!("{}:{}", self.topic.name(), self.id)
     }
 
-    /// The key behind such a text.
+    /// Reads the key from such a text.
     pub fn read(text: &str) -> Option<Self> {
         let (name, id) = text.split_once(':')?;
         let topic = Topic::ALL.into_iter().find(|topic| topic.name() == name)?;
@@ -172,7 +173,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// What the asker says of a request.
+/// The requester's description of a request.
 fn request_text(topic: Topic, payload: &Value) -> Option<String> {
     match topic {
         Topic::Payment => text(quote_of(payload), "description"),

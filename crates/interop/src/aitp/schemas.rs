@@ -1,4 +1,4 @@
-//! JSON Schemas of the capabilities, written here; nothing is fetched to validate.
+//! JSON Schemas of the capabilities, included in this crate. Validation fetches nothing.
 
 use super::family::Family;
 use super::message::Message;
@@ -16,20 +16,20 @@ const EVM_WALLET: &str = include_str!("schemas/evm_wallet.json");
 const REQUESTS: &str = include_str!("schemas/requests.json");
 const NEAR_PAYMENTS: &str = include_str!("schemas/near_payments.json");
 
-/// At most so many violations of one message are listed.
+/// Maximum number of violations listed for one message.
 const MAX_VIOLATIONS: usize = 20;
 
-/// How closely a message must keep to its schema.
+/// How strictly a message must match its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// Unknown members are ignored, as AITP tells receivers to, and what NEAR AI's user interface
-    /// wrote is taken.
+    /// Ignores unknown members, as AITP requires of receivers, and accepts the messages of NEAR AI's
+    /// user interface.
     Lenient,
     /// As the published schemas have it.
     Strict,
 }
 
-/// The schemas do not compile. It can't happen with those of this crate, which its tests compile.
+/// The schemas do not compile. The tests of this crate make sure that its own schemas do.
 #[derive(Debug, thiserror::Error)]
 #[error("the schema of {name} does not compile")]
 pub struct PayloadSchemaError {
@@ -82,8 +82,8 @@ impl Schemas {
         SHARED.as_ref()
     }
 
-    /// What is wrong with a message; nothing for one of an unknown capability. Pointers begin at the
-    /// message.
+    /// The violations of a message; none for a message of an unknown capability. Pointers are relative
+    /// to the message.
     pub fn violations(&self, message: &Message, strictness: Strictness) -> Vec<MessageViolation> {
         let Some((family, _)) = message.capability else {
             return Vec::new();
@@ -218,7 +218,7 @@ fn violation(error: &ValidationError<'_>) -> MessageViolation {
     }
 }
 
-/// The members of an answer's payload as a schema of its own, without the one that correlates it.
+/// The schema of an answer's payload, without the member that names the request.
 pub(super) fn payload_schema(
     family: Family,
     key: &str,

@@ -1,4 +1,4 @@
-//! All that a server asks of AITP, as one state of a thread.
+//! The AITP state of a thread: its participants, its requests and their answers.
 
 mod refusal;
 
@@ -18,13 +18,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use timeline::{ItemType, NewItem, Record, Role, Seq};
 
-/// Who takes part in a thread and what waits for an answer there.
+/// The participants of a thread and its open requests.
 ///
-/// A server folds the thread's records in, asks [`AitpState::check`] before it records what somebody says,
-/// and shows what is [`AitpState::pending`]. A desk is bounded, whatever the thread's length. It can be
-/// serialised and kept beside its [`AitpState::seq`], and goes on from there; one that can't be read any
-/// more is folded anew. Nothing in it runs by itself: what has expired follows from the instant that
-/// comes with each question.
+/// A server folds the thread's records into it and calls [`AitpState::check`] before it records a
+/// message. It shows the requests in [`AitpState::pending`]. The size is bounded, whatever the
+/// thread's length. The state can be serialised and stored with its [`AitpState::seq`]; the server
+/// then folds only later records. If a stored state can't be decoded, the server folds the thread
+/// again from the first record. It has no timers: the caller passes the current time, and expiry is
+/// derived from it.
 ///
 /// ```
 /// use loomline_interop::aitp::{AitpState, RequestRefusal, MessageRefusal};
@@ -78,35 +79,35 @@ pub struct AitpState {
     fetched: BTreeMap<Key, (Seq, RequestedWork)>,
 }
 
-/// What may be recorded.
+/// A message that the server may record.
 #[derive(Clone, Debug)]
 pub struct AcceptedMessage {
-    /// The item, as it came; where it names its actor and no role, with the role of that actor.
+    /// The item as received. If it names an actor but has no role, the role is set from the actor.
     pub item: NewItem,
-    /// Who says it, and whether that is an actor bound to the credential.
+    /// The party that posts it, and whether that is an actor bound to the credential.
     pub voice: PartyBinding,
-    /// The capability messages in it, in order. None where it is only text.
+    /// The capability messages in it, in order. Empty for plain text.
     pub messages: Vec<Judged>,
 }
 
 /// A capability message that may be recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// The place of its part in the content.
+    /// The index of its part in the content.
     pub index: usize,
     /// The message.
     pub message: Message,
-    /// What it does.
+    /// The message's effect on the ledger.
     pub verdict: MessageVerdict,
 }
 
-/// A change of who takes part that may be recorded.
+/// A change of the participants that the server may record.
 #[derive(Clone, Debug)]
 pub struct AcceptedChange {
     /// The item that records it.
     pub item: NewItem,
-    /// Whether the actor is bound to the credential, or new. Who may change one that is bound to none
-    /// is for the server to say.
+    /// Whether the actor is new, or bound to this credential. For an unbound actor, the server decides
+    /// who may change it.
     pub is_bound: bool,
 }
 
@@ -121,7 +122,8 @@ impl AitpState {
         self.ledger.seq()
     }
 
-    /// A desk that goes on from a parent's (a fork): what was open there can be answered here.
+    /// The state of a fork of this thread. Requests that are open in the parent can be answered in the
+    /// fork.
     #[must_use]
     pub fn continued(self) -> Self {
         Self {
@@ -130,18 +132,18 @@ impl AitpState {
         }
     }
 
-    /// Who takes part.
+    /// The thread's participants.
     pub fn participants(&self) -> &Participants {
         self.ledger.participants()
     }
 
-    /// What was asked and what came of it.
+    /// The thread's requests and their answers.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Whether a message that came in with this credential may be recorded now, and what it does.
-    /// Capability messages are held to their schemas leniently.
+    /// Decides whether a message with this credential may be recorded at `now`, and its effect.
+    /// Capability messages are validated leniently.
     pub fn check(
         &self,
         principal: &str,
@@ -181,8 +183,9 @@ impl AitpState {
         })
     }
 
-    /// Who says it. Where nobody ever was an actor an id is a note of its client's, unless there is a
-    /// capability message: who says that takes part.
+    /// The party that posts the message. In a thread that never had an actor, the actor id of a plain
+    /// message is only the client's note and is ignored. A capability message with an actor id
+    /// requires that actor to be a participant.
     fn speaker(
         &self,
         principal: &str,
@@ -238,7 +241,7 @@ impl AitpState {
         Ok(judged)
     }
 
-    /// What of an answer does not fit the fields that its form leads to.
+    /// The violations of an answer against its form's fetched fields.
     fn wrong_with_fetched(
         &self,
         message: &Message,
@@ -256,13 +259,13 @@ impl AitpState {
         whole.map_or_else(Vec::new, |whole| check_answer(whole, message, now))
     }
 
-    /// The questions that wait for an answer at this instant, in the order in which they were asked.
+    /// The open requests at `now`, in the order in which they were posted.
     pub fn pending(&self, now: Timestamp) -> Vec<RequestQuestion> {
         let requests = self.ledger.pending(now).into_iter();
         requests.filter_map(|it| self.question_about(it)).collect()
     }
 
-    /// Of these, those that somebody may answer.
+    /// The open requests at `now` that this party may answer.
     pub fn pending_for(&self, party: &Party, now: Timestamp) -> Vec<RequestQuestion> {
         let may = |ask: &RequestTerms| self.ledger.may_answer(ask, party).is_ok();
         let requests = self.ledger.pending(now).into_iter();
@@ -270,18 +273,18 @@ impl AitpState {
         requests.filter_map(|it| self.question_about(it)).collect()
     }
 
-    /// The question that was last asked under this key, whatever came of it.
+    /// The latest request under this key, whatever its state.
     pub fn question(&self, key: &Key) -> Option<RequestQuestion> {
         self.question_about(self.ledger.request(key)?)
     }
 
-    /// When the next of the questions that wait expires: the last instant at which an answer counts.
+    /// The last instant at which an answer to the open request that expires first counts.
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         let pending = self.ledger.pending(now).into_iter();
         pending.filter_map(|it| it.life.expires_at).min()
     }
 
-    /// The question that a request is, also one that is not the last under its key.
+    /// The question of a request, even if it is not the latest under its key.
     pub fn question_about(&self, request: &Request) -> Option<RequestQuestion> {
         match self.whole(request) {
             Some(whole) => RequestQuestion::asking(request, whole.clone()),
@@ -295,8 +298,8 @@ impl AitpState {
         (*seq == request.seq).then_some(whole)
     }
 
-    /// The documents that pending forms lead to and that are not known here: the key of the request
-    /// and the URL. A server may fetch them; it refuses private addresses and bounds size and time.
+    /// The documents that open forms refer to and that have not been fetched: the key of the request
+    /// and the URL. A server may fetch them. It must refuse private addresses and limit size and time.
     pub fn to_fetch(&self, now: Timestamp) -> Vec<(Key, String)> {
         let pending = self.ledger.pending(now).into_iter();
         let unknown = pending.filter(|request| self.whole(request).is_none());
@@ -309,8 +312,8 @@ impl AitpState {
         urls.collect()
     }
 
-    /// Takes in the fields of such a document, which answers to its form are held to from now on.
-    /// Those of forms that are not remembered any more go.
+    /// Adds the fields of such a document. Answers to its form are checked against them from then on.
+    /// Fields of forms that are no longer stored are dropped.
     pub fn fetched(&mut self, key: &Key, fields: Vec<Field>) {
         let ledger = &self.ledger;
         self.fetched.retain(|key, (seq, _)| {
@@ -325,8 +328,8 @@ impl AitpState {
         }
     }
 
-    /// Whether a change that came in with this credential may be recorded, as an item of this id. Who
-    /// joins is bound to the credential it joins with.
+    /// Decides whether the item `item_id` may record this participant change under this credential. An
+    /// actor that joins is bound to the credential of the request.
     pub fn judge_change(
         &self,
         principal: &str,

@@ -1,16 +1,16 @@
-//! What is wrong with something that came in.
+//! Violations in received data.
 
 use thread::json::{Step, pointer};
 
-/// One thing that is wrong: where, and what was expected there.
+/// One violation: its place and the expected value.
 ///
-/// What was found is not in it: forms hold addresses and worse, and errors end up in logs.
+/// It omits the value found, because forms hold private data and errors end up in logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer:?}: expected {expected}")]
 pub struct MessageViolation {
     /// A JSON pointer into what was read; empty for the whole.
     pub pointer: String,
-    /// What was expected there, to follow the word "expected".
+    /// The expected value, to follow the word "expected".
     pub expected: String,
 }
 
@@ -23,7 +23,7 @@ impl MessageViolation {
     }
 }
 
-/// The pointer of a member of what stands at `at`.
+/// The JSON pointer of the member `key` of the value at `at`.
 pub(super) fn member(at: &str, key: &str) -> String {
     format!("{at}{}", pointer([Step::Key(key)]))
 }

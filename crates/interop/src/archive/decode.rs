@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thread::json::{Scanner, Shape, Step, Within};
 use thread::{DecodeError, Json, Limits, Object};
 
-/// Why a text is no archive.
+/// An error of reading an archive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
     /// It is not JSON, or too large.
@@ -14,11 +14,11 @@ pub enum ArchiveError {
     /// A member has the wrong type or is missing.
     #[error("{pointer:?}: expected {expected}, found {found}")]
     Shape {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
-        /// What was expected.
+        /// The expected value.
         expected: &'static str,
-        /// What is there.
+        /// The value that was found.
         found: String,
     },
     /// The archive is of a version that this program does not know.
@@ -32,7 +32,7 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Where, as a JSON pointer, if it is of one place.
+    /// The JSON Pointer of the error, if it has one position.
     #[must_use]
     pub fn pointer(&self) -> Option<&str> {
         match self {
@@ -70,8 +70,8 @@ fn shape(expected: &'static str, found: impl Into<String>) -> ArchiveError {
 }
 
 impl Archive {
-    /// Reads an archive; records keep the text they are spelled in. Linear in the text, which is
-    /// kept once.
+    /// Reads an archive; records preserve their original text. The cost is linear in the text,
+    /// which is stored once.
     pub fn decode(text: impl Into<String>, limits: &Limits) -> Result<Self, ArchiveError> {
         let source = Arc::new(text.into());
         let mut scanner = Scanner::new(&source, limits)?;

@@ -1,4 +1,4 @@
-//! One record as it came.
+//! One record with its original text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl SourceText {
         Ok(Self::checked(&Arc::new(text.to_owned()), span))
     }
 
-    /// The part of a source where a scanner has found a value.
+    /// The part of a source in which a scanner found a value.
     pub(crate) fn checked(source: &Arc<String>, span: Range<usize>) -> Self {
         Self {
             source: Arc::clone(source),
@@ -36,7 +36,7 @@ impl SourceText {
         self.source.get(self.span.clone()).unwrap_or("null")
     }
 
-    /// The value. Linear in the text: keep it where it is needed twice.
+    /// The parsed value. The cost is linear in the text, so store the value if you need it twice.
     #[must_use]
     pub fn json(&self) -> Json {
         let limits = Limits {

@@ -9,10 +9,10 @@ pub const FILE_NAME: &str = "loomline-archive-1.json";
 
 /// The schema of an archive.
 ///
-/// What [`Archive::decode`](super::Archive::decode) refuses is not valid here. Of the root it asks
-/// for what a document's root has, in the words of the newest version's schema; of each record only
-/// for what says what the record is, since records are kept as they came and judged by whoever
-/// reads them.
+/// Every text that [`Archive::decode`](super::Archive::decode) refuses is invalid. The root must
+/// have the members of a document's root, under the newest version's schema. Of a record it checks
+/// only the members that identify its kind: records are stored unchanged and validated by their
+/// readers.
 ///
 /// ```
 /// let schema = loomline_interop::archive::schema();
@@ -70,7 +70,7 @@ const ABOUT: &str = "Everything that a conversation's histories said, each recor
      schema can't say: the `agent_id` of a run is a key of `agents`; a record is one that its format's \
      library takes.";
 
-/// What an archive shares with a document.
+/// The root members that an archive shares with a document.
 const ROOT: [&str; 7] = [
     "thread_id",
     "created_at",
@@ -88,7 +88,7 @@ fn version() -> Object {
         .with("pattern", "^1(\\.|$)")
 }
 
-/// What a record of each format is.
+/// The schema of a record for each format.
 fn records() -> [(Format, &'static str, Object); 4] {
     let message = object(
         "A message of Pydantic AI, a `ModelRequest` or a `ModelResponse`, every member as it came.",
@@ -204,7 +204,7 @@ fn agent_id() -> Object {
     text("The agent that ran, a key of `agents`.")
 }
 
-/// What holds of an object of this format.
+/// A rule for the objects of this format.
 fn when(format: Format, then: Object) -> Object {
     let named = Object::new().with("const", format.name());
     Object::new()
@@ -320,7 +320,8 @@ mod tests {
         assert_eq!(errors(&archive), expected);
     }
 
-    /// Each value of an archive is taken out and replaced by others: what the schema takes, can be read.
+    /// Replaces each value of an archive by others: if the schema accepts the result, it can be
+    /// read.
     #[test]
     fn what_the_schema_takes_can_be_read() {
         let others = [

@@ -8,16 +8,16 @@ use thread::validate::is_instant;
 use thread::{Json, Object};
 use uuid::Uuid;
 
-/// The namespace of identifiers of content that came without.
+/// The namespace for identifiers of content without one.
 const NAMESPACE: Uuid = Uuid::from_u128(0x0f6a_6f0e_51c4_4c2b_a1d7_3e8b_5c90_4d22);
 
-/// The instants of an archive: what has none gets the one before it.
+/// The timestamps of an archive: data without one gets the previous one.
 pub(super) struct Times {
     last: String,
 }
 
 impl Times {
-    /// The instant of what has none.
+    /// The timestamp for data without one.
     pub(super) fn last(&self) -> &str {
         &self.last
     }
@@ -49,7 +49,7 @@ fn own(message: &Object) -> Option<&str> {
     of_message.or_else(parts)?.as_str()
 }
 
-/// An instant as it is spelled; one without an offset is taken for UTC.
+/// The original text of a timestamp; without an offset it counts as UTC.
 pub(crate) fn instant(text: &str) -> Option<String> {
     if is_instant(text) {
         return Some(text.to_owned());
@@ -61,7 +61,7 @@ pub(crate) fn instant(text: &str) -> Option<String> {
     Some(format!("{local}Z"))
 }
 
-/// Members that the protocol gives a meaning of its own.
+/// Members to which the protocol assigns a meaning of its own.
 const OURS: [&str; 5] = [
     "message_type",
     "turn_type",
@@ -70,15 +70,15 @@ const OURS: [&str; 5] = [
     "timestamp",
 ];
 
-/// A message whose parts and instant are ready for a document.
+/// A message whose parts and timestamp are ready for a document.
 pub(super) struct Draft {
     source: Object,
-    /// Where it stands in the archive.
+    /// Its JSON Pointer in the archive.
     pub(super) pointer: String,
     /// When it was made.
     pub(super) timestamp: String,
     parts: Vec<Json>,
-    /// Whether it is only left of a request of system prompts.
+    /// Whether it is the rest of a request with system prompts only.
     pub(super) is_void: bool,
     /// Whether it is a message of the protocol already, not of a model.
     pub(super) is_system: bool,
@@ -162,14 +162,14 @@ impl Draft {
         self.source.get_str("kind") == Some("response")
     }
 
-    /// Whether a user says something in it.
+    /// Whether it contains a user prompt.
     pub(super) fn prompts(&self) -> bool {
         let prompt =
             |part: &Json| part.get("part_kind").and_then(Json::as_str) == Some("user-prompt");
         !self.is_response() && self.parts.iter().any(prompt)
     }
 
-    /// The turn of the user who prompted.
+    /// The message as a user's turn.
     pub(super) fn into_user_turn(self) -> Object {
         let turn = Object::new()
             .with("turn_type", "user")
@@ -207,7 +207,7 @@ impl Draft {
     }
 }
 
-/// A part with what the protocol asks for beyond the library.
+/// A part with the members that the protocol requires beyond the library.
 fn ready(part: Json, pointer: impl Fn() -> String, losses: &mut Losses) -> Json {
     let Json::Object(mut part) = part else {
         return part;
@@ -233,8 +233,7 @@ fn ready(part: Json, pointer: impl Fn() -> String, losses: &mut Losses) -> Json 
     part.into()
 }
 
-/// The protocol's `status`, which follows from what the library says (ruling 18); the library's
-/// words stay.
+/// The protocol's `status`, derived from the library's members (ruling 18), which stay.
 fn status(part: &Object) -> &'static str {
     let cause = part.get("retry").and_then(|retry| retry.get("cause"));
     let cause = cause.and_then(Json::as_str);
@@ -245,7 +244,7 @@ fn status(part: &Object) -> &'static str {
     }
 }
 
-/// Gives media that came without an identifier one that follows from it.
+/// Adds a derived identifier to media without one.
 fn identify(media: &mut Json) {
     let Some(media) = media.as_object_mut() else {
         return;

@@ -6,7 +6,7 @@ use crate::runs::{ModelMessage, ModelRun, RunInterruption};
 use crate::{Converted, Losses};
 use thread::{Json, Object};
 
-/// Members of an agent's turn that follow from its messages or are kept beside them.
+/// Members of an agent's turn that are derived from its messages or stored with them.
 const KNOWN: [&str; 8] = [
     "turn_type",
     "agent_id",

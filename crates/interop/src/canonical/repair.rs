@@ -1,4 +1,4 @@
-//! What must not stand in a document that is written, taken out and reported.
+//! Removes and reports the data that a written document must not have.
 
 use super::turns::{complete, interrupted};
 use crate::Losses;
@@ -7,13 +7,13 @@ use thread::document::CompletionStatus;
 use thread::validate::{Rule, Severity};
 use thread::{Json, Object, Profile, Thread, complete_cycles, validate};
 
-/// How often what is left may show something new; each round takes something out.
+/// Maximum number of rounds. Each round removes something, which may reveal further breaches.
 const ROUNDS: usize = 32;
 
-/// Makes the turns valid under the rules for writing: cycles whose calls wait for an answer that
-/// can't come any more (rulings 2 and 15), answers to no call, ids that come twice, members that the
-/// protocol does not allow. `places` says where in the archive each message of each turn stands;
-/// turns without places stay as they are.
+/// Makes the turns valid under the rules for writing. It repairs cycles whose calls can't be
+/// answered any more (rulings 2 and 15), answers to no call, repeated ids, and members that the
+/// protocol does not allow. `places` has the position in the archive of each message of each turn;
+/// turns without positions stay unchanged.
 pub(super) fn repair(thread: &mut Thread, places: &mut [Option<Vec<String>>], losses: &mut Losses) {
     for _ in 0..ROUNDS {
         let mut found: BTreeMap<usize, Breaches> = BTreeMap::new();
@@ -49,12 +49,12 @@ pub(super) fn repair(thread: &mut Thread, places: &mut [Option<Vec<String>>], lo
     }
 }
 
-/// What is wrong in one turn.
+/// The breaches of one turn.
 #[derive(Default)]
 struct Breaches {
     /// Some cycle is not complete.
     cycle: bool,
-    /// Parts: of a message or, in a user's turn, of none.
+    /// The faulty parts, by message; `None` in a user's turn.
     parts: BTreeMap<Option<usize>, BTreeSet<usize>>,
     /// Members of messages.
     members: BTreeSet<(usize, String)>,
@@ -173,7 +173,7 @@ impl Breaches {
     }
 }
 
-/// Takes out what stands at these places, in one go.
+/// Removes the items at these indexes, in one pass.
 fn take_out<T>(items: &mut Vec<T>, gone: &BTreeSet<usize>) {
     let mut place = 0..;
     items.retain(|_| place.next().is_none_or(|place| !gone.contains(&place)));
@@ -184,8 +184,8 @@ fn message_mut(turn: &mut Object, message: usize) -> Option<&mut Object> {
     messages.get_mut(message)?.as_object_mut()
 }
 
-/// Whether a cycle before the last one is not complete. Those go first: what the last one waits for may
-/// still come (ruling 2).
+/// Whether a cycle before the last one is incomplete. Those are removed first: the answers to the
+/// last one may still arrive (ruling 2).
 fn has_broken(messages: &[Json]) -> bool {
     let kept = complete_cycles(messages.to_vec(), CompletionStatus::Complete);
     kept != messages
@@ -197,7 +197,7 @@ fn last_response(messages: &[Json]) -> Option<usize> {
         .rposition(|message| message.get("message_type").and_then(Json::as_str) == Some("response"))
 }
 
-/// A turn that was taken for complete, as one that was interrupted.
+/// Marks a turn that counted as complete as interrupted.
 fn cut_short(turn: Object, ended_at: Option<String>) -> Object {
     let ended = turn.get_str("completed_at").map(str::to_owned);
     let mut head = Object::new();

@@ -7,10 +7,10 @@ use crate::runs::{ModelRun, RunInterruption};
 use thread::document::CompletionStatus;
 use thread::{Json, Object, complete_cycles};
 
-/// What marks a message while its cycle is judged.
+/// The member that marks a message while its cycle is checked.
 const PLACE: &str = "\u{0}place";
 
-/// A turn, and where in the archive its messages stand.
+/// A turn, and the positions of its messages in the archive.
 pub(super) struct Built {
     pub(super) turn: Json,
     /// One place for each message, or the one of a user's turn; `None` for a turn of a document,
@@ -100,8 +100,8 @@ pub(super) fn interrupted(
         .with("interruption", why)
 }
 
-/// Leaves out answers that were cut off while the model spoke: what is there of them is no whole
-/// part. One with calls is left to the rule on cycles.
+/// Removes answers that were cut off during generation, because their content is incomplete.
+/// Answers with calls are left to the rule on cycles.
 fn without_cut_off(
     messages: Vec<Json>,
     places: &mut Vec<String>,
@@ -152,7 +152,7 @@ pub(super) struct StoredTurn {
     pub(super) stays: Vec<bool>,
 }
 
-/// The complete cycles of a turn that ended so, and where their messages stand.
+/// The complete cycles of a turn with this ending, and the positions of their messages.
 pub(super) fn complete(
     mut messages: Vec<Json>,
     ending: CompletionStatus,

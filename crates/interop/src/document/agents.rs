@@ -13,7 +13,7 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6f1c_52de_37a4_4c0b_9a5e_7b1d_2f08_c4e
 /// The name of an agent that a run does not name.
 const DEFAULT: &str = "default";
 
-/// The name of an agent that no one names.
+/// The name of an agent without a name.
 pub const UNNAMED: &str = "agent";
 
 /// The id of the agent of this name: the same in every document.
@@ -34,7 +34,7 @@ pub(super) fn agent_of(execution: &Execution) -> (String, String) {
     (name, id)
 }
 
-/// The registry as it grows turn by turn; what was imported stays as it is.
+/// The registry, which grows turn by turn; imported entries stay unchanged.
 #[derive(Default)]
 pub(super) struct Registry {
     agents: Object,
@@ -49,7 +49,7 @@ impl Registry {
         }
     }
 
-    /// Notes who ran, and with which model.
+    /// Registers the agent of a reaction with its model.
     pub(super) fn note(&mut self, reaction: &Reaction) {
         let (name, id) = agent_of(&reaction.execution);
         if self.imported.contains_key(&id) {
@@ -80,7 +80,7 @@ impl Registry {
         self.agents.insert(id, config);
     }
 
-    /// Notes someone who spoke without a run.
+    /// Registers the author of a message without a run.
     pub(super) fn note_speaker(&mut self, name: &str, created_at: String) {
         let id = agent_id(name);
         if !self.agents.contains_key(&id) {

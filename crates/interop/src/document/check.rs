@@ -1,4 +1,4 @@
-//! What of a document an import would not give back.
+//! The losses of an import: the data of a document that an export would not restore.
 
 use super::export::to_document;
 use super::import::{ImportError, Imported};
@@ -8,7 +8,7 @@ use thread::json::Step;
 use thread::{Json, Thread};
 use timeline::{Command, NewThread, Record, Seq, State, Transcript};
 
-/// Replays an import on a fresh thread and lists where the document it gives differs.
+/// Replays an import on a fresh thread and lists the differences of the exported document.
 pub(super) fn losses(document: &Thread, imported: &Imported) -> Result<Vec<Loss>, ImportError> {
     let transcript = replayed(document, imported)?;
     let back = to_document(&transcript).value;
@@ -38,7 +38,7 @@ fn replayed(document: &Thread, imported: &Imported) -> Result<Transcript, Import
     Ok(transcript)
 }
 
-/// Where the second value is not the first, as deep as the difference goes.
+/// The differences between two values, at the deepest pointers.
 fn differences(original: Json, back: Json) -> Vec<Loss> {
     let mut losses = Losses::default();
     let mut open = vec![(String::new(), original, back)];

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// Hands out instants none of which is before the one before it (rules 4 and 5).
+/// A clock whose instants never go back (rules 4 and 5).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     last: Timestamp,
@@ -15,13 +15,13 @@ impl Clock {
         }
     }
 
-    /// This instant, or the last one where that is later.
+    /// This instant, or the last one if that is later.
     pub(super) fn at(&mut self, instant: Timestamp) -> String {
         self.last = self.last.max(instant);
         rfc3339(self.last)
     }
 
-    /// Goes on from an instant that stands in the document already.
+    /// Advances the clock to an instant that is already in the document.
     pub(super) fn pass(&mut self, instant: Option<&str>) {
         if let Some(instant) = instant.and_then(|text| text.parse().ok()) {
             self.last = self.last.max(instant);

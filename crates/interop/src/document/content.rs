@@ -1,4 +1,4 @@
-//! What users say: items of the log ⇄ parts of a user's turn.
+//! Users' content: items of the log ⇄ parts of a user's turn.
 
 use super::delta::{difference, is_plain, patched, stored, unwrapped, wrapped};
 use crate::parts::EventPart;
@@ -6,15 +6,15 @@ use thread::{Json, Object};
 use timeline::{MessagePartKind, part_kind};
 use uuid::Uuid;
 
-/// A part of a foreign kind, kept whole.
+/// The type of a part of a foreign kind, stored whole.
 pub(super) const PART: &str = "threadprotocol-part";
-/// A content item of a kind that the log has no part for.
+/// The type of a part for a content item of a kind that the log lacks.
 const CONTENT: &str = "threadprotocol-content";
-/// What the kind of a part begins with that the protocol does not know.
+/// The prefix of the kind of a part that the protocol does not know.
 pub(super) const CUSTOM: &str = "custom:";
 
-/// The parts of a user's turn. `groups` says how the log's parts belong together, where they are
-/// not simply the content of one prompt.
+/// The parts of a user's turn. `groups` has the grouping of the log's parts, if they are not the
+/// content of one prompt.
 pub(super) fn exported(content: &[Json], groups: Option<&[Json]>) -> Vec<Json> {
     let sizes = |groups: &[Json]| -> usize { groups.iter().map(size).sum() };
     match groups.filter(|groups| sizes(groups) == content.len()) {
@@ -185,7 +185,7 @@ fn uploaded(file_id: &str) -> Object {
         .with("identifier", identifier(file_id))
 }
 
-/// Bytes as the document has them; `alphabet` says that the source used the URL-safe one.
+/// Bytes in the document's form; `alphabet` marks that the source used the URL-safe one.
 pub(super) fn binary(part: &Json, media_type: &str, data: &str) -> Object {
     let data = if part.get("alphabet").and_then(Json::as_str) == Some("urlsafe") {
         data.replace('+', "-").replace('/', "_")
@@ -275,8 +275,8 @@ fn imported_content(item: &Json) -> Json {
     }
 }
 
-/// The extension part that a `custom:` kind was written for; `tag` names its kind. What only the
-/// runtime writes is none: such a part stays what it is in the document.
+/// The extension part from which a `custom:` part was exported; `tag` names its kind. `None` for
+/// types that only the runtime writes: such a part stays a document's part.
 pub(super) fn own_extension(object: &Json, tag: &str) -> Option<Json> {
     let value = object.get("value")?;
     let name = value.get("type")?.as_str()?;

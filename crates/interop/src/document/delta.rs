@@ -1,18 +1,18 @@
-//! What of a document's object the log's own shapes don't say.
+//! The difference between a document's object and the log's own form.
 //!
-//! An imported object is stored in the log's shape and beside it the difference to what that shape
-//! gives back. So a document comes back value for value, key order included, and what was written
-//! by this system carries nothing extra.
+//! An imported object is stored in the log's form, together with its difference to the object that
+//! this form exports. So a document is restored value for value, key order included. Objects that
+//! this server wrote need no such data.
 
 use thread::{Json, Limits, Object};
 use timeline::Payload;
 
-/// The key under which a difference keeps the order of keys, where it is not the derived one.
+/// The key under which a difference stores the order of keys, if it is not the derived one.
 pub(super) const ORDER: &str = "$order";
 /// The key under which a response's difference keeps that of the request with its returns.
 pub(super) const RETURNS: &str = "$returns";
 
-/// What has to be done to `derived` to have `original`; nothing if they are equal.
+/// The difference that turns `derived` into `original`; `None` if they are equal.
 ///
 /// Members under `structural` keys are written by other means and count as equal.
 pub(super) fn difference(
@@ -63,7 +63,7 @@ pub(super) fn patched(derived: Object, difference: Option<&Object>) -> Object {
     .collect()
 }
 
-/// Keeps a value in the log.
+/// Stores a value in the log.
 pub(super) fn stored(json: &Json) -> Result<Payload, serde_json::Error> {
     Payload::from_text(json.to_text())
 }
@@ -73,7 +73,7 @@ pub(super) fn is_plain(payload: &Payload) -> bool {
     payload.read::<serde_json::Value>().is_ok()
 }
 
-/// An extension part around a foreign value; around its text, where the log takes no such value.
+/// An extension part around a foreign value, or around its text if the log can't store the value.
 pub(super) fn wrapped(kind: &str, key: &str, value: &Json) -> Object {
     let part = Object::new().with("type", kind);
     let whole = part.clone().with(key, value.clone());
@@ -89,8 +89,8 @@ pub(super) fn unwrapped(part: &Json, key: &str) -> Json {
     part.get(key).cloned().or_else(text).unwrap_or_default()
 }
 
-/// Reads a value of the log. What a log holds was bounded when it came in, so the limit on
-/// nesting leaves room for the levels that storing adds.
+/// Reads a value of the log. Values were checked against the limits when they were imported, so the
+/// limit on nesting is higher here by the levels that storing adds.
 pub(super) fn read(payload: &Payload) -> Json {
     parsed(payload.text()).unwrap_or_default()
 }
@@ -103,7 +103,7 @@ fn parsed(text: &str) -> Option<Json> {
     Json::parse_with(text, &limits).ok()
 }
 
-/// Reads an object of the log; an empty one where it is something else.
+/// Reads an object of the log; an empty one if it is something else.
 pub(crate) fn read_object(payload: Option<&Payload>) -> Object {
     payload
         .and_then(|payload| read(payload).into_object())

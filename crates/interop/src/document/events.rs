@@ -1,4 +1,4 @@
-//! Events beside a model's answer as the system messages of its turn (0.0.4 "Tier 1").
+//! Events of a step as system messages of its turn (0.0.4 "Tier 1").
 
 use super::agents::{Registry, agent_id};
 use super::clock::{Clock, rfc3339};
@@ -8,7 +8,7 @@ use thread::document::{AgentTurn, CompletionStatus};
 use thread::{Json, Object};
 use timeline::{PartRecord, Reaction};
 
-/// Who tells what happened in the thread and in no execution.
+/// The agent of events that belong to the thread and to no execution.
 pub(super) const SYSTEM: &str = "system";
 
 /// The events of one step, as messages around the returns of its calls.
@@ -19,8 +19,8 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Takes a part, if it is an event. Control passes on when the step is over; everything else
-    /// happens while its tools run.
+    /// Accepts a part if it is an event. A handoff happens after the step; all other events happen
+    /// while the step's tools run.
     pub(super) fn take(&mut self, part: &'a PartRecord) -> bool {
         let Some(event) = EventPart::read(&part.part) else {
             return false;
@@ -33,12 +33,12 @@ impl<'a> Events<'a> {
         true
     }
 
-    /// The messages that come before the returns.
+    /// The messages before the returns.
     pub(super) fn before(&self, agent_id: &str, clock: &mut Clock) -> Vec<Json> {
         messages(&self.before, agent_id, clock)
     }
 
-    /// The messages that come after them.
+    /// The messages after the returns.
     pub(super) fn after(&self, agent_id: &str, clock: &mut Clock) -> Vec<Json> {
         messages(&self.after, agent_id, clock)
     }
@@ -68,7 +68,7 @@ fn messages(events: &[(EventPart, &PartRecord)], source: &str, clock: &mut Clock
     events.iter().map(message).collect()
 }
 
-/// Notes the agents that control passed to: they are named before they take a turn.
+/// Registers the targets of handoffs: they are named before their first turn.
 pub(super) fn note_targets(reaction: &Reaction, registry: &mut Registry) {
     for part in reaction.steps.iter().flat_map(|step| &step.parts) {
         let event = EventPart::read(&part.part);
@@ -79,7 +79,7 @@ pub(super) fn note_targets(reaction: &Reaction, registry: &mut Registry) {
     }
 }
 
-/// What happened in no execution, as a turn with one system message.
+/// An event outside of any execution, as a turn with one system message.
 pub(super) fn event_turn(event: &ThreadEvent, at: &str) -> Object {
     let id = agent_id(SYSTEM);
     let message = Object::new()
@@ -97,7 +97,7 @@ pub(super) fn event_turn(event: &ThreadEvent, at: &str) -> Object {
         .with("messages", Json::Array(vec![message.into()]))
 }
 
-/// The event and its instant, if a turn is exactly what [`event_turn`] writes.
+/// The event and its instant, if a turn has exactly the form that [`event_turn`] writes.
 pub(super) fn read_event_turn(turn: AgentTurn<'_>) -> Option<(ThreadEvent, &str)> {
     let [message] = turn.object().get("messages")?.as_array()? else {
         return None;

@@ -14,10 +14,9 @@ use timeline::{Entry, ExecutionStatus, Transcript, messages_with_answers};
 
 /// The canonical document of a thread, in the newest version.
 ///
-/// It is a pure function of the transcript. Items that wait for their execution and the execution
-/// that runs are not in it; a turn that was interrupted keeps its complete cycles, and what the
-/// rest of it used counts all the same (TP-13). Instants are the log's, none of them before the one
-/// before it; what was imported keeps the text it came with.
+/// It is a pure function of the transcript. It omits items that wait for their execution, and the
+/// running execution. An interrupted turn has its complete cycles, and its usage counts in full
+/// (TP-13). Timestamps are the log's and never go back; imported ones have their original text.
 pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     let Some(thread) = &transcript.thread else {
         let what = "the thread was never created".to_owned();
@@ -140,11 +139,11 @@ fn turns(
     (turns, is_open)
 }
 
-/// What the log says of every thread.
+/// The root members that every thread's log supplies.
 const OWN: [&str; 5] = ["thread_id", "created_at", "updated_at", "agents", "turns"];
 
-/// What the root of an imported document said beside that. Once anything was said since, such a member is the log's, though
-/// the document had none, or something else in its place.
+/// The other root members of an imported document. Once anything was posted since the import, the
+/// members in [`OWN`] come from the log, even if the document lacked them or had other values.
 fn beside(said: &Object) -> Object {
     let others = said.iter().filter(|(key, _)| !OWN.contains(key));
     let mut others: Object = others.map(|(key, value)| (key, value.clone())).collect();
@@ -157,7 +156,7 @@ fn beside(said: &Object) -> Object {
     others
 }
 
-/// What the root is written from.
+/// The content of a document's root to write.
 pub(super) struct Root<'a> {
     pub(super) thread_id: &'a str,
     pub(super) created_at: String,

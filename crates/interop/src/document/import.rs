@@ -23,7 +23,7 @@ use timeline::{
     Trigger,
 };
 
-/// What a document must have beside its version: `actions` up to 1.0.0, `turns` from 2.0.0 on.
+/// The members of a document besides its version: `actions` up to 1.0.0, `turns` since 2.0.0.
 const MEMBERS: [&str; 6] = [
     "thread_id",
     "created_at",
@@ -33,42 +33,42 @@ const MEMBERS: [&str; 6] = [
     "actions",
 ];
 
-/// A conversation from a document: what the thread is made with, and the commands that write it,
-/// each decided in order after `Create`.
+/// A conversation from a document: the data of the new thread, and the commands that write it. They
+/// are decided in order after `Create`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// For people.
+    /// The title.
     pub title: Option<String>,
-    /// The application's own, and under `threadprotocol` what the document says beside its turns.
+    /// The application's metadata. `threadprotocol` holds the document's other root members.
     pub metadata: Option<Payload>,
     /// When the conversation began.
     pub created_at: Option<Timestamp>,
-    /// What happened, and when.
+    /// The commands, each with its time.
     pub commands: Vec<(Timestamp, Command)>,
 }
 
-/// Why a document can't be imported.
+/// The reason why a document can't be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It has none of what a document must have.
+    /// The value has no member that a document must have.
     #[error("it is no ThreadProtocol document: it has none of {}", MEMBERS.join(", "))]
     NotADocument,
-    /// It is of a version that is not read here.
+    /// The document's version is not supported.
     #[error("documents of version {0:?} can't be imported, expected 1.0.0, 2.0.0, 0.0.3 or 0.0.4")]
     Version(String),
-    /// Something in it can't be kept as JSON.
+    /// A value in the document can't be stored as JSON.
     #[error("a value can't be kept")]
     Json(#[from] serde_json::Error),
-    /// The log refuses what it says.
+    /// The log rejects a command.
     #[error("the thread's log refuses it")]
     Refused(#[from] Rejected),
 }
 
 /// The commands that write a document into a fresh log as finished executions.
 ///
-/// `ids` mints the ids of items, executions and steps. The commands have been tried: the log takes
-/// them, and the losses are where the document they give differs from `thread`. The new thread has
-/// its own id; to give back the document's, make it under that id.
+/// `ids` generates the ids of items, executions and steps. All commands were tested and are valid.
+/// The losses are the differences between `thread` and the document that the log exports. The new
+/// thread has its own id; to restore the document's id, create the thread with it.
 pub fn from_document(
     thread: &Thread,
     ids: &mut dyn FnMut() -> String,
@@ -124,7 +124,7 @@ pub fn from_document(
     })
 }
 
-/// The thread's metadata: the document's, and what the root says beside it.
+/// The thread's metadata: that of the document, and the document's other root members.
 fn metadata(document: &Thread, n_entries: u64) -> Result<Payload, serde_json::Error> {
     let root = document.root();
     let object = |key: &str| root.get(key).and_then(Json::as_object);
@@ -160,7 +160,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Goes on to an instant of the document; the log's own instants never go back.
+    /// Advances the clock to an instant of the document; the log's instants never go back.
     fn pass(&mut self, instant: Option<&str>) {
         let instant = instant.and_then(|text| text.parse().ok());
         self.at = instant.map_or(self.at, |instant: Timestamp| self.at.max(instant));
@@ -196,7 +196,7 @@ impl Import<'_> {
         Ok(item)
     }
 
-    /// What an agent answered when no user spoke before it.
+    /// The trigger of an agent's turn that no user turn precedes: a reference to the last item.
     fn reference(&mut self) -> NewItem {
         let former = self.last_item.as_deref().map(ItemId::from);
         NewItem::reference(self.item_id(), former.as_ref())
@@ -217,7 +217,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Keeps a turn that is an event of the thread as one; says whether it is.
+    /// Imports a turn as an event of the thread, if it is one; returns whether it is.
     fn event_turn(&mut self, turn: AgentTurn<'_>) -> Result<bool, serde_json::Error> {
         let Some((mut event, at)) = read_event_turn(turn) else {
             return Ok(false);
@@ -298,7 +298,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// The name and id of the agent whose turn it is.
+    /// The name and id of the turn's agent.
     fn agent(&self, turn: AgentTurn<'_>) -> (String, String) {
         let registered = turn.agent_id().and_then(|id| self.document.agent(id));
         let name = registered.and_then(AgentConfig::agent_name);
@@ -343,7 +343,7 @@ fn reason(turn: AgentTurn<'_>, key: &str) -> Option<String> {
     why.get_str(key).map(str::to_owned)
 }
 
-/// The calls of a step and what came of them, as the runtime tells them.
+/// The outcome of a step in the runtime's format: its calls, and whether each succeeded.
 fn outcome(parts: &[Payload], results: &[(u32, ToolPart)]) -> StepOutcome {
     let calls: Vec<_> = parts
         .iter()

@@ -43,11 +43,11 @@ pub(super) fn cycles(messages: &[Json]) -> Vec<Cycle<'_>> {
     cycles
 }
 
-/// What a step writes.
+/// The records that a step writes.
 pub(super) struct Written {
-    /// All parts as the model's answer left them, carried messages among them.
+    /// All parts in the state after the model's answer, including carried messages.
     pub(super) parts: Vec<Payload>,
-    /// What the model said of its answer, if there is one.
+    /// The model's metadata about its answer, if there is one.
     pub(super) response: Option<Payload>,
     /// The calls with their results, by place.
     pub(super) results: Vec<(u32, ToolPart)>,
@@ -56,7 +56,7 @@ pub(super) struct Written {
 }
 
 impl Cycle<'_> {
-    /// When the response came.
+    /// The timestamp of the response.
     pub(super) fn responded_at(&self) -> Option<&str> {
         self.response?.get_str("timestamp")
     }
@@ -109,7 +109,7 @@ fn request_of(agent_id: &str) -> Object {
     request_object(agent_id, String::new(), Vec::new())
 }
 
-/// What the log keeps of a response beside its parts.
+/// The metadata of a response that the log stores in addition to its parts.
 fn message_text(
     response: &Object,
     agent_id: &str,
@@ -146,7 +146,7 @@ fn message_text(
 /// The calls of a response, and the answers found for them.
 #[derive(Default)]
 struct Calls {
-    /// Place and call by id; nothing where an id comes twice.
+    /// Index and call by id; `None` for an id that occurs twice.
     open: BTreeMap<String, Option<(u32, ToolPart)>>,
     results: Vec<(u32, ToolPart)>,
 }
@@ -182,7 +182,7 @@ impl Calls {
         self.results.push(answer);
     }
 
-    /// Takes the answers of a request that holds nothing else, in the order of their calls.
+    /// Accepts the answers of a request without other parts, in the order of their calls.
     fn answered_in_order<'a>(
         &mut self,
         message: &'a Json,
@@ -210,7 +210,7 @@ impl Calls {
         Ok(Some(request.object()))
     }
 
-    /// The message with its answers taken out; the ids of their calls stand in their places.
+    /// The message with its answers replaced by the ids of their calls.
     fn taken_out(&mut self, message: &Json) -> Result<Json, serde_json::Error> {
         let mut message = message.clone();
         if !matches!(Message::new(&message), Message::Request(_)) {

@@ -1,13 +1,13 @@
-//! Calls that waited for somebody, who said something else.
+//! Pending calls that the user left unanswered by posting something else.
 
 use crate::parts::{StepResponse, ToolPart, ToolState};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Entry, ItemType, OpenCall, Reaction, StepRecord, Transcript};
 
-/// What the result of such a call says.
+/// The result text of such a call.
 const SUPERSEDED: &str = "The user went on without answering.";
 
-/// The calls that were left open and will not be answered any more, by the step that made them.
+/// The calls that were left open and can't be answered any more, by the step that made them.
 #[derive(Default)]
 pub(super) struct Left {
     calls: BTreeSet<String>,
@@ -15,7 +15,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Finds them: a call is left when something is said to the agents before its answer comes.
+    /// Finds them: a call is left if a message is posted to the agents before its answer arrives.
     pub(super) fn of(transcript: &Transcript) -> Self {
         let mut left = Self::default();
         // Call and step.
@@ -36,12 +36,12 @@ impl Left {
         left
     }
 
-    /// Whether nobody will answer this call.
+    /// Whether the call can't be answered any more.
     pub(super) fn contains(&self, call: &str) -> bool {
         self.calls.contains(call)
     }
 
-    /// The part of a call, with the result that one has which nobody will answer.
+    /// The part of a call, with an interrupted result if it can't be answered any more.
     pub(super) fn with_outcome(&self, mut tool: ToolPart, step: &StepRecord) -> ToolPart {
         let is_left =
             self.contains(&tool.tool_call_id) && self.steps.contains(step.step.id.as_str());
@@ -54,7 +54,7 @@ impl Left {
     }
 }
 
-/// What is open after a reaction.
+/// Updates the open calls with those of a reaction.
 fn follow(open: &mut BTreeMap<String, String>, reaction: &Reaction) {
     for step in &reaction.steps {
         let said: StepResponse = step

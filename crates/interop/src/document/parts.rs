@@ -1,4 +1,4 @@
-//! What agents say and tools return: parts of the log ⇄ parts of a document's messages.
+//! Agents' content and tools' results: parts of the log ⇄ parts of a document's messages.
 
 use super::content::{CUSTOM, PART, binary, data_url, own_extension, to_data_url};
 use super::delta::{difference, is_plain, patched, read, read_object, stored, unwrapped, wrapped};
@@ -77,7 +77,7 @@ fn text_part(text: &str) -> Result<Payload, serde_json::Error> {
     })
 }
 
-/// A thought; one whose content is there and no text is kept whole.
+/// A thought. It is stored whole if its content is not a text.
 fn thinking(part: &Json) -> Option<Result<Payload, serde_json::Error>> {
     let text = |key: &str| part.get(key).and_then(Json::as_str).map(str::to_owned);
     let said = match part.get("content") {
@@ -181,8 +181,8 @@ pub(super) fn exported_return(tool: &ToolPart) -> Option<Object> {
     Some(patched(derived, extra(tool.return_extra.as_ref()).as_ref()))
 }
 
-/// The call with its answer: a `tool-return`, or a `retry-prompt` with the call's id. Nothing if
-/// the log does not take the answer as a value.
+/// The call with its answer: a `tool-return`, or a `retry-prompt` with the call's id. `None` if the
+/// log can't store the answer as a value.
 pub(super) fn answered(
     call: &ToolPart,
     part: &Object,

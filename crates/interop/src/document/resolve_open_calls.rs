@@ -1,4 +1,4 @@
-//! Calls that no one will answer.
+//! Calls that can't be answered any more.
 
 use crate::Losses;
 use std::collections::BTreeSet;
@@ -6,8 +6,8 @@ use thread::document::CompletionStatus;
 use thread::validate::Rule;
 use thread::{Json, Profile, Thread, complete_cycles, validate};
 
-/// Takes out the cycles whose calls wait for an answer that can't come any more, because other
-/// turns followed (rulings 2 and 15), and the answers that stood alone then.
+/// Removes the cycles whose calls can't be answered any more because other turns followed (rulings
+/// 2 and 15). Also removes answers that lose their call by this.
 pub(crate) fn resolve_open_calls(thread: &mut Thread, losses: &mut Losses) {
     // Dropping a response can orphan answers, and dropping those nothing else.
     for _ in 0..2 {
@@ -71,7 +71,7 @@ fn drop_incomplete(thread: &mut Thread, turn: usize) -> bool {
     messages.len() < before
 }
 
-/// Removes one part, and its message if nothing is left of it.
+/// Removes one part, and its message if it is then empty.
 fn remove(thread: &mut Thread, place: &[usize]) -> bool {
     let removed = match place {
         [turn, part] => turn_mut(thread, *turn).and_then(|turn| take(turn, *part)),
@@ -88,7 +88,7 @@ fn remove(thread: &mut Thread, place: &[usize]) -> bool {
     removed.is_some()
 }
 
-/// Takes a part out and says how many are left.
+/// Removes a part; returns how many remain.
 fn take(holder: &mut thread::Object, part: usize) -> Option<usize> {
     let parts = holder.get_mut("parts")?.as_array_mut()?;
     (part < parts.len()).then(|| parts.remove(part))?;

@@ -1,6 +1,6 @@
-//! A document that may be written: what breaks the rules for writing is repaired or left out, and reported.
+//! A document that satisfies the rules for writing: breaches are repaired or removed, and reported.
 //!
-//! An import accepts documents under the lenient rules. An export keeps the strict ones: [`Profile::Strict`]
+//! An import validates with the lenient rules, an export with the strict ones: [`Profile::Strict`]
 //! finds no error in it. A repair never invents text.
 
 use super::clock::rfc3339;
@@ -14,11 +14,12 @@ use thread::validate::{Rule, Severity};
 use thread::{Json, Object, Profile, Thread, Version, Violation, validate};
 use timeline::Transcript;
 
-/// How often a repair may show something new; each round repairs something or takes it out.
+/// Maximum number of rounds. Each round repairs or removes something, which may reveal further
+/// breaches.
 const ROUNDS: usize = 32;
 
-/// The canonical document of a thread as [`to_document`] makes it, without errors under the rules for
-/// writing, and what that cost.
+/// The canonical document of a thread as [`to_document`] makes it, without errors under the rules
+/// for writing, and the losses.
 pub fn to_strict_document(transcript: &Transcript) -> Converted<Thread> {
     let Converted { value, losses } = to_document(transcript);
     let (mut document, mut all) = (value, Losses::default());
@@ -42,7 +43,7 @@ pub fn to_strict_document(transcript: &Transcript) -> Converted<Thread> {
     all.with(document)
 }
 
-/// Repairs what breaks the rules; says whether anything changed.
+/// Repairs breaches of the rules; returns whether anything changed.
 fn mend(document: &mut Thread, defaults: &Object, losses: &mut Losses) -> bool {
     let mut errors = validate(document, Profile::Strict);
     errors.retain(|it| it.severity == Severity::Error);
@@ -62,7 +63,7 @@ fn mend(document: &mut Thread, defaults: &Object, losses: &mut Losses) -> bool {
     is_changed
 }
 
-/// Repairs one breach, if it still stands; says what that cost.
+/// Repairs one breach, unless an earlier repair removed it; returns a description of the cost.
 fn repair(root: &mut Object, defaults: &Object, error: &Violation) -> Option<String> {
     let path = Path::of(&error.pointer);
     let message = &error.message;
@@ -145,7 +146,7 @@ impl Path {
         self.0.last().map(String::as_str)
     }
 
-    /// What holds it, and its key or place there.
+    /// The path of the container, and the key or index in it.
     fn parent(&self) -> Option<(Self, &str)> {
         let (last, holder) = self.0.split_last()?;
         Some((Self(holder.to_vec()), last))
@@ -170,7 +171,7 @@ impl Path {
             })
     }
 
-    /// Takes out what stands here.
+    /// Removes the value at this path.
     fn take(&self, root: &mut Object) -> Option<&'static str> {
         let (holder, last) = self.parent()?;
         if holder.0.is_empty() {
@@ -190,7 +191,7 @@ impl Path {
         Some("left out")
     }
 
-    /// Takes out the innermost element of a list that this stands in, or is.
+    /// Removes the innermost list element that is, or contains, the value at this path.
     fn take_element(&self, root: &mut Object) -> Option<&'static str> {
         let mut path = self.clone();
         while let Some((holder, _)) = path.parent() {
@@ -213,7 +214,7 @@ fn set(root: &mut Object, holder: &Path, name: &str, value: Json) -> Option<()> 
     Some(())
 }
 
-/// What stands for a member that is missing, where that says nothing new.
+/// The default of a missing member, if there is one that adds no information.
 fn default_of(root: &Object, defaults: &Object, holder: &Path, name: &str) -> Option<Json> {
     if holder.0.is_empty() {
         return defaults.get(name).cloned();
@@ -242,7 +243,7 @@ fn turn_of(path: &Path) -> Path {
     Path(path.0.iter().take(2).cloned().collect())
 }
 
-/// Registers an agent that is named and not known.
+/// Registers an agent that is named but not registered.
 fn register(root: &mut Object, path: &Path) -> Option<&'static str> {
     let id = path.find(root)?.as_str()?.to_owned();
     let config = Object::new()
@@ -257,7 +258,7 @@ fn register(root: &mut Object, path: &Path) -> Option<&'static str> {
     Some("it is registered by its id")
 }
 
-/// Puts a key of the application's own into a namespace.
+/// Adds a namespace to a key of the application.
 fn rename(root: &mut Object, path: &Path) -> Option<&'static str> {
     let (holder, key) = path.parent()?;
     let object = holder.find_mut(root)?.as_object_mut()?;
@@ -279,7 +280,7 @@ fn rename(root: &mut Object, path: &Path) -> Option<&'static str> {
     Some("the key begins with `app:`")
 }
 
-/// Says of a turn how it ended, as far as it says anything.
+/// Sets how a turn ended, from the data it has.
 fn ended(root: &mut Object, path: &Path) -> Option<&'static str> {
     let turn = turn_of(path).find_mut(root)?.as_object_mut()?;
     let why = turn.get("interruption").is_some_and(|why| !why.is_null());
@@ -306,7 +307,7 @@ fn ended(root: &mut Object, path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Makes a reference that the protocol can't have the content itself.
+/// Replaces a reference that the protocol does not allow by the content itself.
 fn unreferred(root: &mut Object, path: &Path) -> Option<&'static str> {
     let depth = path.0.iter().position(|token| token == "content_ref")?;
     let part = Path(path.0.iter().take(depth).cloned().collect());

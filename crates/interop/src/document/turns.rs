@@ -17,25 +17,25 @@ use timeline::{
     StepRecord,
 };
 
-/// The key under which an import keeps what it needs to give back.
+/// The metadata key under which an import stores the data it needs for the export.
 pub(super) const EXTENSION: &str = "threadprotocol";
 /// The part that holds a turn of an unknown kind.
 pub(super) const TURN: &str = "threadprotocol-turn";
-/// What a namespace of a metadata key ends with (0.0.3).
+/// The characters that may end the namespace of a metadata key (0.0.3).
 pub(super) const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
 
-/// What a step's model said of its answer.
+/// Reads the model's metadata about its answer; empty if it can't be read.
 pub(super) fn read_response(response: &Payload) -> StepResponse {
     response.read().unwrap_or_default()
 }
 
-/// What came of an item.
+/// The result of exporting an item.
 pub(super) enum ItemTurn {
     /// A turn.
     Turn(Json),
     /// Nothing is missing without it.
     Nothing,
-    /// The document has no place for it.
+    /// The document can't hold it; the description of the loss.
     Lost(&'static str),
 }
 
@@ -114,7 +114,7 @@ pub(super) fn user_object(
         .with_some("client_metadata", client_metadata)
 }
 
-/// What a client added, every key in a namespace.
+/// The metadata that a client added, with a namespace in every key.
 pub(super) fn client_metadata(metadata: &Object, channel: Option<&str>) -> Option<Object> {
     let own = metadata.iter().filter(|(key, _)| *key != EXTENSION);
     let namespaced = own.map(|(key, value)| {
@@ -130,7 +130,7 @@ pub(super) fn client_metadata(metadata: &Object, channel: Option<&str>) -> Optio
     (!client.is_empty()).then_some(client)
 }
 
-/// A message of someone who answered without a run of this system.
+/// The message of an author who answered without a run on this server.
 fn spoken_turn(item: &Item, clock: &mut Clock, registry: &mut Registry) -> Object {
     let metadata = read_object(item.metadata.as_ref());
     let named = metadata
@@ -156,14 +156,14 @@ fn spoken_turn(item: &Item, clock: &mut Clock, registry: &mut Registry) -> Objec
         .with("messages", Json::Array(vec![message.into()]))
 }
 
-/// An agent's turn, how many messages were left out of it, and whether calls of it are open.
+/// An agent's turn, the number of omitted messages, and whether calls of it are open.
 pub(super) struct AgentTurn {
     pub(super) turn: Object,
     pub(super) n_dropped: usize,
     pub(super) is_open: bool,
 }
 
-/// `left` are the calls of the turn that nobody will answer any more.
+/// `left` has the calls of the turn that can't be answered any more.
 pub(super) fn agent_turn(reaction: &Reaction, left: &Left, clock: &mut Clock) -> AgentTurn {
     let execution = &reaction.execution;
     let (_, agent_id) = agent_of(execution);
@@ -204,7 +204,7 @@ pub(super) fn agent_turn(reaction: &Reaction, left: &Left, clock: &mut Clock) ->
     }
 }
 
-/// How an execution that is over ended.
+/// How a finished execution ended.
 pub(super) fn ending(execution: &Execution) -> CompletionStatus {
     if execution.status == ExecutionStatus::Completed {
         CompletionStatus::Complete
@@ -220,7 +220,7 @@ fn is_open(reaction: &Reaction, left: &Left) -> bool {
         .any(|tool| !tool.is_answered() && !left.contains(&tool.tool_call_id))
 }
 
-/// What an agent's turn is written from.
+/// The content of an agent's turn to write.
 pub(super) struct Turn<'a> {
     pub(super) agent_id: &'a str,
     pub(super) started_at: String,
@@ -259,8 +259,8 @@ impl Turn<'_> {
     }
 }
 
-/// The messages of one step: what was carried before the response, the response, the returns of
-/// its calls, and what was carried after.
+/// The messages of one step: carried messages before the response, the response, the returns of its
+/// calls, and carried messages after.
 fn push_step(
     messages: &mut Vec<Json>,
     step: &StepRecord,
@@ -370,7 +370,7 @@ pub(super) fn request_object(agent_id: &str, timestamp: String, parts: Vec<Json>
         .with("parts", Json::Array(parts))
 }
 
-/// A carried message; a string among its parts stands for the return of that call.
+/// A carried message. A string among its parts is a call id and is replaced by that call's return.
 fn carried(part: &Json, tools: &[ToolPart], claimed: &mut BTreeSet<String>) -> Json {
     let mut message = unwrapped(part, "message");
     let parts = message

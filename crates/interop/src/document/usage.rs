@@ -1,4 +1,4 @@
-//! Token counts and reasons to stop, in the log's words and the document's.
+//! Token counts and stop reasons: the log's names ⇄ the document's.
 
 use thread::{Json, Object};
 use timeline::Payload;
@@ -57,7 +57,7 @@ pub(super) fn imported(usage: &Object) -> Result<Payload, serde_json::Error> {
     stored(&out.into())
 }
 
-/// The sum over all responses; absent when none says anything. Only whole numbers are summed.
+/// The sum over all responses; `None` if none has usage. Only whole numbers are summed.
 pub(crate) fn total(messages: &[Json]) -> Option<Object> {
     let mut sum: Option<Object> = None;
     for message in messages {
@@ -75,7 +75,7 @@ pub(crate) fn total(messages: &[Json]) -> Option<Object> {
     sum.filter(|sum| !sum.is_empty())
 }
 
-/// The document's finish reason; one that it has no word for is absent.
+/// The document's finish reason; `None` if it has no equivalent.
 pub(super) fn finish_reason(stop_reason: &str) -> Option<&'static str> {
     let found = REASONS.iter().find(|(ours, _)| *ours == stop_reason);
     found.map(|(_, theirs)| *theirs)

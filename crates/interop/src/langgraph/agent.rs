@@ -8,7 +8,7 @@ use super::thread::instant;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// A configured agent. Its name is its id, and that of its graph.
+/// A configured agent. Its name is also its id and the id of its graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// Its name.
@@ -17,7 +17,7 @@ pub struct Agent {
     pub model: String,
     /// The names of its tools.
     pub tools: Vec<String>,
-    /// Whether it answers when nobody is named.
+    /// Whether it is the default agent.
     pub is_default: bool,
 }
 
@@ -46,7 +46,8 @@ impl Agent {
         })
     }
 
-    /// What goes in and out, as JSON Schemas; `key` is how the protocol calls the agent.
+    /// The agent's JSON Schemas for input, output and state. `key` is the protocol's name for the
+    /// agent's id.
     pub fn schemas(&self, key: &str) -> Value {
         let messages = json!({"type": "array", "items": {"type": "object", "properties": {
             "type": {"type": "string", "enum": ["human", "ai", "system", "tool"]},
@@ -65,7 +66,7 @@ impl Agent {
         schemas
     }
 
-    /// The graph: the agent, and its tools if it has some.
+    /// The graph: the agent's node, and one for its tools if it has any.
     pub fn graph(&self) -> Value {
         let node = |id: &str, name: &str| json!({"id": id, "type": "runnable", "data": {"id": [name], "name": name}});
         let mark = |id: &str| json!({"id": id, "type": "schema", "data": id});
@@ -101,16 +102,16 @@ pub struct AgentSearch {
     metadata: Map<String, Value>,
     graph: Option<String>,
     name: Option<String>,
-    /// At most so many.
+    /// Maximum number of agents.
     pub limit: usize,
-    /// After so many.
+    /// Number of agents to skip.
     pub offset: usize,
     /// Which members are shown.
     pub select: Select,
 }
 
 impl AgentSearch {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &[
         "metadata",
         "graph_id",
@@ -146,7 +147,7 @@ impl AgentSearch {
         })
     }
 
-    /// Whether an agent is wanted.
+    /// Whether the search matches an agent.
     pub fn finds(&self, agent: &Agent) -> bool {
         let own = agent.metadata();
         let named = |wanted: &Option<String>| wanted.as_ref().is_none_or(|it| *it == agent.name);

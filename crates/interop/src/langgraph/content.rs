@@ -1,4 +1,4 @@
-//! What a message says: parts of the log's as content blocks of `LangChain`'s, and back.
+//! The content of messages: converts parts of the log to `LangChain`'s content blocks, and back.
 
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
@@ -12,10 +12,11 @@ use timeline::{MessagePartKind, part_kind};
 pub(super) const MAX_BLOCKS: usize = 256;
 /// The most bytes of a text.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-/// What a block may be.
+/// The types of blocks.
 const KINDS: [&str; 6] = ["text", "image_url", "image", "file", "audio", "video"];
 
-/// Reads content: a text, or a list of texts and blocks; null is an empty text. Texts become parts of the type `text_type`.
+/// Reads content: a text, or a list of texts and blocks; null is an empty text. Texts become parts of
+/// the type `text_type`.
 pub(super) fn read(
     content: Option<&Value>,
     pointer: &str,
@@ -75,7 +76,8 @@ fn read_block(block: &Value, pointer: &str, text_type: &str) -> Result<Value, Re
     }
 }
 
-/// A file of any kind: by its address, or as base64 with its media type. `LangChain` has had several spellings.
+/// Reads a file of any kind: by its URL, or as base64 with its media type. `LangChain` has had several
+/// spellings.
 fn media(fields: &Fields<'_>, kind: &str) -> Result<Value, RequestError> {
     let either = |one: &str, other: &str, max| match fields.text(one, max)? {
         Some(text) => Ok(Some(text)),

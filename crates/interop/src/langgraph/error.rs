@@ -1,15 +1,15 @@
-//! Why a request is not taken.
+//! Errors of requests.
 
-/// What kind of refusal it is.
+/// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Something in the request is not as it must be, or asks for what this server does not do.
+    /// The request is malformed, or requests something that this server does not support.
     Invalid,
-    /// What it names is not there.
+    /// The named object does not exist.
     NotFound,
-    /// It does not fit how things stand.
+    /// The request does not fit the current state.
     Conflict,
-    /// Nobody can do this here.
+    /// This server does not support the operation.
     NotAllowed,
 }
 
@@ -29,11 +29,11 @@ impl ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// What kind.
+    /// The class of the error.
     pub kind: ErrorKind,
     /// The place in the body that is wrong, as a JSON pointer.
     pub pointer: Option<String>,
-    /// For people.
+    /// The text for people.
     pub message: String,
 }
 
@@ -47,7 +47,8 @@ impl RequestError {
         }
     }
 
-    /// Something at a place is not as it must be. The message says the place, for some clients show nothing else.
+    /// An error about a value of the request. The message includes the pointer, because some clients
+    /// show nothing else.
     pub fn at(pointer: impl Into<String>, what: impl std::fmt::Display) -> Self {
         let pointer = pointer.into();
         let place = crate::param(&pointer);
@@ -63,7 +64,7 @@ impl RequestError {
         }
     }
 
-    /// What a place in the body asks does not fit how things stand.
+    /// A conflict: the member of the body at `pointer` does not fit the current state.
     pub fn conflict(pointer: impl Into<String>, what: impl std::fmt::Display) -> Self {
         Self {
             kind: ErrorKind::Conflict,
@@ -86,7 +87,7 @@ impl RequestError {
         Self::new(ErrorKind::NotFound, format!("Assistant {id:?} not found"))
     }
 
-    /// Nothing waits under this id.
+    /// No call is pending under this id.
     pub fn no_interrupt(id: &str) -> Self {
         Self {
             pointer: Some("/command/resume".to_owned()),

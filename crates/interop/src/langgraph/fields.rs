@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 /// The most bytes of an id or a name.
 pub(super) const MAX_ID: usize = 512;
-/// The most bytes of what a client notes.
+/// Maximum size of a client's own data, in bytes.
 pub(super) const MAX_NOTED: usize = 1 << 16;
 
-/// An object, and where it stands.
+/// An object, and its JSON pointer.
 pub(super) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
 
 impl Refusal for RequestError {
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// Words of a list of at most so many.
+    /// Reads a list of at most `max` strings, each at most [`MAX_ID`] bytes long.
     pub(super) fn texts(&self, key: &str, max: usize) -> Result<Vec<String>, RequestError> {
         let list = self.placed(key, max)?.unwrap_or_default().into_iter();
         let texts = list.map(|(pointer, entry)| match entry.as_str() {
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         texts.collect()
     }
 
-    /// What a client notes: an object of a bounded size.
+    /// Reads an object of the client's own data, at most `MAX_NOTED` bytes long.
     pub(super) fn noted(&self, key: &str) -> Result<Option<Map<String, Value>>, RequestError> {
         let noted = self.read(key, "an object", |it| it.as_object().map(|map| (it, map)))?;
         if noted.is_some_and(|(whole, _)| whole.to_string().len() > MAX_NOTED) {
@@ -82,7 +82,8 @@ impl<'a> Fields<'a> {
         Ok(noted.map(|(_, map)| map.clone()))
     }
 
-    /// Refuses a member that asks for something; what asks for nothing (null, false, none of a list) is taken.
+    /// Refuses a member that this server does not support. Values that request nothing are accepted:
+    /// null, false, 0 or an empty list.
     pub(super) fn refuse(&self, key: &str, why: &str) -> Result<(), RequestError> {
         let asks = match self.get(key) {
             None | Some(Value::Null | Value::Bool(false)) => false,
@@ -97,7 +98,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What one of some words means.
+/// Maps one of the allowed words to its value.
 pub(super) fn choose<T: Copy>(
     word: Option<&str>,
     words: &[(&str, T)],
@@ -119,7 +120,7 @@ pub(super) fn within(
     number.ok_or_else(|| RequestError::at(at(), what()))
 }
 
-/// What stands in a refusal of a word.
+/// The text of an error that lists the allowed words.
 pub(super) fn expected<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.map(|word| format!("{word:?}")).collect();
     format!("expected one of {}", words.join(", "))

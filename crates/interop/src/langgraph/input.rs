@@ -1,4 +1,4 @@
-//! What a run is given: messages that are said, and results of the client's tools.
+//! The input of a run: new messages, and results of client tools.
 
 use super::content::{self, MAX_TEXT};
 use super::error::RequestError;
@@ -9,11 +9,12 @@ use timeline::{ItemType, NewItem, Payload, Role};
 
 /// The most messages of a request.
 pub(super) const MAX_MESSAGES: usize = 1_000;
-/// Under which name an item's metadata keeps what a message has beside its content.
+/// The member of an item's metadata that stores a message's fields other than its content.
 pub const MESSAGE_METADATA: &str = "langgraph";
-/// What is known of a message beside its content.
+/// The fields of a message that are stored in addition to its content.
 const KEPT: [&str; 3] = ["name", "additional_kwargs", "metadata"];
-/// The classes of `LangChain`'s messages, and the types that they have. A class of pieces ends in `Chunk`.
+/// The classes of `LangChain`'s messages, and their types. A class for chunks of a message ends in
+/// `Chunk`.
 const CLASSES: [(&str, &str); 4] = [
     ("HumanMessage", "human"),
     ("AIMessage", "ai"),
@@ -41,18 +42,18 @@ const KNOWN: [&str; 16] = [
     "tool_call_chunks",
 ];
 
-/// A message that is said.
+/// A message to post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputMessage {
     /// The client's id of it, if it gave one.
     pub id: Option<String>,
-    /// Who says it.
+    /// The author's role.
     pub role: Role,
     /// Its parts.
     pub content: Payload,
-    /// What is kept beside it.
+    /// The message's `name`, `additional_kwargs` and `metadata`, under [`MESSAGE_METADATA`].
     pub metadata: Option<Payload>,
-    /// Where its content stands in the request.
+    /// JSON pointer to the content in the request.
     pub pointer: String,
     /// Whether the content is a list of parts there; else it is a text.
     pub has_parts: bool,
@@ -81,25 +82,26 @@ pub struct ClientToolResult {
     pub id: Option<String>,
     /// The call.
     pub tool_call_id: String,
-    /// What it gave, or what went wrong.
+    /// The result's text, or the error's.
     pub text: String,
     /// Whether it went wrong.
     pub is_error: bool,
-    /// Where it stands in the request.
+    /// JSON pointer to the result in the request.
     pub pointer: String,
 }
 
-/// What a run is given.
+/// The input of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Input {
-    /// What is said, in order.
+    /// The new messages, in order.
     pub messages: Vec<InputMessage>,
-    /// What tools of the client gave.
+    /// The results of client tools.
     pub results: Vec<ClientToolResult>,
 }
 
 impl Input {
-    /// Whether nothing is given: the agent goes on with what there is.
+    /// Whether there are no messages and no results. The agent then continues with the existing
+    /// thread.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.results.is_empty()
     }
@@ -111,21 +113,21 @@ impl Input {
         said.chain(results).flatten()
     }
 
-    /// Leaves out what a thread has already: clients that keep the whole state send all of it again. `known` are the
-    /// messages of the thread, none where it is new.
+    /// Removes the messages that the thread already has. Clients that hold the whole state send all of
+    /// it again. `known` are the thread's messages; it is empty for a new thread.
     ///
     /// # Errors
     ///
-    /// A known message that says something else, or a new one that makes calls.
+    /// A known message has another text, or a new one makes calls.
     pub fn leave_out(&mut self, known: &[Value]) -> Result<(), RequestError> {
         resent::leave_out(self, known)
     }
 
-    /// What is said, where results of calls can't be given.
+    /// The messages, for a request that can't contain results of calls.
     ///
     /// # Errors
     ///
-    /// A result of a call.
+    /// The input has a result of a call.
     pub fn messages_only(self) -> Result<Vec<InputMessage>, RequestError> {
         match self.results.first() {
             None => Ok(self.messages),
@@ -254,7 +256,8 @@ impl Input {
     }
 }
 
-/// A message as `LangChain` serialises it: the class, and what it is made with. Gives it as an object of its own.
+/// Reads a message as `LangChain` serialises it, with a class and its arguments. Returns it as a plain
+/// object.
 fn constructed(message: &Value, pointer: &str) -> Result<Value, RequestError> {
     let fields = Fields::closed(message, pointer, &["lc", "type", "id", "kwargs"])?;
     fields.word("type", &[("constructor", ())])?;
@@ -275,7 +278,7 @@ fn constructed(message: &Value, pointer: &str) -> Result<Value, RequestError> {
     Ok(Value::Object(whole))
 }
 
-/// What is kept beside what a message says.
+/// Reads the fields in [`KEPT`] and wraps them under [`MESSAGE_METADATA`]; `None` if all are empty.
 fn kept(fields: &Fields<'_>) -> Result<Option<Payload>, RequestError> {
     let mut kept = Map::new();
     for key in KEPT {

@@ -1,4 +1,4 @@
-//! Calls that wait, as interrupts; and what resumes them.
+//! Pending calls as interrupts, and the answers to them.
 
 mod answer_text;
 
@@ -12,23 +12,24 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use timeline::{ANSWER, OpenCall, OpenKind};
 
-/// A call that waits for somebody outside.
+/// A call that waits for a person or a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterruptedCall {
-    /// The id of the interrupt: the call's, and for a sub-agent's call its thread's key behind an `@`.
+    /// The id of the interrupt: the call's id. For a sub-agent's call, an `@` and the key of its
+    /// thread follow.
     pub id: String,
     /// The key of the thread that has the call: the run's own, or a sub-agent's.
     pub thread_key: String,
     /// The call.
     pub tool_call_id: String,
-    /// Whether the answer is the tool's result; else it says whether the tool may run.
+    /// Whether the answer is the tool's result. Otherwise it is an approval or a denial.
     pub is_external: bool,
-    /// The call as it stands.
+    /// The call's current state.
     tool: Option<ToolPart>,
 }
 
 impl InterruptedCall {
-    /// A call, if it waits for somebody outside; `own` is the key of the thread that is asked about.
+    /// A call, if it waits for a person or a client. `own` is the key of the requested thread.
     pub fn of(own: &str, thread_key: &str, call: &OpenCall) -> Option<Self> {
         let is_external = match call.kind {
             OpenKind::Approval => false,
@@ -56,7 +57,7 @@ impl InterruptedCall {
         name.unwrap_or_default()
     }
 
-    /// The interrupt: an approval in the words of `LangChain`'s middleware for people in the loop.
+    /// The interrupt. An approval has the form of `LangChain`'s human-in-the-loop middleware.
     fn json(&self) -> Value {
         let name = self.tool_name();
         let args = self.tool.as_ref().map(ToolPart::arguments);
@@ -79,7 +80,7 @@ impl InterruptedCall {
     }
 }
 
-/// The interrupts of calls that wait.
+/// The interrupts of pending calls.
 pub fn interrupts(asked: &[InterruptedCall]) -> Vec<Value> {
     asked.iter().map(InterruptedCall::json).collect()
 }
@@ -93,7 +94,7 @@ pub struct ResumeAnswer {
     pub part: Value,
 }
 
-/// What resumes a thread that waits.
+/// The answers that continue a waiting thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resume {
     /// The answers; one at least.
@@ -101,8 +102,8 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Reads answers, for what waits; `over` are the ids of calls that wait no longer, among those that
-    /// [`Resume::unknown`] gives.
+    /// Reads answers to the pending calls. `over` are the ids from [`Resume::unknown`] whose calls are
+    /// no longer pending.
     pub fn of_answers(
         answers: &ResumeValues,
         (asked, over): (&[InterruptedCall], &BTreeSet<String>),
@@ -114,8 +115,8 @@ impl Resume {
         }
     }
 
-    /// The members of an answer that are no interrupts and no words either: they may be ids of calls that wait no longer,
-    /// and else the answer is a result with these members.
+    /// The members of an answer that are neither interrupts nor keywords. They may be ids of calls
+    /// that are no longer pending. Otherwise the answer is a result with these members.
     pub fn unknown<'a>(answers: &'a ResumeValues, asked: &[InterruptedCall]) -> Vec<&'a str> {
         let members = match answers {
             ResumeValues::Command(Value::Object(members)) => members,
@@ -126,14 +127,15 @@ impl Resume {
         ids.collect()
     }
 
-    /// Reads `command.resume`, for what waits:
+    /// Reads `command.resume` for the pending calls:
     ///
-    /// - an object of which a member is the id of an interrupt, whether that waits or is over: an answer each;
-    /// - `{"decisions": […]}`: one for each approval that waits, in their order;
-    /// - where exactly one call waits: its answer.
+    /// - an object with an interrupt's id as a member, whether that is pending or not: one answer for
+    ///   each member;
+    /// - `{"decisions": […]}`: one decision for each pending approval, in order;
+    /// - any value, if exactly one call is pending: that call's answer.
     ///
-    /// An approval is answered by `true` or `false`, or an object that says so; any value is the result of a call of
-    /// the client's. Whether something may run is never guessed from words.
+    /// An approval is answered by `true` or `false`, or by an object that contains the decision. The
+    /// result of a client's tool is any value. An approval is never inferred from words.
     fn read(
         resume: &Value,
         pointer: &str,
@@ -168,7 +170,7 @@ impl Resume {
         Err(RequestError::at(pointer, what))
     }
 
-    /// Reads answers by the ids of their interrupts, and takes them for nothing else.
+    /// Reads answers by the ids of their interrupts. Other keys are an error.
     fn by_id(
         answers: &Map<String, Value>,
         pointer: &str,
@@ -189,8 +191,9 @@ impl Resume {
         Self::of(named)
     }
 
-    /// The call that answers name, and the key of the sub-agent's thread that has it, as far as that can be told without
-    /// what waits: of the first id, where they are an object of ids.
+    /// The call that the answers name, and the key of the sub-agent's thread if the id contains one.
+    /// It is read from the ids alone, without the pending calls. For an object of ids, the first id is
+    /// used.
     pub fn named(answers: &ResumeValues) -> Option<(&str, Option<&str>)> {
         let ids = match answers {
             ResumeValues::Command(resume) => resume.as_object()?,

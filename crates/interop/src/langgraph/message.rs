@@ -10,8 +10,8 @@ use timeline::{
     Transcript, messages_with_answers, part_kind,
 };
 
-/// The messages of a thread: what was said, and what each completed step has said and done. What waits for its turn
-/// is not among them, nor is a step that has not ended or was cut off.
+/// The messages of a thread: posted messages, and the output of each completed step. Queued messages
+/// are left out, and so are steps that run or were cut off.
 pub fn messages_of(transcript: &Transcript) -> Vec<Value> {
     transcript.entries.iter().flat_map(entry_messages).collect()
 }
@@ -39,7 +39,7 @@ pub(super) fn agent_of(run: Option<&Payload>) -> Option<String> {
     run?.str_field("agent")
 }
 
-/// What an item says: its message, or those beside its answers.
+/// The messages of an item: its own, or those that accompany its answers.
 pub(super) fn item_messages(item: &Item) -> Vec<Value> {
     let mut messages: Vec<Value> = message_of(item).into_iter().collect();
     messages.extend(messages_with_answers(item).iter().filter_map(message_of));
@@ -86,7 +86,7 @@ pub(super) fn base(kind: &str, id: &str, content: Value) -> Value {
     message
 }
 
-/// The messages of a step: its model's, and those of the results of its calls.
+/// The messages of a step: the model's, and one for each result of its calls.
 pub fn messages_of_step(record: &StepRecord, agent: Option<&str>) -> Vec<Value> {
     let response = record.response.as_ref();
     let response: Option<StepResponse> = response.and_then(|(said, _)| said.read().ok());
@@ -96,7 +96,7 @@ pub fn messages_of_step(record: &StepRecord, agent: Option<&str>) -> Vec<Value> 
     message.into_iter().chain(results).collect()
 }
 
-/// The message of a step's model, and those of the results of its calls, from the step's parts in order.
+/// The message of a step's model and those of its calls' results, from the step's parts in order.
 pub(super) fn step_messages<'a>(
     id: &str,
     agent: Option<&str>,
@@ -128,7 +128,7 @@ pub(super) fn step_messages<'a>(
     (Some(message), results)
 }
 
-/// What a part of an answer says, if a person is shown it.
+/// The visible content of an answer's part; `None` if people do not see it.
 fn spoken(part: &Payload) -> Option<Value> {
     if is_prompt(part) {
         return None;
@@ -153,7 +153,7 @@ fn spoken(part: &Payload) -> Option<Value> {
     }
 }
 
-/// The arguments of a call as an object; none where the model has sent something else.
+/// The arguments of a call as an object; `None` if the model sent something else.
 pub(super) fn arguments(text: &str) -> Option<Map<String, Value>> {
     if text.trim().is_empty() {
         return Some(Map::new());
@@ -179,7 +179,7 @@ fn put_calls(message: &mut Value, calls: &[ToolPart]) {
     message["invalid_tool_calls"] = bad.into();
 }
 
-/// What a model says of its answer.
+/// Adds the model's metadata and token usage to a message.
 pub(super) fn put_response(message: &mut Value, response: &StepResponse) {
     let metadata = [
         ("model_name", &response.model),
@@ -209,7 +209,8 @@ pub(super) fn usage(response: &StepResponse) -> Option<Value> {
     }))
 }
 
-/// The result of a call, if it has one, under the id of its part: calls of several steps may have the same id.
+/// The message for the result of a call, if there is one. Its id is the part's, because calls of
+/// several steps may have equal ids.
 pub(super) fn result(tool: &ToolPart, step: &str, idx: u32) -> Option<Value> {
     let text = tool.result_text()?;
     let mut message = base("tool", &format!("{step}:{idx}"), text.into());

@@ -1,8 +1,8 @@
-//! The streaming protocol of `LangChain`'s clients (`langchain-protocol`): commands about a thread, and its
-//! events over channels. `threads.stream` of `LangGraph`'s SDK speaks it.
+//! The streaming protocol of `LangChain`'s clients (`langchain-protocol`): commands about a thread,
+//! and the thread's events over channels. `threads.stream` of `LangGraph`'s SDK uses it.
 //!
-//! [`ProtocolCommand`] reads a command, [`EventRequest`] a subscription, and [`ProtocolRun`] gives the events
-//! of a run, record by record. All events are in the root namespace.
+//! [`ProtocolCommand`] reads a command, and [`EventRequest`] reads a subscription. [`ProtocolRun`]
+//! converts a run to events, record by record. All events are in the root namespace.
 
 mod command;
 mod event;

@@ -14,7 +14,7 @@ use super::fields::Fields;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Which of the two protocols a request is in.
+/// The protocol of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// `LangGraph`'s: a run has an `assistant_id`.
@@ -24,7 +24,7 @@ pub enum Speaks {
 }
 
 impl Speaks {
-    /// Under which name a run has its agent.
+    /// The member of a run that names its agent.
     pub fn agent_key(self) -> &'static str {
         match self {
             Self::LangGraph => "assistant_id",

@@ -1,4 +1,4 @@
-//! Messages that a client sends again: those that its thread has already.
+//! Messages that a client sends again although its thread has them.
 
 use super::error::RequestError;
 use super::input::Input;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Why a message can't make calls.
 pub(super) const NO_CALLS: &str = "calls are made by agents, and can't be said";
 
-/// Leaves out of an input the messages that are known, and refuses calls in the others.
+/// Removes known messages from an input, and refuses calls in the others.
 pub(super) fn leave_out(input: &mut Input, known: &[Value]) -> Result<(), RequestError> {
     let known = Known::of(known);
     let mut refused = None;
@@ -50,7 +50,7 @@ impl<'a> Known<'a> {
         )
     }
 
-    /// Whether the thread has a message of this id, which says this text.
+    /// Whether the thread has a message with this id. Fails if that has another text.
     fn has(&self, id: Option<&str>, text: &str, pointer: &str) -> Result<bool, RequestError> {
         let Some((id, content)) = id.and_then(|id| Some((id, self.0.get(id)?))) else {
             return Ok(false);
@@ -63,7 +63,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What a content says in words.
+/// The text of a message's content.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -14,26 +14,26 @@ use timeline::{
     Reaction, Transcript,
 };
 
-/// Under which name a run's parameters keep what is said again of it.
+/// The member of a run's stored options that holds the request options to return to clients.
 pub(super) const ECHO: &str = "langgraph";
 
-/// Under which name the echo has the ids of what was said before what the run answers.
+/// The member of the echo that lists the messages preceding those the run responds to.
 pub(super) const BEFORE: &str = "before";
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
-    /// It waits for its turn.
+    /// The run is queued.
     Pending,
-    /// An agent is at it.
+    /// An agent is running.
     Running,
-    /// It came to its end.
+    /// The run is complete.
     Success,
     /// It went wrong.
     Error,
     /// It took too long.
     Timeout,
-    /// It was stopped, or it has come to a call that somebody must answer.
+    /// The run was stopped, or it has pending calls.
     Interrupted,
 }
 
@@ -82,7 +82,7 @@ impl RunParams {
         run.and_then(|run| run.read().ok()).unwrap_or_default()
     }
 
-    /// What is said again of the run.
+    /// The request options to return to clients.
     fn echo(&self) -> Map<String, Value> {
         let options: Option<RunOptions> = self.params.as_ref().and_then(|it| it.read().ok());
         match options.and_then(|mut options| options.echo.remove(ECHO)) {
@@ -92,10 +92,10 @@ impl RunParams {
     }
 }
 
-/// A trigger that waits for its turn.
+/// A queued trigger.
 pub type QueuedRun<'a> = (&'a Item, &'a Payload);
 
-/// Whether a trigger that waits is the one whose run has this id.
+/// Whether a queued trigger is that of the run with this id.
 pub fn is_pending(run: &Payload, id: &str) -> bool {
     RunParams::of(Some(run)).execution_id.as_deref() == Some(id)
 }
@@ -103,15 +103,15 @@ pub fn is_pending(run: &Payload, id: &str) -> bool {
 /// A run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
-    /// Its id: that of its first execution.
+    /// The id of the run, which is that of its first execution.
     pub id: ExecutionId,
-    /// Its last execution; none while it waits.
+    /// The last execution; `None` while the run is queued.
     pub last: Option<ExecutionId>,
-    /// What it answers.
+    /// The item that the run responds to.
     pub trigger: ItemId,
-    /// Whether that is answers to calls which had waited.
+    /// Whether the trigger contains answers to pending calls.
     pub is_resumed: bool,
-    /// How it stands.
+    /// The state of the run.
     pub status: RunStatus,
     /// Why it went wrong: a word, and what a person should know.
     pub failure: Option<(String, String)>,
@@ -122,8 +122,8 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The runs of a thread or of a piece of one, in the order in which they began. The executions by which a
-    /// question was taken back are none.
+    /// The runs of a transcript, in the order in which they started. Executions that withdraw a
+    /// question are not runs.
     pub fn all(transcript: &Transcript) -> Vec<Self> {
         let mut items: BTreeMap<&ItemId, &Item> = BTreeMap::new();
         let mut runs: Vec<Self> = Vec::new();
@@ -149,7 +149,7 @@ impl RunRecord {
         runs
     }
 
-    /// The run that a trigger waits for, if whoever asked for it has named it.
+    /// The queued run of a trigger; `None` if its parameters contain no execution id.
     pub fn waiting((item, run): QueuedRun<'_>) -> Option<Self> {
         let params = RunParams::of(Some(run));
         Some(Self {
@@ -206,7 +206,7 @@ impl RunRecord {
         }
     }
 
-    /// The ids of what was said before what it answers, with it.
+    /// The ids of the messages that precede the trigger and that the run responds to as well.
     pub fn before(&self) -> impl Iterator<Item = ItemId> {
         let before = self.echo.get(BEFORE).and_then(Value::as_array);
         let before = before.into_iter().flatten();
@@ -236,7 +236,7 @@ impl RunRecord {
         run
     }
 
-    /// What was to be streamed of it.
+    /// The stream modes of the run's request; `values` if it named none.
     pub fn modes(&self) -> Vec<StreamMode> {
         let names = self.echo.get(MODES).and_then(Value::as_array);
         let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -251,14 +251,14 @@ impl RunRecord {
     }
 }
 
-/// Whether an agent handed over to the one of this execution, which then continues the run before it.
-/// Answers to calls begin another run here.
+/// Whether the execution follows a handoff and so continues the previous run. In this protocol,
+/// answers to calls start another run.
 fn is_handed_over(execution: &Execution, trigger: Option<&Item>) -> bool {
     trigger.is_some_and(|it| it.item_type == ItemType::ItemReference)
         && continues(execution, trigger)
 }
 
-/// Whether an item takes back a question that waits.
+/// Whether an item withdraws pending calls.
 pub(super) fn is_stop(item: &Item) -> bool {
     let content = item.content.as_ref();
     item.item_type == ItemType::ItemReference
@@ -270,7 +270,7 @@ fn reaction_reason(reaction: &Reaction) -> &str {
     why.map_or("error", |why| why.reason.as_str())
 }
 
-/// What an execution that broke off makes of its run.
+/// The state of a run whose execution was interrupted for this reason.
 pub(super) fn broken_off(reason: &str) -> RunStatus {
     match reason {
         Interruption::USER_CANCELLED => RunStatus::Interrupted,

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 /// The most names of a request.
 const MAX_NAMES: usize = 32;
 
-/// Which members of an object are shown: all where none is named. `values.messages` is one of its values.
+/// The members of an object to return; all if none is named. `values.messages` selects one of its
+/// values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Select(Vec<String>);
 
@@ -28,7 +29,7 @@ impl Select {
         self.0.is_empty() || names.any(|name| name.split('.').next() == Some(key))
     }
 
-    /// What is shown of an object.
+    /// The selected members of an object.
     pub fn of(&self, object: Value) -> Value {
         let Value::Object(members) = object else {
             return object;

@@ -17,14 +17,14 @@ pub fn values_of(transcript: &Transcript) -> Value {
 /// A moment of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// When it began.
+    /// When the execution started.
     Begin,
-    /// When it had ended.
+    /// When the execution ended.
     End,
 }
 
-/// A thread's values at a moment of an execution: without what waited then, and what came later. None if the
-/// thread has no such execution.
+/// A thread's values at a moment of an execution, without items that were queued then or that came
+/// later. `None` if the thread has no such execution.
 pub fn values_at(
     transcript: &Transcript,
     execution: &ExecutionId,
@@ -44,10 +44,10 @@ pub fn values_at(
     Some(json!({ "messages": messages }))
 }
 
-/// One state: after a run, or after what nobody has answered.
+/// One state: after a run, or after messages that no run answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// Its id: that of the execution that led to it, or of the item that was said last.
+    /// Its id: that of the execution that led to it, or of the last posted item.
     pub checkpoint_id: String,
     /// How many of the messages it has.
     n_messages: usize,
@@ -122,7 +122,7 @@ impl Snapshots {
         all
     }
 
-    /// The state with this id; its place, the oldest's being 0.
+    /// The index of the state with this id; the oldest one has 0.
     pub fn index_of(&self, checkpoint_id: &str) -> Option<usize> {
         let mut states = self.states.iter();
         states.rposition(|state| state.checkpoint_id == checkpoint_id)
@@ -138,8 +138,8 @@ impl Snapshots {
         self.states.last().map(|state| state.checkpoint_id.as_str())
     }
 
-    /// A page of states, the newest first, before the one at a place: at most so many, and after the first one no more
-    /// than fit into so many bytes of messages.
+    /// A page of states before the place `before`, newest first. It has at most `limit` states. After
+    /// the first one, their messages have at most `max_bytes` bytes in total.
     pub fn page(&self, before: Option<usize>, limit: usize, max_bytes: usize) -> Vec<usize> {
         let end = before.unwrap_or(self.states.len());
         // How long the messages are up to each.
@@ -160,8 +160,8 @@ impl Snapshots {
         fitting.map(|(_, place)| place).collect()
     }
 
-    /// The state at a place. `asked` are the calls that wait now: none where nothing does. It counts for the last state;
-    /// what an earlier one had left open is as it was then.
+    /// The state at an index. `asked` are the currently pending calls; they count only for the last
+    /// state. Earlier states show the calls that were open then.
     pub fn to_json(
         &self,
         place: Option<usize>,

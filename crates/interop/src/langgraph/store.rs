@@ -1,4 +1,4 @@
-//! The store of items beside the threads: JSON objects by a namespace and a key.
+//! The item store, which is separate from the threads: JSON objects, each under a namespace and a key.
 
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
@@ -13,13 +13,13 @@ const MAX_LABELS: usize = 32;
 const MAX_VALUE: usize = 1 << 18;
 /// The most entries of a page.
 const MAX_LIMIT: u64 = 1_000;
-/// Where a page may begin at the latest.
+/// Maximum offset of a page.
 const MAX_OFFSET: u64 = 10_000;
 
 /// The pairs of a query.
 type Pairs<'a> = &'a [(String, String)];
 
-/// An item as it is kept.
+/// A stored item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreItem {
     /// The labels of its namespace.
@@ -28,9 +28,9 @@ pub struct StoreItem {
     pub key: String,
     /// Its value.
     pub value: Map<String, Value>,
-    /// When it was first kept.
+    /// When it was first stored.
     pub created_at: Timestamp,
-    /// When it was last kept.
+    /// When it was last stored.
     pub updated_at: Timestamp,
 }
 
@@ -48,13 +48,13 @@ impl StoreItem {
         })
     }
 
-    /// The refusal of an item that is not there.
+    /// The error for an item that does not exist.
     pub fn missing(key: &str) -> RequestError {
         RequestError::new(ErrorKind::NotFound, format!("Item {key:?} not found"))
     }
 }
 
-/// An item that is to be kept.
+/// A request to store an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorePut {
     /// The labels of its namespace.
@@ -66,7 +66,7 @@ pub struct StorePut {
 }
 
 impl StorePut {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &["namespace", "key", "value", "index", "ttl"];
 
     /// Reads a body.
@@ -87,7 +87,7 @@ impl StorePut {
     }
 }
 
-/// An item that is to go.
+/// A request to delete an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoreDelete {
     /// The labels of its namespace.
@@ -97,7 +97,7 @@ pub struct StoreDelete {
 }
 
 impl StoreDelete {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &["namespace", "key"];
 
     /// Reads a body.
@@ -110,15 +110,15 @@ impl StoreDelete {
     }
 }
 
-/// An item that is asked for.
+/// A request for one item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoreGet {
     /// The labels of its namespace.
     pub namespace: Vec<String>,
     /// Its key.
     pub key: String,
-    /// Whether one that is not there is null, as `LangGraph` has it. The Agent Protocol, which repeats the member for
-    /// each label, has 404.
+    /// Whether a missing item is returned as null, as `LangGraph` does. The Agent Protocol, which
+    /// repeats the member for each label, returns 404.
     pub is_null_if_missing: bool,
 }
 
@@ -156,7 +156,7 @@ pub struct StoreSearch {
 }
 
 impl StoreSearch {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &[
         "namespace_prefix",
         "filter",
@@ -211,7 +211,7 @@ pub struct StoreNamespaces {
 }
 
 impl StoreNamespaces {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] =
         &["prefix", "suffix", "max_depth", "limit", "offset"];
 
@@ -229,7 +229,8 @@ impl StoreNamespaces {
         })
     }
 
-    /// The namespace of an item as far as it is shown, if it is looked for. `*` stands for any label.
+    /// The item's namespace, cut to `max_depth` labels, if it matches the request. `*` matches any
+    /// label.
     pub fn of(&self, item: &StoreItem) -> Option<Vec<String>> {
         let fits = |wanted: &[String], labels: &[String]| {
             let mut pairs = wanted.iter().zip(labels);

@@ -1,4 +1,4 @@
-//! From the log of one run to its server-sent events.
+//! Converts the log of one run to server-sent events.
 
 mod frame;
 mod messages;
@@ -15,8 +15,8 @@ use timeline::{ExecutionId, ItemId, Record};
 
 /// The frames of one run for one reader.
 ///
-/// Each record costs what it carries. Values cost the thread, so the caller reads them, and only where
-/// they are wanted: when the run begins and when it ends.
+/// The cost of a record depends on its content. Values cost time for the whole thread. So the caller
+/// reads them only if the client wants them, when the run starts and when it ends.
 #[derive(Clone, Debug)]
 pub struct RunEventStream {
     run: RunUpdates,
@@ -70,8 +70,8 @@ impl RunEventStream {
         self.run.fold.selector().execution()
     }
 
-    /// What a record of the thread's log is to the run, and its frames. After them
-    /// [`RunEventStream::wants_values`] may hold.
+    /// Classifies a record of the thread's log for this run, and returns the record's frames. Call
+    /// [`RunEventStream::wants_values`] afterwards.
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<Frame>) {
         self.at = FrameId {
             seq: record.seq.0,
@@ -80,7 +80,8 @@ impl RunEventStream {
         let (selected, events) = self.run.fold.select(record);
         for event in &events {
             if let RunEvent::Started { .. } = event {
-                // They follow the record's other frames. A reader that has them does not need them again.
+                // They follow the record's other frames. A reader that has them does not need them
+                // again.
                 let nth = self.at.nth + 1;
                 let is_new = self.is_new(FrameId { nth, ..self.at });
                 self.values_wanted = is_new && self.wants_last_values();
@@ -92,12 +93,13 @@ impl RunEventStream {
         (selected, std::mem::take(&mut self.out))
     }
 
-    /// Whether the run has just begun and its values are wanted: [`RunEventStream::begin`] streams them.
+    /// Whether the run has just started and its values are wanted; [`RunEventStream::begin`] streams
+    /// them.
     pub fn wants_values(&mut self) -> bool {
         std::mem::take(&mut self.values_wanted)
     }
 
-    /// The values when the run begins.
+    /// The values when the run starts.
     pub fn begin(&mut self, values: Value) -> Vec<Frame> {
         self.push(StreamMode::Values, "values", |_| values);
         std::mem::take(&mut self.out)
@@ -108,7 +110,7 @@ impl RunEventStream {
         self.modes.contains(&StreamMode::Values)
     }
 
-    /// The frames at the end of the run: its interrupts, the values, and the error that it failed with.
+    /// The frames at the end of the run: the interrupts, the values, and the error if it failed.
     pub fn end(&mut self, values: Option<Value>, asked: &[InterruptedCall]) -> Vec<Frame> {
         if !asked.is_empty() {
             self.push(
@@ -136,8 +138,8 @@ impl RunEventStream {
         self.put(self.modes.contains(&mode), event, data);
     }
 
-    /// Adds a frame. Each has its number, whether it is wanted or not. The data of unwanted frames are
-    /// not made.
+    /// Adds a frame. It uses up a number even if the client does not want it; then its data is not
+    /// built.
     fn put(&mut self, is_wanted: bool, event: &'static str, data: impl FnOnce(&Self) -> Value) {
         self.at.nth += 1;
         if is_wanted && self.is_new(self.at) {

@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 use timeline::{ExecutionId, Payload, Thread, ThreadStatus as Stands};
 use uuid::Uuid;
 
-/// How a thread stands.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadStatus {
-    /// Nothing runs and nothing waits.
+    /// No run is active, and no call is pending.
     Idle,
-    /// An agent is at it, or something waits for its turn.
+    /// A run is active or queued.
     Busy,
-    /// Calls wait for somebody.
+    /// Calls wait for answers.
     Interrupted,
-    /// What ran last went wrong.
+    /// The last run failed.
     Error,
 }
 
@@ -29,7 +29,8 @@ impl ThreadStatus {
         ("error", Self::Error),
     ];
 
-    /// How a thread of ours stands, of which calls wait or do not.
+    /// The state of a thread. `is_waiting`: runs are queued, or only sub-agents are running. `asks`: a
+    /// client can answer a pending call.
     pub fn of(stands: Stands, is_waiting: bool, asks: bool) -> Self {
         match stands {
             Stands::Streaming => Self::Busy,
@@ -51,19 +52,19 @@ impl ThreadStatus {
     }
 }
 
-/// What is shown of a thread beside itself.
+/// The additional data that a thread's JSON form needs.
 #[derive(Clone, Debug)]
 pub struct ThreadOptions<'a> {
-    /// How it stands.
+    /// The state of the thread.
     pub status: ThreadStatus,
-    /// The execution that left calls which wait, and the calls.
+    /// The execution whose calls are pending, and the calls.
     pub interrupted: Option<(&'a ExecutionId, &'a [InterruptedCall])>,
-    /// Its values; left out where they are not shown.
+    /// The values; `None` if they are not requested.
     pub values: Option<Value>,
 }
 
-/// The id of a thread in these protocols, which want UUIDs: its key if that is one, for so its client has named it;
-/// else its own.
+/// The id of a thread in these protocols, which require UUIDs. It is the thread's key if that is a
+/// UUID, because then its client chose it. Otherwise it is the thread's own id.
 pub fn shown_id(thread: &Thread) -> &str {
     let key = thread.key.as_deref();
     let key = key.filter(|key| Uuid::try_parse(key).is_ok());
@@ -112,7 +113,8 @@ fn members(kept: Option<&Payload>) -> Map<String, Value> {
     }
 }
 
-/// A thread's metadata with these members in it; one that is null goes. What is the server's own stays.
+/// Merges `new` into a thread's metadata. A member that is `null` in `new` is removed. Server members
+/// stay.
 pub fn merged_metadata(kept: Option<&Payload>, new: Map<String, Value>) -> Payload {
     let mut merged = members(kept);
     for (key, value) in new {
@@ -125,14 +127,14 @@ pub fn merged_metadata(kept: Option<&Payload>, new: Map<String, Value>) -> Paylo
     Value::Object(merged).into()
 }
 
-/// What a copy of a thread has of its metadata: all but what is the server's own.
+/// The metadata of a thread's copy: every member except the server's own.
 pub fn copied_metadata(kept: &Payload) -> Payload {
     let mut copied = members(Some(kept));
     copied.retain(|key, _| !is_own(key));
     Value::Object(copied).into()
 }
 
-/// Whether a thread's metadata has all that is wanted, within objects too.
+/// Whether a thread's metadata contains all of `wanted`, also within nested objects.
 pub fn matches_metadata(kept: Option<&Payload>, wanted: &Map<String, Value>) -> bool {
     wanted.is_empty() || holds(&shown_metadata(kept), wanted)
 }

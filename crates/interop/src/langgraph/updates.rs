@@ -1,5 +1,5 @@
-//! From the events of one run to updates of its messages. Both of `LangGraph`'s streams are made of
-//! these.
+//! Converts the events of one run to updates of its messages. Both of `LangGraph`'s streams are built
+//! from these.
 
 mod draft;
 
@@ -32,7 +32,7 @@ pub(super) enum Update<'e> {
         /// The messages of the results of its calls.
         results: Vec<Value>,
     },
-    /// Data of agents and tools beside messages.
+    /// Custom data of agents and tools, which is not part of a message.
     Custom {
         /// Its type.
         name: &'e str,
@@ -44,7 +44,7 @@ pub(super) enum Update<'e> {
 /// Makes the updates of one run, and keeps the step at work for them.
 #[derive(Clone, Debug)]
 pub(super) struct RunUpdates {
-    /// Gives the events that [`RunUpdates::updates`] takes.
+    /// Converts records to the events that [`RunUpdates::updates`] takes.
     pub(super) fold: RunFold,
     /// The id of the thread that clients use.
     pub(super) thread_id: String,
@@ -81,12 +81,12 @@ impl RunUpdates {
         }
     }
 
-    /// The node that the agent's messages come from.
+    /// The graph node that the agent's messages belong to.
     pub(super) fn node(&self) -> &str {
         self.agent.as_deref().unwrap_or("agent")
     }
 
-    /// The id of the message that is being written: that of its step.
+    /// The id of the message in progress, which is that of its step.
     pub(super) fn message_id(&self) -> String {
         let step = self.fold.step();
         step.map(ToString::to_string).unwrap_or_default()
@@ -240,7 +240,7 @@ impl RunUpdates {
         self.clear_step();
     }
 
-    /// Nothing of the step counts: its attempt died, or the run ended in it.
+    /// Voids the step, because its attempt failed or the run ended in it.
     fn remove_step(&mut self, out: &mut Vec<Update<'_>>) {
         let id = self.message_id();
         let message = (self.draft.n_pieces > 0).then(|| id.clone());

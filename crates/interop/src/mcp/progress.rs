@@ -1,11 +1,11 @@
-//! Progress of a run, in words.
+//! Progress of a run, as text.
 
 use crate::parts::{ToolPart, ToolState};
 use crate::run::{RunEvent, RunFold, RunPart, RunSelector};
 use std::collections::BTreeMap;
 use timeline::{BlockKind, Chunk, ItemId, Record};
 
-/// Reports the text of a run and its tool calls, in words.
+/// Reports the text of a run and its tool calls, as progress messages.
 #[derive(Clone, Debug)]
 pub struct ProgressView {
     fold: RunFold,
@@ -14,8 +14,8 @@ pub struct ProgressView {
 }
 
 impl ProgressView {
-    /// The progress of the run that answers this item. Without one, of the next run that begins: the
-    /// one that continues where a sub-agent was answered.
+    /// The progress of the run that answers this item. Without one, that of the next run that
+    /// begins, which continues after a sub-agent's answer.
     pub fn new(trigger: Option<ItemId>) -> Self {
         let run = match trigger {
             Some(trigger) => RunSelector::answering(trigger),

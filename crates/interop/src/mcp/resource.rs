@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-/// What every URI begins with.
+/// The scheme of every URI.
 const SCHEME: &str = "thread://";
 
-/// How a thread is read.
+/// The form in which a thread is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// The `ThreadProtocol` document.
     Document,
     /// The messages, as the native API has them.
     Messages,
-    /// What was said, as plain text.
+    /// The conversation as plain text.
     Text,
 }
 
@@ -20,7 +20,7 @@ impl View {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Document, Self::Messages, Self::Text];
 
-    /// What stands behind the thread's key.
+    /// The part of the URI after the thread's key.
     const fn path(self) -> &'static str {
         match self {
             Self::Document => "",
@@ -56,7 +56,7 @@ impl View {
 pub struct Resource {
     /// The thread's key.
     pub key: String,
-    /// How it is read.
+    /// The form in which the thread is read.
     pub view: View,
 }
 
@@ -84,7 +84,7 @@ impl Resource {
         uri
     }
 
-    /// Reads a URI; none where it is of no thread. Libraries for URIs add a slash where there is no path.
+    /// Reads a URI; `None` if it names no thread. URI libraries add a slash if there is no path.
     pub fn read(uri: &str) -> Option<Self> {
         let rest = uri.strip_prefix(SCHEME)?;
         let (key, path) = match rest.split_once('/') {
@@ -97,7 +97,7 @@ impl Resource {
     }
 }
 
-/// A text without its percent-encoding; none where that is broken.
+/// A text without its percent-encoding; `None` if that is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

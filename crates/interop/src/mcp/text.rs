@@ -3,8 +3,8 @@
 use crate::parts::{TextPart, ToolPart, is_prompt};
 use timeline::{Entry, Item, ItemType, Payload, Reaction, Role, Transcript};
 
-/// What was said, one paragraph an entry, each behind who says it; calls of tools are told, files are named.
-/// What was only thought is left out.
+/// The conversation as text: one paragraph per entry, after the author's name. Tool calls are
+/// described and files are named. Reasoning is left out.
 pub fn to_text(transcript: &Transcript) -> String {
     let mut text = String::new();
     for entry in &transcript.entries {
@@ -29,7 +29,7 @@ pub fn to_text(transcript: &Transcript) -> String {
     text
 }
 
-/// What agents said in these entries: the texts of the last reaction that has any.
+/// The agents' text in these entries: the texts of the last reaction that has any.
 pub fn message_text(entries: &[Entry]) -> String {
     let mut reactions = entries.iter().rev().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),

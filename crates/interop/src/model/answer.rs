@@ -1,4 +1,4 @@
-//! What a model answers: the parts of a step, and the message again.
+//! Models' answers: as the parts of a step, and back as messages.
 
 use super::user::{media_kind, source_of};
 use crate::parts::{OUTPUT_FILE, ReasoningPart, StepResponse, TextPart, ToolPart};
@@ -10,7 +10,7 @@ use upp::{
     StopReason, ToolCall,
 };
 
-/// The parts of a model's answer in its order, calls last, and what it says of itself.
+/// The parts of a model's answer in its order, calls last, and the answer's metadata.
 pub fn answer(response: &Response) -> Result<(Vec<Payload>, Payload), serde_json::Error> {
     let message = &response.message;
     let mut parts = Vec::with_capacity(message.content.len() + message.tool_calls.len());
@@ -70,7 +70,7 @@ fn block_part(block: &AssistantContent, provider: &str) -> Result<Payload, serde
     }
 }
 
-/// A file the model made. Its kind is said only where its type does not say it.
+/// A file from the model. The part has a kind only if the media type does not show it.
 fn media_part(media: &Media, kind: &str) -> Payload {
     let (field, text) = match &media.source {
         MediaSource::Base64 { .. } | MediaSource::Bytes { .. } => {
@@ -175,8 +175,8 @@ fn assistant_block(part: &Payload) -> Option<AssistantContent> {
     }
 }
 
-/// The response of a step whose model had answered, as the model gave it. What was sent for it and
-/// the data of a structured answer are not kept; the data is in the text.
+/// The response of a step whose model had answered, restored from the log. The request and the data
+/// of a structured answer are not stored; the data is in the text.
 pub fn recorded(parts: &[Payload], response: &Payload, at: Timestamp) -> Response {
     let said: StepResponse = response.read().unwrap_or_default();
     let message = assistant_message(parts, response, at);

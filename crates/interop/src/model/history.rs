@@ -15,37 +15,40 @@ use timeline::{
 };
 use upp::{Message, MessageOptions, Metadata, ToolCall, ToolResult, ToolResultMessage};
 
-/// The text a model is given for a call that waited when the user said something else.
+/// The result text of a pending call for the model, if the user posted something else instead.
 const SUPERSEDED: &str = "The user went on without answering.";
 
-/// The conversation as a model is to see it before `running`: every user's message that is
-/// answered or being answered, the prompts of strategies, and every complete cycle (ruling 15,
-/// policy *drop*). A cycle whose calls waited for answers from outside is there with the results
-/// that came, and the answers where they came in; once the user has said something else instead,
-/// the rest has interrupted results. A call that an application has kept is there with its result, in the
-/// place of that; where other calls waited then, after what these come to.
+/// The conversation as messages for the model, before the step `running`. It has every user message
+/// that is answered or being answered, the prompts of strategies, and every complete cycle (ruling
+/// 15, policy *drop*).
 ///
-/// It is linear in the transcript. Messages keep their ids, so it is the same each time.
+/// A cycle with pending calls has the results that arrived; later answers follow at their own
+/// positions. Once the user has posted something else instead, the other calls have interrupted
+/// results. A call that an application stored is there with its result, at its own position, or
+/// after the results of the calls that were pending then.
+///
+/// The cost is linear in the transcript. Messages have stable ids, so the result is reproducible.
 pub fn history(transcript: &Transcript, running: Option<&StepId>) -> Vec<Message> {
     let marked = marked_history(transcript, running);
     marked.removed.left_out(marked.messages)
 }
 
-/// A conversation, and what is known of its messages.
+/// A conversation as messages, with the data about executions and removals.
 #[derive(Clone, Debug, Default)]
 pub struct Marked {
-    /// The messages, those that are removed among them.
+    /// The messages, including removed ones.
     pub messages: Vec<Message>,
-    /// How many messages come before each execution, in the order of the transcript.
+    /// The number of messages before each execution, in the order of the transcript.
     pub marks: Vec<usize>,
-    /// Those that are removed.
+    /// The removed messages.
     pub removed: RemovedMessages,
-    /// Whether calls that an application has kept with their results are not among the messages yet:
-    /// no model takes them between calls that wait and their results.
+    /// Whether stored calls of an application are held back with their results. Models accept no
+    /// message between pending calls and their results.
     pub holds_back: bool,
 }
 
-/// Which messages of a conversation are removed, each with how many executions had begun then.
+/// The removed messages of a conversation, each with the number of executions that had started when
+/// it was removed.
 #[derive(Clone, Debug, Default)]
 pub struct RemovedMessages(BTreeMap<String, usize>);
 
@@ -55,8 +58,8 @@ impl RemovedMessages {
         self.left_out_before(usize::MAX, messages)
     }
 
-    /// The messages without those that were removed before this execution began, by its place among
-    /// all.
+    /// The messages without those that were removed before this execution began. `execution` is its
+    /// index among all executions.
     pub fn left_out_before(&self, execution: usize, mut messages: Vec<Message>) -> Vec<Message> {
         if !self.0.is_empty() {
             let is_gone = |message: &Message| {
@@ -69,8 +72,8 @@ impl RemovedMessages {
     }
 }
 
-/// The history with what the transcript marks as removed, and the index at which each execution begins. For callers
-/// that use message indexes.
+/// The history with the removed messages marked, and the message index at which each execution
+/// begins.
 pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Marked {
     let mut told = Told {
         transcript,
@@ -114,16 +117,17 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
     told.marked
 }
 
-/// What was told so far of a conversation.
+/// The messages collected so far, with the transcript that they come from.
 struct Told<'a> {
     transcript: &'a Transcript,
     marked: Marked,
-    /// Calls and results that were kept while other calls waited: they come after the results of these.
+    /// Calls and results that an application stored while other calls were pending. They follow the
+    /// results of those.
     held: Vec<RecordedCycle>,
 }
 
 impl Told<'_> {
-    /// Puts in the calls and results that were kept, unless a call waits.
+    /// Appends the held calls and results, unless a call is pending.
     fn release(&mut self) {
         if self.held.is_empty() || !open_calls(&self.marked.messages).is_empty() {
             return;
@@ -137,8 +141,8 @@ impl Told<'_> {
         }
     }
 
-    /// Puts in what was said, after what the calls that waited until then come to, which goes with the
-    /// calls if they are removed. Answers with its place.
+    /// Appends the message of an item and returns its index. If calls are pending, their
+    /// interrupted results precede it; they count as removed if the calls are.
     fn read_item(&mut self, item: &Item) -> usize {
         let marked = &mut self.marked;
         if let Some(left) = superseded(open_calls(&marked.messages), item) {
@@ -156,7 +160,7 @@ impl Told<'_> {
         self.marked.messages.len().saturating_sub(1)
     }
 
-    /// Marks what was said last as refused, if the agent of this step refuses it, and that is not taken back.
+    /// Marks the last message as refused if the step records a refusal, unless the step is removed.
     fn refuse(&mut self, step: &StepRecord) {
         let Some(refused) = RemoteRefusal::of_step(step) else {
             return;
@@ -169,7 +173,7 @@ impl Told<'_> {
         }
     }
 
-    /// Notes the messages from a place on, if they are of something that is removed.
+    /// Marks the messages from index `from` on as removed, if `what` is removed.
     fn note(&mut self, what: impl Fn() -> Removed, from: usize) {
         let removed = self.transcript.removed();
         if removed.is_empty() {
@@ -184,8 +188,8 @@ impl Told<'_> {
     }
 }
 
-/// The results of calls that waited when this item came: the user went on without answering. None
-/// where there are no such calls.
+/// The interrupted results of the calls that were pending when the user posted `item` instead of
+/// answers. `None` if there are no such calls.
 pub fn superseded<'a>(
     calls: impl IntoIterator<Item = &'a ToolCall>,
     item: &Item,
@@ -242,7 +246,8 @@ fn last_round(messages: &[Message]) -> (&[ToolCall], Vec<&ToolResult>) {
     (&[], Vec::new())
 }
 
-/// The calls at the end that have no result. Where an id repeats, each result is for one of them.
+/// The calls of the last round that have no result. If an id repeats, each result counts for one
+/// call.
 fn open_calls(messages: &[Message]) -> Vec<&ToolCall> {
     let (calls, mut results) = last_round(messages);
     let mut open = Vec::new();
@@ -286,8 +291,8 @@ fn push_step(messages: &mut Vec<Message>, step: &StepRecord) {
     messages.extend(results_message(step, results).map(Message::from));
 }
 
-/// What came of calls that had waited, in the order of the calls. A call that was answered and has
-/// no result although the step is over was cut off.
+/// The results of calls that were pending, in the order of the calls. An answered call that has no
+/// result although the step is over was cut off.
 fn late_results(messages: &[Message], step: &StepRecord, tools: &[ToolPart]) -> Vec<ToolResult> {
     let (calls, _) = last_round(messages);
     let place = |id: &str| {

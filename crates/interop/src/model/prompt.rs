@@ -1,4 +1,5 @@
-//! What a strategy says to the model in the user's place: parts at the front of the step that asked.
+//! The prompts that a strategy sends to the model as the user: parts at the front of the step that
+//! sent them.
 
 use crate::parts::PROMPT;
 use serde::{Deserialize, Serialize};
@@ -6,7 +7,7 @@ use serde_json::{Map, Value, json};
 use timeline::Payload;
 use upp::{MessageOptions, Metadata, UserContent, UserMessage};
 
-/// The namespace in which a message says that it is a prompt.
+/// The metadata namespace that marks a message as a prompt.
 const NAMESPACE: &str = "uap";
 
 #[derive(Serialize, Deserialize)]
@@ -14,18 +15,18 @@ const NAMESPACE: &str = "uap";
 struct PromptPart {
     #[serde(rename = "type")]
     part_type: String,
-    /// What it asks for.
+    /// The purpose of the prompt.
     kind: String,
     text: String,
     /// The message's id.
     id: String,
     timestamp: jiff::Timestamp,
-    /// What else the message's mark says: its step and the first of the run.
+    /// The other members of the message's mark: its step and the first step of the run.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     mark: Map<String, Value>,
 }
 
-/// The part of a prompt; none where the message is not marked as one.
+/// The part of a prompt; `None` if the message is not marked as one.
 pub fn prompt_part(message: &UserMessage) -> Option<Payload> {
     let mut mark = message.metadata.get(NAMESPACE)?.as_object()?.clone();
     let Some(Value::String(kind)) = mark.remove("prompt") else {
@@ -50,7 +51,7 @@ pub fn prompt_part(message: &UserMessage) -> Option<Payload> {
     Payload::write(&part).ok()
 }
 
-/// The message of a prompt's part; none where the part is none.
+/// The message of a prompt's part; `None` if the part is not a prompt.
 pub fn prompt_message(part: &Payload) -> Option<UserMessage> {
     if !part.text().contains(PROMPT) {
         return None;

@@ -1,4 +1,4 @@
-//! Calls and results that an application has kept in a conversation without a run of its agent.
+//! Calls and results that an application stored in a conversation without a run of its agent.
 
 use super::answer::assistant_message;
 use super::result::result_of;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use timeline::{Item, ItemId, ItemType, Payload};
 use upp::{Message, MessageOptions, Metadata, ToolResultMessage};
 
-/// The calls that were kept, until their results are.
+/// The stored calls whose results have not been stored yet.
 #[derive(Default)]
 pub(super) struct DroppedCalls<'a>(BTreeMap<String, (&'a Item, ToolPart)>);
 
@@ -22,8 +22,8 @@ pub(super) struct RecordedCycle {
 }
 
 impl<'a> DroppedCalls<'a> {
-    /// Takes an item that is no message; gives the cycle that is whole with it. Results of other calls are
-    /// none.
+    /// Adds a call or a result; returns the cycle that it completes. Ignores results of other
+    /// calls.
     pub(super) fn take(&mut self, item: &'a Item) -> Option<RecordedCycle> {
         let content = item.content.as_ref().map(Payload::value)?;
         let text = |key: &str| content.get(key).and_then(Value::as_str);

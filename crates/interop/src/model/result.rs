@@ -1,11 +1,11 @@
-//! Results of tools: parts of the log ⇄ what the model reads.
+//! Results of tools: parts of the log ⇄ text for the model.
 
 use crate::parts::{ToolPart, ToolState};
 use serde_json::Value;
 use timeline::Payload;
 use upp::{ToolExecution, ToolResult};
 
-/// The text a model is given for a call whose outcome a crash hid.
+/// The result text for the model of a call whose outcome was lost in a crash.
 pub(super) const UNKNOWN: &str = "The tool was interrupted before its outcome was recorded. It may or may not have taken \
                        effect. Check before calling it again.";
 
@@ -31,7 +31,7 @@ pub fn with_result(
     tool.write()
 }
 
-/// The call's part when nobody knows what came of it.
+/// The part of a call whose outcome is unknown.
 pub fn with_unknown_outcome(part: &Payload) -> Result<Payload, serde_json::Error> {
     let Some(mut tool) = ToolPart::read(part) else {
         return Ok(part.clone());
@@ -42,7 +42,7 @@ pub fn with_unknown_outcome(part: &Payload) -> Result<Payload, serde_json::Error
     tool.write()
 }
 
-/// What a model sees of a result: a string as it is, anything else as JSON.
+/// A result as text for the model: a string unchanged, anything else as JSON.
 fn result_text(result: &Value) -> String {
     match result {
         Value::String(text) => text.clone(),

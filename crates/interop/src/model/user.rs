@@ -1,12 +1,12 @@
-//! What users say, as messages.
+//! Users' items as messages for the model.
 
 use crate::request::{MediaKind, is_base64};
 use serde_json::Value;
 use timeline::{Item, MessagePartKind, Payload, Role, part_kind};
 use upp::{Media, MediaSource, MessageOptions, Metadata, Speaker, UserContent, UserMessage};
 
-/// The message that a user's item is to a model; instructions of a system or a developer are theirs
-/// to those models that can be told. Extension parts are not shown to models.
+/// A user's item as a message for the model. Text of a system or a developer stays marked as theirs
+/// for models that accept it. Models receive no extension parts.
 pub fn user_message(item: &Item) -> UserMessage {
     let content = item.content.as_ref().map(Payload::value);
     let blocks = match content {
@@ -29,8 +29,8 @@ pub fn user_message(item: &Item) -> UserMessage {
     }
 }
 
-/// What a user's message is as the content of an item, so that [`user_message`] gives it back. Text
-/// in media is kept as a `data:` URL.
+/// A user's message as the content of an item, from which [`user_message`] restores it. Text in
+/// media is stored as a `data:` URL.
 pub fn item_content(message: &UserMessage) -> Payload {
     let parts: Vec<Value> = message.content.iter().map(user_part).collect();
     Value::Array(parts).into()
@@ -106,8 +106,8 @@ fn user_block(part: &Value) -> Option<UserContent> {
     }
 }
 
-/// The first part of a message that no model could be shown: a file that is neither an address nor
-/// base64. Its place in the list.
+/// The index of the first part that no model can read: a file that is neither an address nor
+/// base64.
 pub fn unreadable_part(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         let text = |field: &str| part.get(field).and_then(Value::as_str);
@@ -128,7 +128,8 @@ pub fn unreadable_part(parts: &[Value]) -> Option<usize> {
     })
 }
 
-/// The addresses of files in content, each with the place of its part in the list; 0 where the content is one part.
+/// The addresses of files in content, each with the index of its part. The index is 0 if the
+/// content is a single part.
 pub fn linked_files(content: &Payload) -> Vec<(usize, String)> {
     let parts = match content.value() {
         Value::Array(parts) => parts,
@@ -148,8 +149,8 @@ pub fn linked_files(content: &Payload) -> Vec<(usize, String)> {
     found
 }
 
-/// The first part of a message that nobody says to an agent: an agent's own text, reasoning, refusal or
-/// call. Its place in the list.
+/// The index of the first part that a message to an agent can't contain: an agent's own text,
+/// reasoning, refusal or call.
 pub fn part_without_text(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         match part.get("type").and_then(Value::as_str).and_then(part_kind) {
@@ -170,8 +171,8 @@ pub fn part_without_text(parts: &[Value]) -> Option<usize> {
     })
 }
 
-/// Reads `data:` URLs as bytes with their type, other URLs as addresses, the rest as base64; none
-/// where it is nothing of these.
+/// Reads `data:` URLs as bytes with their type, other URLs as addresses, and other texts as base64.
+/// `None` if the text is none of these.
 pub(super) fn source_of(text: &str) -> Option<(MediaSource, Option<String>)> {
     let base64 = |data: &str| {
         is_base64(data).then(|| MediaSource::Base64 {
@@ -189,7 +190,7 @@ pub(super) fn source_of(text: &str) -> Option<(MediaSource, Option<String>)> {
     Some((base64(text)?, None))
 }
 
-/// What a type of media is: `audio`, `video`, or else `image`.
+/// The kind of media of this type: `audio`, `video`, or else `image`.
 pub(super) fn media_kind(mime_type: &str) -> &str {
     match mime_type.split('/').next() {
         Some(kind @ ("audio" | "video")) => kind,

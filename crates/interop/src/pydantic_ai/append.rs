@@ -1,4 +1,4 @@
-//! An archive that goes on: a history that has grown, or what a run added to it.
+//! Appending to an archive: a longer history, or the messages that a run added.
 
 mod old;
 
@@ -13,23 +13,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use thread::{Json, Object};
 
-/// Goes on with an archive: `text` is the whole history after another run, or only what the run added.
+/// Appends to an archive. `text` is either the whole history after another run, or only the
+/// messages that the run added.
 ///
-/// The messages that a run added are never older ones, so it is the whole history where anything in
-/// it is known: a run of the archive by its `run_id`, a message that has an instant, the first
-/// message, what a user said when in the same place (whatever system prompts stand beside it), or
-/// more than half of the messages in their places. The archive then gives exactly that history;
-/// messages that it no longer has are kept in the `superseded` of their run's head. Where nothing is
-/// known, the messages are added.
+/// A run never adds messages that are already in the archive. So `text` is the whole history if any
+/// of these is known:
+/// - a `run_id` of the archive;
+/// - a message with a timestamp;
+/// - the first message;
+/// - a user prompt at the same position and time, whatever the system prompts next to it;
+/// - more than half of the archive's messages, each at its position.
 ///
-/// What the archive ends with already is not added again. Messages that all have the `run_id` of one
-/// run of the archive are what that run added: those that are known of it in one piece, be it less
-/// than all that is known, change nothing; told again, where any is known of it, they take the place
-/// of what was known; else that run goes on with them, if it is the last.
+/// The archive then holds exactly that history. Messages that it no longer has move to `superseded`
+/// in the head of their run. If nothing is known, the messages are added.
 ///
-/// Linear in `text` and in the archive, even where `text` is one new message: that nothing in it is
-/// known can only be said once it was held against every message there is. Who adds to a long
-/// archive again and again does better to collect what comes, and to append it at once.
+/// Messages that the archive already ends with are not added again. If all messages have the
+/// `run_id` of one run of the archive, they are the messages of that run:
+/// - If they are a contiguous part of the run's known messages, nothing changes.
+/// - If some of them are known, they replace the run's known messages.
+/// - If none of them is known and the run is the last one, they are appended to it.
+///
+/// The cost is linear in `text` and in the archive, even for one new message, because every message
+/// of the archive is compared. To add to a long archive repeatedly, collect the messages and append
+/// them at once.
 pub fn append(
     archive: &mut Archive,
     text: &str,
@@ -69,7 +75,7 @@ pub fn append(
     Ok(())
 }
 
-/// Puts what a run is now said to have added in the place of what was known of it.
+/// Replaces the known messages of a run with the new list of them.
 fn tell_again(archive: &mut Archive, old: &Old, run: usize, new: &[&str]) {
     let found = old.of_run(run).positions_in(new);
     let mut found = found.into_iter();
@@ -100,14 +106,14 @@ fn known(agent_id: Option<&str>) -> Option<Who> {
     })
 }
 
-/// What becomes of the messages of a new history.
+/// The changes that a new history makes to the archive's messages.
 #[derive(Default)]
 struct Plan {
-    /// The run that each of the first ones belongs to.
+    /// The run of each of the first messages.
     owners: Vec<usize>,
-    /// Where each old message stands now.
+    /// The new position of each old message; `None` if it is gone.
     places: Vec<Option<usize>>,
-    /// The runs that are new, by the messages after those with owners.
+    /// The new runs, formed by the messages after those with owners.
     cuts: Vec<super::truncate::Cut>,
 }
 
@@ -236,7 +242,7 @@ impl Plan {
     }
 }
 
-/// The messages as records: those that are known, and the others out of one text of their own.
+/// The messages as records: known ones as they are, and the others from one new text.
 fn fresh(new: &[&str], known: &[Option<&SourceText>]) -> Vec<SourceText> {
     let unknown = new.iter().zip(known).filter(|(_, known)| known.is_none());
     let source: String = unknown.map(|(text, _)| *text).collect();
@@ -252,7 +258,7 @@ fn fresh(new: &[&str], known: &[Option<&SourceText>]) -> Vec<SourceText> {
     records.collect()
 }
 
-/// Keeps what was replaced in the heads of the runs that said it.
+/// Moves replaced messages to `superseded` in the heads of their runs.
 fn supersede(archive: &mut Archive, old: &Old, places: &[Option<usize>]) {
     let mut gone: Vec<(usize, usize, Vec<Json>)> = Vec::new();
     for (at, (place, (run, record))) in places.iter().zip(&old.messages).enumerate() {

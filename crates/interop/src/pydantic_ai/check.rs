@@ -1,4 +1,4 @@
-//! Whether a value is what the schema says.
+//! Checks values against the schema.
 
 use super::PydanticAiError;
 use super::schema::{self, NAMED_BY_KIND, Side, Table, Then, Type};
@@ -15,11 +15,11 @@ pub(super) const CHECKED: Limits = Limits {
     max_nodes: usize::MAX,
 };
 
-/// What a part is, as far as runs depend on it.
+/// The properties of a part that matter for runs.
 pub(super) struct PartNote<'t> {
     pub(super) kind: Cow<'t, str>,
     pub(super) side: Side,
-    /// Its own instant, as it is spelled.
+    /// The original text of its timestamp.
     pub(super) instant: Option<Cow<'t, str>>,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn object<'t>(
     lacks.map_or(Ok(()), |(_, field)| Err(missing(field.name)))
 }
 
-/// Judges one value, which stands in checked text.
+/// Checks one value; the text is already known to be valid JSON.
 #[inline]
 pub(super) fn value<'t>(
     of: Type,
@@ -185,7 +185,7 @@ fn then<'t>(then: Then, text: &'t str, member: &Member<'t>) -> Result<(), Pydant
     Ok(())
 }
 
-/// Judges what a user said beside plain text.
+/// Checks user content other than plain text.
 fn content(text: &str) -> Result<(), PydanticAiError> {
     let mut members = Vec::new();
     Scanner::new(text, &CHECKED)?.members(&mut members)?;
@@ -198,7 +198,7 @@ fn content(text: &str) -> Result<(), PydanticAiError> {
     schema::content(&name).map_or(Ok(()), |table| object(table, text, &members))
 }
 
-/// The beginning of a value, to show.
+/// The beginning of a value, for messages.
 fn short(spelled: &str) -> String {
     const SHOWN: usize = 60;
     match spelled.char_indices().nth(SHOWN) {

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use thread::{Json, Object};
 use uuid::Uuid;
 
-/// The namespace of the ids of threads that have none; it never changes.
+/// The namespace for generated thread ids; it never changes.
 const NAMESPACE: Uuid = Uuid::from_u128(0x4e0b_95c1_6a0d_4d5e_8b7f_21c3_90aa_6d17);
 
-/// Reads a history into an archive, message by message as it stands.
+/// Reads a history into an archive, with each message unchanged.
 ///
-/// What is no JSON, too large, no list of messages, or a message that no version of the library takes
-/// is refused with its place. Kinds and members that are not known are kept.
+/// The following are errors with their position: text that is not JSON or too large, a value that
+/// is not a list of messages, and a message that no version of the library accepts. Unknown kinds
+/// and members stay.
 pub fn read(text: &str, options: &ReadOptions) -> Result<Archive, PydanticAiError> {
     let notes = notes(text, &options.limits)?;
     Ok(archive_of(
@@ -31,7 +32,7 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Archive, PydanticAiErro
     ))
 }
 
-/// Reads a history as [`read`] does, out of a text that needs no copy.
+/// Reads a history like [`read`], from an owned text without a copy.
 pub fn read_owned(text: String, options: &ReadOptions) -> Result<Archive, PydanticAiError> {
     let source = Arc::new(text);
     let notes = notes(&source, &options.limits)?;
@@ -92,7 +93,7 @@ pub(super) fn head(run_id: Option<String>) -> Object {
     Object::new().with_some("run_id", run_id)
 }
 
-/// What the first message calls the conversation, or an id that follows from the text.
+/// The conversation's id from the first message, or else an id derived from the text.
 fn thread_id_of(notes: &[Note<'_>], text: &str) -> String {
     let said = notes
         .first()
@@ -104,8 +105,8 @@ fn thread_id_of(notes: &[Note<'_>], text: &str) -> String {
     )
 }
 
-/// What a long text is known by: how it begins and ends, and how long it is. Both ends of a history
-/// hold ids and instants; reading all of it once more would cost more than it tells.
+/// The key of a long text: its first and last 64 KiB, and its length. Both ends of a history hold
+/// ids and timestamps, so hashing the whole text would add cost but little distinction.
 fn gist(text: &[u8]) -> Vec<u8> {
     const END: usize = 1 << 16;
     let (first, rest) = text.split_at(text.len().min(END));
@@ -114,7 +115,7 @@ fn gist(text: &[u8]) -> Vec<u8> {
     [first, last, &length].concat()
 }
 
-/// Registers who ran, with the model that each used last.
+/// Registers the agents, each with the model that it used last.
 pub(super) fn register(archive: &mut Archive, cuts: &[Cut], notes: &[Note<'_>], at: &str) {
     let mut agents: Vec<(&Who, String, [Option<&str>; 2])> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -146,8 +147,8 @@ pub(super) fn register(archive: &mut Archive, cuts: &[Cut], notes: &[Note<'_>], 
     }
 }
 
-/// The history of an archive: its own records as they came, and what came in another format in the
-/// library's words.
+/// The history of an archive: its own records unchanged, and records of other formats in the
+/// library's form.
 pub fn write(archive: &Archive) -> Converted<String> {
     let records = archive.runs.iter().flat_map(|run| &run.records);
     let length: usize = records.map(|record| record.text().len() + 1).sum();
@@ -184,7 +185,8 @@ pub fn write(archive: &Archive) -> Converted<String> {
     losses.with(text)
 }
 
-/// That a run ended early is only said of a message that says so itself.
+/// Reports a loss if no message records that the run was interrupted. The format can record an
+/// interruption only in a message.
 fn lose_interruption(run: &ModelRun, last: &ModelMessage, losses: &mut Losses) {
     if !run.messages.iter().any(is_interrupted) {
         losses.push(

@@ -1,4 +1,4 @@
-//! Messages of other formats in the library's words.
+//! Messages of other formats in the library's form.
 
 mod part;
 
@@ -9,14 +9,14 @@ use crate::runs::ModelMessage;
 use crate::{Converted, Losses};
 use thread::{Json, Object};
 
-/// Model messages as the library takes them.
+/// Model messages in the library's form.
 ///
-/// The messages are those of [`thread::render::render`]: framed as the library frames them, with
-/// parts in the words of the protocol. Statuses become outcomes and `thinking_id` becomes `id`;
-/// what the library refuses is left out. Members that it does not know, such as `name`, stay. A
-/// message of which nothing is left goes too. No call loses its answer by it.
+/// The messages are those of [`thread::render::render`]: they have the library's frame, with parts
+/// in the protocol's form. Statuses become outcomes and `thinking_id` becomes `id`. Data that the
+/// library refuses is left out. Members that it does not know, such as `name`, stay. Messages that
+/// become empty are removed. No call loses its answer.
 ///
-/// The pointers of the losses lead into `messages`.
+/// The pointers of the losses refer to `messages`.
 ///
 /// ```
 /// use loomline_interop::pydantic_ai::library_messages;
@@ -54,7 +54,7 @@ pub fn library_messages(messages: &[Json]) -> Converted<Vec<Json>> {
     losses.with(value)
 }
 
-/// A message that the library loads, or `None` if it has no word for it.
+/// A message that the library loads, or `None` if it has no equivalent.
 pub(super) fn library_message(message: &ModelMessage, losses: &mut Losses) -> Option<Json> {
     let at = &message.pointer;
     let Some(source) = message.json.as_object() else {
@@ -116,8 +116,8 @@ fn refusal(error: &PydanticAiError) -> String {
     }
 }
 
-/// Takes the member out that is refused, of `usage` only the member in it; says whether there is
-/// one to take out. A null says nothing, so nothing is lost with it.
+/// Removes the refused member, within `usage` only the member in it; returns whether there was one.
+/// A null has no information, so its removal is not a loss.
 fn without_refused(
     object: &mut Object,
     error: &PydanticAiError,
@@ -144,7 +144,7 @@ fn without_refused(
     true
 }
 
-/// The members in the order of the table, and then those that it has not.
+/// The members in the order of the table, then all others.
 fn ordered(object: Object, table: &schema::Table) -> Object {
     let mut members: Vec<_> = object
         .into_iter()

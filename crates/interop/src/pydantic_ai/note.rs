@@ -1,4 +1,4 @@
-//! A history read once: checked, and of each message what runs depend on.
+//! Reads and checks a history in one pass, and collects the properties that matter for runs.
 
 use super::PydanticAiError;
 use super::check::{self, PartNote, refused};
@@ -8,24 +8,24 @@ use std::ops::Range;
 use thread::Limits;
 use thread::json::{Member, Scanner, Shape, Step, Within};
 
-/// What runs depend on in one message.
+/// The properties of one message that matter for runs.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Default)]
 pub(super) struct Note<'t> {
-    /// Where the message stands in the text.
+    /// The byte range of the message in the text.
     pub(super) span: Range<usize>,
     pub(super) is_response: bool,
     pub(super) run_id: Option<Cow<'t, str>>,
     pub(super) conversation_id: Option<Cow<'t, str>>,
     pub(super) model_name: Option<Cow<'t, str>>,
     pub(super) provider_name: Option<Cow<'t, str>>,
-    /// Its own instant, or that of its first part that has one, as it is spelled.
+    /// The original text of its timestamp, or of its first part's that has one.
     pub(super) instant: Option<Cow<'t, str>>,
-    /// Whether a user says something in it.
+    /// Whether it contains a user prompt.
     pub(super) prompts: bool,
-    /// Whether it goes on with what an earlier response asked for.
+    /// Whether it answers calls of an earlier response.
     pub(super) answers: bool,
-    /// Whether it holds system prompts and nothing else.
+    /// Whether it contains only system prompts.
     pub(super) is_void: bool,
 }
 
@@ -57,14 +57,14 @@ pub(super) fn notes<'t>(text: &'t str, limits: &Limits) -> Result<Vec<Note<'t>>,
 
 struct Reader<'t> {
     text: &'t str,
-    /// The known members of the message, and their places in its table.
+    /// The known members of the message, and their indexes in its table.
     members: Vec<(usize, Member<'t>)>,
     /// The members of `usage`, which nearly every response has.
     usage: Option<Vec<Member<'t>>>,
     parts: Parts<'t>,
 }
 
-/// What is known of the parts of the message.
+/// The properties of a message's parts.
 #[derive(Default)]
 struct Parts<'t> {
     members: Vec<Member<'t>>,
@@ -188,7 +188,7 @@ impl<'t> Reader<'t> {
         self.check(note)
     }
 
-    /// Judges a message by its members; which are known depends on its kind.
+    /// Checks a message by its members; its kind determines which are known.
     fn check(&mut self, mut note: Note<'t>) -> Result<Note<'t>, PydanticAiError> {
         let kind = self.members.iter().find(|(_, member)| member.key == "kind");
         let kind = kind.and_then(|(_, member)| check::string(self.text, member));

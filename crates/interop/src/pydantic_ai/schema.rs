@@ -1,8 +1,8 @@
-//! What the library's types say of a history, of versions 1.0 to 2.68 together.
+//! The schema of a history in the library's types, for versions 1.0 to 2.68 together.
 //!
-//! A member may have any type that one of the versions allows, and may be missing where one fills it
-//! in. The order of a table is the order in which 2.68 writes. Members that no table has are
-//! carried untouched.
+//! A member may have any type that one of the versions allows. It may be absent if one of them
+//! fills it in. The order of a table is the order in which 2.68 writes. Members that no table has
+//! are copied unchanged.
 
 mod parts;
 
@@ -17,15 +17,15 @@ const STRING: u8 = 8;
 const ARRAY: u8 = 16;
 const OBJECT: u8 = 32;
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Type {
     shapes: u8,
-    /// What is asked of the shape that it is about.
+    /// The further check of a value of the checked shape.
     pub(super) then: Then,
 }
 
-/// What a value of the right shape must be besides.
+/// A further check of a value that has the right shape.
 #[derive(Clone, Copy)]
 pub(super) enum Then {
     Nothing,
@@ -33,7 +33,7 @@ pub(super) enum Then {
     OneOf(&'static [&'static str]),
     /// A string that is a date and a time.
     Instant,
-    /// A number that is whole.
+    /// An integer.
     Whole,
     /// A string of base64 in either alphabet.
     Base64,
@@ -56,12 +56,12 @@ impl Type {
         Self::new(self.shapes | NULL, self.then)
     }
 
-    /// Whether a value of this shape can be it.
+    /// Whether the type allows this shape.
     pub(super) fn takes(self, shape: Shape) -> bool {
         self.shapes & bit(shape) != 0
     }
 
-    /// In words.
+    /// A description for messages.
     pub(super) fn words(self) -> String {
         let shapes = [
             Shape::String,
@@ -91,7 +91,7 @@ fn bit(shape: Shape) -> u8 {
     }
 }
 
-/// A member that the library knows.
+/// A member in the library's types.
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) is_required: bool,
@@ -120,7 +120,7 @@ impl Table {
         Self { fields, required }
     }
 
-    /// Where a member stands in the table; looks from `from` on and then from the front.
+    /// The index of a member in the table. Searches from `from` on, then from the front.
     pub(super) fn index_of(&self, key: &str, from: usize) -> Option<usize> {
         let named = |field: &Field| field.name == key;
         let (before, after) = self.fields.split_at_checked(from)?;
@@ -201,7 +201,7 @@ pub(super) const MESSAGE: Table = Table::new(&[
     ),
 ]);
 
-/// Members that only a response has; in a request they are not known.
+/// Members of responses only; in a request they are unknown.
 pub(super) const OF_RESPONSES: [&str; 12] = [
     "usage",
     "model_name",
@@ -219,7 +219,7 @@ pub(super) const OF_RESPONSES: [&str; 12] = [
 /// Members that only a request has.
 pub(super) const OF_REQUESTS: [&str; 1] = ["instructions"];
 
-/// What a response used.
+/// The usage of a response.
 pub(super) const USAGE: Table = Table::new(&[
     may("input_tokens", WHOLE),
     may("cache_write_tokens", WHOLE),

@@ -1,4 +1,4 @@
-//! Where one run ends and the next begins, and whose it was.
+//! The boundaries between runs, and the agent of each.
 
 use super::note::Note;
 use crate::convert::AttributedFields;
@@ -6,7 +6,7 @@ use crate::document::{UNNAMED, agent_id};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Who ran.
+/// The agent of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Who {
     pub(super) agent_id: String,
@@ -30,11 +30,11 @@ pub(super) struct Cut {
     pub(super) who: Who,
     pub(super) run_id: Option<String>,
     pub(super) messages: Range<usize>,
-    /// Whether the messages belong to the run that the cutter was told of.
+    /// Whether the messages belong to the open run passed to [`truncate`].
     pub(super) goes_on: bool,
 }
 
-/// Who ran, as far as it is said.
+/// The agents of the runs, as far as the caller states them.
 pub(super) struct Roles<'a> {
     by_id: BTreeMap<&'a str, Who>,
     by_count: std::vec::IntoIter<(Who, usize)>,
@@ -42,7 +42,7 @@ pub(super) struct Roles<'a> {
 }
 
 impl<'a> Roles<'a> {
-    /// `fallback` ran where nothing is said.
+    /// `fallback` is the agent of runs that no entry covers.
     pub(super) fn new(entries: &'a [AttributedFields], fallback: Option<Who>) -> Self {
         let by_id = entries
             .iter()
@@ -62,7 +62,7 @@ impl<'a> Roles<'a> {
     }
 }
 
-/// The run that a history goes on with.
+/// The last run of an archive, which the history may continue.
 #[derive(Clone, Debug)]
 pub(super) struct Open<'t> {
     pub(super) who: Who,
@@ -71,12 +71,13 @@ pub(super) struct Open<'t> {
     pub(super) asks: bool,
 }
 
-/// Cuts messages into runs.
+/// Splits messages into runs.
 ///
-/// Where the caller counts, the count decides. Else a run begins where the `run_id` changes, and,
-/// where none is given, at a prompt that answers no call. Requests that the library merged have no
-/// `run_id` and stay with the run before them. A request of system prompts alone goes with what
-/// follows, and so does a prompt without `run_id` with the answer that has one.
+/// If the caller states the number of messages, that number decides. If not, a run begins where the
+/// `run_id` changes. Without `run_id`, it begins at a prompt that answers no call. Requests that
+/// the library merged have no `run_id` and stay with the run before them. A request with system
+/// prompts only joins the run after it. A prompt without `run_id` joins the run of its answer if
+/// that has one.
 pub(super) fn truncate<'t>(
     notes: &'t [Note<'_>],
     open: Option<Open<'t>>,
@@ -144,7 +145,7 @@ struct State<'t> {
     asks: bool,
     /// Whether it has only system prompts so far.
     is_void: bool,
-    /// How many messages the run still has, where the caller counts.
+    /// The number of messages that the run still has, if the caller stated one.
     left: Option<usize>,
 }
 

@@ -1,35 +1,37 @@
-//! What an agent elsewhere has not heard yet.
+//! The part of a conversation that a remote agent has not received yet.
 
 use super::position::{Address, RemotePosition};
 use super::refused::RemoteRefusal;
 use upp::{Message, Messages, ToolResult, ToolResultMessage};
 
-/// At most so many messages are told, the last: a conversation that others had before an agent elsewhere came to it
-/// is as long as it is.
+/// Maximum number of messages sent to a remote agent; older ones are left out. A conversation may
+/// be long before the agent joins it.
 const MAX_MESSAGES: usize = 100;
 
-/// What an agent elsewhere has not heard yet, from its last answer on, but for what it refuses to hear. Finding it
-/// costs what it is, and not what the conversation is.
+/// The part of a conversation that a remote agent has not received yet: everything since its last
+/// answer, except what it refused. The cost is proportional to this part, not to the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct News<'a> {
-    /// Where the conversation stands there; none where it has not begun.
+    /// The position of the remote conversation; `None` if there is none yet.
     pub position: Option<RemotePosition>,
-    /// What the last answer from there said, text by text.
+    /// The texts of the agent's last answer.
     pub texts: Vec<&'a str>,
-    /// The answers to what it asks, in order.
+    /// The answers to its questions, in order.
     pub results: Vec<&'a ToolResult>,
-    /// What was said since, by people and by other agents.
+    /// The messages of users and of other agents since then.
     pub messages: Vec<&'a Message>,
-    /// Whether something else was said in the place of answers: what it asks is withdrawn.
+    /// Whether the user posted something else instead of answers. The agent's questions are then
+    /// withdrawn.
     pub superseded: bool,
-    /// Whether what is answered was asked in another conversation, which this one was forked off from.
+    /// Whether the answers are to questions of another conversation, from which this one was
+    /// forked.
     pub asks_others: bool,
-    /// Whether older messages are left out.
+    /// Whether older messages are omitted.
     pub cut: bool,
 }
 
 impl<'a> News<'a> {
-    /// What is new to `agent`, which is asked at `at` for the thread `conversation`.
+    /// The news for `agent` at the address `at`, on the thread `conversation`.
     pub fn of(messages: &'a Messages, agent: &str, at: &Address, conversation: &str) -> Self {
         let mut news = Self::default();
         let mut since = Vec::new();
@@ -78,8 +80,8 @@ impl<'a> News<'a> {
         news
     }
 
-    /// The names of what was said there by what goes on, when its questions are answered; none where something new
-    /// begins.
+    /// The remote names of the texts that the run has sent so far, if answers continue that run.
+    /// Empty if a new run starts.
     pub fn names(&self) -> &[String] {
         match &self.position {
             Some(place) if !self.superseded && !self.results.is_empty() => &place.texts,
@@ -88,7 +90,7 @@ impl<'a> News<'a> {
     }
 }
 
-/// Whether nothing but answers was said.
+/// Whether the messages contain answers only.
 fn are_answers(since: &[&Message]) -> bool {
     let is_answer = |message: &&Message| match message {
         Message::ToolResult(results) => !is_superseded(results),
@@ -97,7 +99,7 @@ fn are_answers(since: &[&Message]) -> bool {
     !since.is_empty() && since.iter().all(is_answer)
 }
 
-/// Whether something else was said in the place of these answers.
+/// Whether the user posted something else instead of these answers.
 fn is_superseded(results: &ToolResultMessage) -> bool {
     results.id.as_str().ends_with(":superseded")
 }
@@ -227,7 +229,7 @@ mod tests {
         }
     }
 
-    /// A message with which an agent refuses what it was told up to there.
+    /// Marks a message as the last one of those that `agent` refuses.
     fn refused(text: &str, agent: &str) -> Message {
         let refused = RemoteRefusal {
             agent: agent.into(),

@@ -1,4 +1,4 @@
-//! Where a conversation stands elsewhere.
+//! The position of a conversation at a remote agent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -10,8 +10,8 @@ pub(super) const NAMESPACE: &str = "loomline";
 /// The entry.
 const ENTRY: &str = "remote";
 
-/// Where an agent elsewhere is asked. A path or a query may be a secret, so the record has only the origin, with a
-/// fingerprint of all by which another address is told apart.
+/// The address of a remote agent. Its path and query may be secret. The record therefore holds only
+/// the origin and a fingerprint of the whole URL, which distinguishes addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     url: String,
@@ -19,7 +19,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// An address, and the origin of it.
+    /// An address with its URL and its origin.
     pub fn new(url: &str, origin: &str) -> Self {
         let fingerprint = Uuid::new_v5(&Uuid::NAMESPACE_URL, url.as_bytes());
         let fingerprint: String = fingerprint.simple().to_string().chars().take(12).collect();
@@ -34,68 +34,68 @@ impl Address {
         &self.shown
     }
 
-    /// Whether this is what a record has; older ones have all of it.
+    /// Whether a record's `at` is this address. Older records have the whole URL.
     pub fn is(&self, at: &str) -> bool {
         at == self.shown || at == self.url
     }
 }
 
-/// Where a conversation stands elsewhere: kept with the last answer from there.
+/// The position of a conversation at a remote agent. It is stored with the agent's last answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RemotePosition {
     /// The agent here, by name.
     pub agent: String,
-    /// The address it is asked at, as [`Address`] shows it.
+    /// The agent's address, as [`Address`] shows it.
     pub at: String,
-    /// The thread here. A thread that was forked off goes on in a conversation of its own there.
+    /// The id of the local thread. A fork uses a remote conversation of its own.
     pub conversation: String,
-    /// The conversation there: a context of A2A, a thread of the Threads API. Responses has none.
+    /// The remote conversation: a context of A2A, a thread of the Threads API. Responses has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// What was answered there: a task, a run, a response.
+    /// The remote task, run or response of the last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What it asks; it goes on when all of that is answered.
+    /// The open questions of the remote run. It continues when all of them are answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<RemoteQuestion>,
-    /// What that has said by now, by the names there, where it goes on when it is answered: so that it is known again
-    /// when it is told again.
+    /// The remote names of the texts that the run has sent so far, if answers continue the run.
+    /// They identify texts that the remote agent sends again.
     #[serde(rename = "said", skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<String>,
 }
 
-/// Something that an agent elsewhere asks: a call here.
+/// A question of a remote agent: a pending call in the local thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteQuestion {
     /// The id of the call here.
     pub call: String,
-    /// The id there, where there is one.
+    /// The remote id of the question, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The thread there whose call it is, where it is another's.
+    /// The remote thread that made the call, if it is not the conversation's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_key: Option<String>,
-    /// What is asked.
+    /// The kind of answer that the question expects.
     pub kind: AskKind,
 }
 
-/// What is asked.
+/// The kind of answer that a remote question expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AskKind {
     /// The result of a call.
     Result,
-    /// Whether a call may run: `{"approved": true}`, perhaps with `arguments`, or `{"approved": false}`,
-    /// perhaps with a `message`.
+    /// Whether a call may run: `{"approved": true}` with optional `arguments`, or
+    /// `{"approved": false}` with an optional `message`.
     Approval,
-    /// Words, or anything.
+    /// A text, or any value.
     Words,
 }
 
 impl RemotePosition {
-    /// What the message says of it, if anything.
+    /// Reads the position from a message's metadata; `None` if there is none.
     pub fn of(message: &AssistantMessage) -> Option<Self> {
         let entry = message.metadata.get(NAMESPACE)?.get(ENTRY)?;
         Self::deserialize(entry).ok()
@@ -109,13 +109,13 @@ impl RemotePosition {
         metadata
     }
 
-    /// What this call is there.
+    /// The remote question behind this local call.
     pub fn ask(&self, call: &str) -> Option<&RemoteQuestion> {
         self.asks.iter().find(|ask| ask.call == call)
     }
 }
 
-/// Puts an entry of this system into a message's metadata.
+/// Adds an entry of this server to a message's metadata.
 pub(super) fn put(metadata: &mut Metadata, entry: &str, value: Value) {
     let own = metadata.entry(NAMESPACE);
     let own = own.or_insert_with(|| Value::Object(Map::new()));

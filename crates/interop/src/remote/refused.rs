@@ -1,4 +1,4 @@
-//! What an agent elsewhere has refused for good.
+//! Refusals of remote agents that are final.
 
 use super::position::{NAMESPACE, put};
 use serde::{Deserialize, Serialize};
@@ -10,36 +10,37 @@ use upp::{Message, Metadata};
 /// The entry.
 const ENTRY: &str = "refused";
 
-/// That an agent elsewhere refuses what it is told, and will refuse it again. Its step notes that; in the conversation
-/// it stands with the last message of what was told.
+/// A remote agent's final refusal of the messages it received. The step records the refusal; in the
+/// conversation the last of those messages carries it as metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RemoteRefusal {
     /// The agent here, by name.
     pub agent: String,
-    /// The address it is asked at, as an [`Address`](super::Address) shows it.
+    /// The agent's address, as an [`Address`](super::Address) shows it.
     pub at: String,
 }
 
 impl RemoteRefusal {
-    /// What a step notes of it.
+    /// The note that a step records.
     pub fn note(&self) -> Value {
         json!({ ENTRY: self })
     }
 
-    /// What a step has noted of it, if that was the last.
+    /// Reads the refusal from a step's note, if it is one.
     pub fn noted(note: &Value) -> Option<Self> {
         Self::deserialize(note.get(ENTRY)?).ok()
     }
 
-    /// What a step that has no answer says of it.
+    /// The refusal that a step without an answer recorded in its last note.
     pub(crate) fn of_step(step: &StepRecord) -> Option<Self> {
         let mut chunks = step.chunks.iter().rev();
         let (_, note) = chunks.find(|(kind, _)| kind == chunk_type::STEP_NOTED)?;
         Self::noted(&note.as_ref()?.value())
     }
 
-    /// What a message says of it: with this one, and those before it that the agent had not heard.
+    /// The refusal in a message's metadata. It covers this message and the earlier ones that the
+    /// agent had not received.
     pub fn of(message: &Message) -> Option<Self> {
         Self::noted(message.metadata().get(NAMESPACE)?)
     }

@@ -1,10 +1,12 @@
-//! What an agent behind Responses has beyond a model: it keeps the conversation, and runs tools of its own.
+//! The features of a remote agent behind Responses that a model lacks: it stores the conversation
+//! and runs tools of its own.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use upp::{AssistantMessage, StreamEvent, ToolCall};
 
-/// The parameters of a request to an agent: those that are configured, and what has it keep the conversation.
+/// The parameters of a request to a remote agent: the configured ones, and those that make it store
+/// the conversation.
 pub fn params(
     configured: &Map<String, Value>,
     background: bool,
@@ -21,14 +23,14 @@ pub fn params(
     params
 }
 
-/// Tells the calls that an agent makes and answers itself from those that it leaves to its client.
+/// Separates the calls that an agent makes and answers itself from those for its client.
 #[derive(Clone, Debug, Default)]
 pub struct OwnCalls {
     answered: BTreeSet<String>,
 }
 
 impl OwnCalls {
-    /// Looks at an event of the stream, or at a whole response.
+    /// Reads an event of the stream, or a whole response.
     pub fn see(&mut self, event: &Value) {
         let response = event.get("response").unwrap_or(event);
         let items = response.get("output").and_then(Value::as_array);
@@ -44,7 +46,7 @@ impl OwnCalls {
         }
     }
 
-    /// The calls of an answer that are left to the client.
+    /// The calls of an answer that the client must run.
     pub fn left(&self, message: &AssistantMessage) -> Vec<ToolCall> {
         let calls = message.tool_calls.iter();
         let left = calls.filter(|call| !self.answered.contains(call.tool_call_id.as_str()));
@@ -52,12 +54,13 @@ impl OwnCalls {
     }
 }
 
-/// Whether an event is shown while the answer comes. Whose calls there are is known at the end only.
+/// Whether an event is streamed during the answer. Calls are not: only the end shows which of them
+/// are the client's.
 pub fn is_visible(event: &StreamEvent) -> bool {
     !matches!(event, StreamEvent::ToolCallDelta { .. })
 }
 
-/// The id of the response and the number of the event, as far as it says them.
+/// The id of the response and the number of the event, if the event has them.
 pub fn position_of(event: &Value) -> (Option<&str>, Option<u64>) {
     let id = event.get("response").and_then(|it| it.get("id"));
     let whole = event.get("object").and_then(Value::as_str) == Some("response");

@@ -1,17 +1,17 @@
-//! What an agent elsewhere has said so far.
+//! The output of a remote agent so far.
 
 use upp::{AssistantContent, Media, StreamEvent};
 
-/// What an agent elsewhere has said so far, put together from pieces, wholes and what is told once more.
+/// The output of a remote agent so far, assembled from deltas, full texts and repetitions.
 ///
-/// A text is known by its name, never by its words: the same words under two names are two texts. One that is begun
-/// anew is compared with what was shown of it, so that only what is new is shown; where it comes otherwise, it takes
-/// the place of what was shown.
+/// A text is identified by its name, not by its content: equal texts with two names are two texts.
+/// If a text starts again, it is compared with the part already streamed, and only the new rest is
+/// streamed. If the two differ, the text is streamed in full under a new index.
 #[derive(Debug, Default)]
 pub struct TextPieces {
     blocks: Vec<Block>,
     n_shown: u32,
-    /// Whether what comes may be something that was said before: nothing is shown until that is clear.
+    /// Whether the incoming text may be a repetition. Nothing is streamed until that is clear.
     pub(super) holds: bool,
 }
 
@@ -21,11 +21,12 @@ struct Block {
     name: String,
     text: String,
     file: Option<AssistantContent>,
-    /// The number that the text is shown under, once it is.
+    /// The index under which the text is streamed; `None` before that.
     index: Option<u32>,
-    /// How much of the text is shown, in bytes.
+    /// The number of bytes of the text that were streamed.
     n_shown: usize,
-    /// What was shown of the text before it was begun anew, until it has come as far, or comes otherwise.
+    /// The part streamed before the text started again. `None` once the text has reached its end or
+    /// differs from it.
     former: Option<String>,
 }
 
@@ -39,7 +40,7 @@ impl Block {
         self.n_shown = 0;
     }
 
-    /// What is new of it.
+    /// The part of the text that was not streamed yet.
     fn more(&mut self) -> Option<String> {
         if let Some(former) = &self.former {
             if self.text.starts_with(former.as_str()) {
@@ -79,14 +80,14 @@ impl TextPieces {
         }
     }
 
-    /// The text of this name comes from its beginning: once more, or in another form.
+    /// The text of this name starts again: repeated, or in another form.
     pub fn begin(&mut self, name: &str) {
         if let Some(block) = self.find(name) {
             block.begin();
         }
     }
 
-    /// The text of this name as it is by now.
+    /// Replaces the text of this name by its current full text.
     pub fn whole(&mut self, name: &str, whole: &str) {
         self.begin(name);
         self.push(name, whole);
@@ -98,14 +99,14 @@ impl TextPieces {
         block.map(|block| block.text.as_str())
     }
 
-    /// Gives a text another name: what comes under the first is another text from here on.
+    /// Renames a text. Later text under the old name is another text.
     pub fn rename(&mut self, name: &str, to: &str) {
         if let Some(block) = self.find(name) {
             to.clone_into(&mut block.name);
         }
     }
 
-    /// Has a text be the last.
+    /// Moves a text to the end.
     pub fn put_last(&mut self, name: &str) {
         let place = self.blocks.iter().position(|block| block.name == name);
         if let Some(place) = place {
@@ -114,7 +115,7 @@ impl TextPieces {
         }
     }
 
-    /// Keeps the texts whose names are to be kept, and all files.
+    /// Removes the texts for whose names `is_kept` is false. Files stay.
     pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
         self.blocks
             .retain(|block| block.file.is_some() || is_kept(&block.name));
@@ -126,7 +127,7 @@ impl TextPieces {
         texts.map(|block| block.name.as_str())
     }
 
-    /// A file, unless it was told.
+    /// Adds a file, unless it is already there.
     pub fn file(&mut self, media: Media) {
         let kind = media.mime_type.split('/').next().unwrap_or_default();
         let file = Some(match kind {
@@ -162,7 +163,7 @@ impl TextPieces {
         events
     }
 
-    /// All of it.
+    /// The content of all texts and files.
     pub fn content(&self) -> Vec<AssistantContent> {
         self.blocks.iter().filter_map(Block::content).collect()
     }

@@ -18,9 +18,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use timeline::{Item, ItemStatus, Role};
 
-/// How many bytes are taken for one token.
+/// Bytes per token in the estimate.
 const BYTES_PER_TOKEN: usize = 4;
-/// The members of parts that are no words.
+/// The members of parts that do not count as text.
 const MEDIA: [&str; 6] = [
     "type",
     "image_url",
@@ -35,11 +35,11 @@ const MEDIA: [&str; 6] = [
 pub struct CompactRequest {
     /// The model that is to write the summary.
     pub model: String,
-    /// What it goes on with.
+    /// The response or conversation that the request continues.
     pub continues: Continues,
-    /// What is said beyond it.
+    /// The input items after it.
     pub input: Vec<InputItem>,
-    /// Stands in place of the system prompt.
+    /// Replaces the system prompt.
     pub instructions: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl CompactRequest {
         }
     }
 
-    /// The messages of users in the request. They stay as they are beside the summary.
+    /// The user messages in the request. They stay unchanged next to the summary.
     pub fn user_messages(&self, at: Timestamp, ids: &mut dyn FnMut() -> String) -> Vec<ListedItem> {
         let messages = self.input.iter().filter(|given| match &given.content {
             InputContent::Message { role, .. } => *role == Role::User,
@@ -134,11 +134,11 @@ impl CreateRequest {
     }
 }
 
-/// What a response says in words, and what it has used, once it is over.
+/// The text of a finished response, and its token usage.
 ///
 /// # Errors
 ///
-/// A model error where the response has failed, or says nothing.
+/// A model error if the response failed or has no text.
 pub fn outcome(made: &ResponseObject) -> Result<(String, Tokens), RequestError> {
     let said: Value = serde_json::from_str(&made.json).unwrap_or_default();
     let items = said["output"].as_array().into_iter().flatten();
@@ -155,8 +155,8 @@ pub fn outcome(made: &ResponseObject) -> Result<(String, Tokens), RequestError> 
     ))
 }
 
-/// The object of a conversation in brief: what stays as it is, and then the summary of all of it.
-/// Handed back as `input`, the summary stands for what came before. `id` is minted for it.
+/// The object of a compacted conversation: the items that stay, then the summary of all of it. If a
+/// client sends it back as `input`, the summary replaces the earlier history. `id` is a new id.
 pub fn compaction(
     id: &str,
     created_at: Timestamp,
@@ -179,14 +179,14 @@ pub fn compaction(
     )
 }
 
-/// Reads a request to count the tokens of an input: what a request for a response would have, none of
-/// which has to be there.
+/// Reads a request to count input tokens. It may have the fields of a request for a response; all
+/// are optional.
 pub fn read_input_tokens(body: &Value) -> Result<CreateRequest, RequestError> {
     Ok(CreateRequest::read_to_count(body)?.value)
 }
 
-/// How many tokens a request has for its model, roughly: a quarter of the bytes of its instructions,
-/// its tools and what is said. Images and files are not counted.
+/// Estimates the input tokens of a request: a quarter of the bytes of its instructions, tools and
+/// input. Images and files are not counted.
 pub fn n_tokens(request: &CreateRequest) -> u64 {
     let instructions = request.options.instructions.as_deref();
     let tools = request.options.tools.iter().map(|tool| {
@@ -209,7 +209,7 @@ pub fn n_tokens(request: &CreateRequest) -> u64 {
     u64::try_from(n_bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 
-/// The bytes of a value that are words: all of its texts, but for images and files.
+/// The number of bytes of all texts in a value, without images and files.
 fn text_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 0,

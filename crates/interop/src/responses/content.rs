@@ -18,7 +18,7 @@ const MAX_FILE: usize = 33_554_432;
 /// The most parts of one message.
 pub(crate) const MAX_PARTS: usize = 1_000;
 
-/// Who says the parts.
+/// The kind of author of the parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// A user, a developer or the system.
@@ -118,7 +118,7 @@ pub(super) fn citation(annotation: &Value) -> Option<Value> {
     }))
 }
 
-/// An image, whose address or data is the member `key`.
+/// An image; the member `key` has its address or data.
 pub(crate) fn image(fields: &Fields<'_>, key: &str) -> Result<Value, RequestError> {
     no_file_id(fields)?;
     let url = fields.required(key, MAX_IMAGE)?;
@@ -133,7 +133,7 @@ pub(crate) fn image(fields: &Fields<'_>, key: &str) -> Result<Value, RequestErro
     Ok(part)
 }
 
-/// A file: its data or its address, and perhaps its name.
+/// A file: its data or its address, and an optional name.
 pub(crate) fn file(fields: &Fields<'_>) -> Result<Value, RequestError> {
     no_file_id(fields)?;
     let name = fields.text("filename", 1_024)?;
@@ -179,7 +179,7 @@ fn no_file_id(fields: &Fields<'_>) -> Result<(), RequestError> {
     }
 }
 
-/// The type of a file that only its name tells.
+/// The media type of a file, from its name.
 fn media_type(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     Some(match extension.to_ascii_lowercase().as_str() {
@@ -194,7 +194,7 @@ fn media_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A part of what a user or a tool said, as objects have it; none where they can't.
+/// A content part of a user or a tool, as response objects have it; `None` if they can't.
 pub(super) fn shown_input(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     match text("type")? {
@@ -222,8 +222,8 @@ pub(super) fn shown_input(part: &Value) -> Option<Value> {
     }
 }
 
-/// What a tool gave, as the `output` of a result: parts where it is a list of them, a text as it is,
-/// and anything else as JSON.
+/// A tool's result as the `output` of an item: a list of parts as parts, a text unchanged, and
+/// anything else as JSON.
 pub(super) fn shown_output(output: &Value) -> Value {
     match output {
         Value::String(_) => output.clone(),

@@ -22,7 +22,7 @@ const MAX_ITEMS: usize = 20;
 pub struct CreateConversation {
     /// The application's own; the thread's metadata.
     pub metadata: Map<String, Value>,
-    /// What it begins with.
+    /// The initial items.
     pub items: Vec<InputItem>,
 }
 
@@ -36,8 +36,8 @@ impl CreateConversation {
         })
     }
 
-    /// The commands that write the items into the new thread. What agents said and did becomes
-    /// finished executions, and calls at the end that have no results wait for them.
+    /// The commands that write the items into the new thread. Agents' messages and calls become
+    /// finished executions. Calls at the end without results become pending.
     pub fn commands(
         &self,
         at: Timestamp,
@@ -84,8 +84,8 @@ impl NewItems {
 
     /// The results without their calls: the ids of the calls, and the pointers of the results.
     ///
-    /// They can be stored if the conversation has the call without a result ([`stored_calls`]). The
-    /// result of an open call belongs in a response.
+    /// A client can store them if the conversation has the call without a result
+    /// ([`stored_calls`]). The result of a pending call belongs in a response.
     pub fn results_alone(&self) -> Vec<(&str, &str)> {
         let mut calls = BTreeSet::new();
         let mut alone = Vec::new();
@@ -115,8 +115,8 @@ impl NewItems {
         )
     }
 
-    /// The items to store, in order. Calls and results belong to no execution. Models see only calls with
-    /// results; the others are the losses.
+    /// The items to store, in order. Calls and results belong to no execution. Models receive only
+    /// calls with results; the others are the losses.
     pub fn records(
         &self,
         ids: &mut dyn FnMut() -> String,
@@ -241,7 +241,7 @@ pub fn stored_items(records: &[NewItem], at: Timestamp) -> String {
     page::list(&items, false)
 }
 
-/// A thread as a conversation. Of its metadata it has what a conversation can have: texts.
+/// A thread as a conversation. The metadata has only string members.
 pub fn conversation(thread: &Thread) -> Value {
     let metadata = match thread.metadata.as_ref().map(Payload::value) {
         Some(Value::Object(metadata)) => metadata,

@@ -1,4 +1,4 @@
-//! The past that a request brings with it, as the executions it would have come from.
+//! The history that a request brings, as the executions it would have come from.
 
 mod written;
 
@@ -18,11 +18,11 @@ pub(super) enum Ends {
     Input(NewItem),
     /// Open calls, and the answers to them.
     Open(Vec<Value>),
-    /// An agent's answer, in the item of this id; none if the past is empty.
+    /// An agent's answer, in the item of this id; `None` if the history is empty.
     Answer(Option<String>),
 }
 
-/// How calls at the end are written.
+/// The treatment of calls at the end.
 #[derive(Clone, Copy)]
 pub(super) enum Tail<'a> {
     /// The results of the last answer's calls are answers to them, and its execution was run so.
@@ -71,7 +71,7 @@ fn unwritable(pointer: &str) -> RequestError {
 }
 
 impl Draft {
-    /// Puts the items of an input in turns.
+    /// Groups the items of an input into turns.
     pub(super) fn of(
         input: &[InputItem],
         ids: &mut dyn FnMut() -> String,
@@ -141,7 +141,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Appends to an agent's turn; gives the position of the first slot.
+    /// Appends to an agent's turn; returns the position of the first slot.
     fn append(&mut self, slots: Vec<Slot>) -> CallPosition {
         if !matches!(self.turns.last(), Some(Turn::Agent(_))) {
             self.turns.push(Turn::Agent(Vec::new()));
@@ -238,7 +238,7 @@ impl Draft {
     }
 }
 
-/// Whether the calls of the last step are left open: those with results to answer, or else those
+/// Whether the calls of the last step stay open: those whose results are the answers, or else those
 /// without results.
 fn waits(steps: &[Step], is_answered: bool) -> bool {
     let Some(last) = steps.last() else {

@@ -1,14 +1,14 @@
-//! What a response must say again of its request.
+//! The fields of a request that its response repeats.
 
 use crate::options::RunOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use timeline::Execution;
 
-/// The name of this view in [`RunOptions::echo`] and in the metadata of what it has brought.
+/// The name of this view in [`RunOptions::echo`] and in the metadata of imported items.
 pub(super) const VIEW: &str = "responses";
 
-/// The members of a response that come from its request, each with what stands there otherwise.
+/// The members of a response that repeat the request. [`otherwise`] has their defaults.
 const SAID: [&str; 21] = [
     "previous_response_id",
     "instructions",
@@ -32,11 +32,11 @@ const SAID: [&str; 21] = [
     "safety_identifier",
     "prompt_cache_key",
 ];
-/// Members that are there only where the request had them.
+/// Members that are present only if the request had them.
 const SAID_IF_GIVEN: [&str; 2] = ["user", "prompt_cache_retention"];
 
-/// What a response must say again of its request, and how its client wants it shown. Kept with the
-/// execution as `params.echo.responses`.
+/// The fields of a request that its response repeats, and the client's wishes for its form. Stored
+/// with the execution as `params.echo.responses`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(
@@ -44,7 +44,7 @@ const SAID_IF_GIVEN: [&str; 2] = ["user", "prompt_cache_retention"];
     reason = "each is a wish of its own, as the request had it"
 )]
 pub struct Echo {
-    /// The model that was asked for; where none was, the agent that answers.
+    /// The model that the request names, or else the agent that answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Members of the response, as they stand there.
@@ -53,21 +53,22 @@ pub struct Echo {
     /// Whether the response names its conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub conversation: bool,
-    /// The conversation's id, as the request had it, where the response is made on another thread.
+    /// The conversation's id in the request, if the response runs on another thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// Whether reasoning is shown as a summary; as text otherwise.
+    /// Whether reasoning appears as a summary instead of text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
-    /// Whether reasoning goes out with what its provider needs to take it back.
+    /// Whether reasoning includes the encrypted content that its provider needs to accept it as
+    /// input.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub encrypted_reasoning: bool,
-    /// Whether items that are no part of the specification are shown.
+    /// Whether items beyond the specification are included.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub extensions: bool,
 }
 
-/// What stands in a response for a member that its request did not have.
+/// The value in a response of a member that the request did not have.
 fn otherwise(member: &str) -> Value {
     match member {
         "tools" => json!([]),
@@ -93,7 +94,8 @@ struct RunParams {
 }
 
 impl Echo {
-    /// What this execution was begun with; what was begun through another protocol says nothing.
+    /// The fields that the execution's request had. An execution of another protocol has only
+    /// `model`.
     pub fn of(execution: &Execution) -> Self {
         let run: RunParams = execution
             .run
@@ -116,7 +118,7 @@ impl Echo {
         self.members.insert(member.to_owned(), value.into());
     }
 
-    /// Puts it where [`Echo::of`] finds it.
+    /// Stores it for [`Echo::of`].
     pub(super) fn keep(&self, options: &mut RunOptions) {
         if let Ok(echo) = serde_json::to_value(self) {
             options.echo.insert(VIEW.to_owned(), echo);

@@ -1,4 +1,4 @@
-//! How responses end, in the protocol's words.
+//! How responses end, in the protocol's terms.
 
 use super::error::ErrorKind;
 use crate::truncate::Cut;
@@ -8,22 +8,22 @@ use timeline::{ExecutionStatus, Interruption};
 /// The status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// It is to begin.
+    /// The response has not started.
     Queued,
-    /// It is being made.
+    /// The response is being generated.
     InProgress,
-    /// It is over as it should be; calls in it may wait for their client.
+    /// The response ended normally; calls in it may wait for their client.
     Completed,
     /// Something went wrong.
     Failed,
     /// A limit was reached.
     Incomplete,
-    /// Somebody stopped it.
+    /// The response was cancelled.
     Cancelled,
 }
 
 impl Status {
-    /// The protocol's word for it.
+    /// The protocol's name of the status.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -36,7 +36,7 @@ impl Status {
     }
 }
 
-/// How a response ended, in the protocol's words.
+/// The end of a response, in the protocol's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) status: Status,
@@ -44,18 +44,18 @@ pub(crate) struct Ending {
     pub(crate) error: Option<Failure>,
 }
 
-/// What went wrong.
+/// The error of a failed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
-    /// The protocol's word for it.
+    /// The protocol's error code.
     pub(crate) code: String,
-    /// What a person should know.
+    /// An explanation for people.
     pub(crate) message: String,
 }
 
 impl Failure {
-    /// Why an execution failed, in the words of its interruption.
+    /// The failure of an execution, from its interruption.
     fn of(reason: &str, why: Option<&Interruption>) -> Self {
         let (kind, code) = match reason {
             "rate_limited" | "quota_exceeded" => {
@@ -97,7 +97,7 @@ impl Ending {
         }
     }
 
-    /// It failed.
+    /// The execution failed.
     pub(crate) fn failed(failure: Failure) -> Self {
         Self {
             error: Some(failure),

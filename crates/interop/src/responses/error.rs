@@ -1,18 +1,18 @@
-//! What clients are told of requests that can't be followed.
+//! The errors of requests that are refused.
 
 use crate::request::param;
 use serde_json::{Value, json};
 
-/// What kind of error it is; the server maps it to a status of its transport.
+/// The kind of an error; the server maps it to a status of its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorKind {
     /// The request is wrong.
     InvalidRequest,
-    /// What it names is not there.
+    /// The named resource does not exist.
     NotFound,
-    /// It can't be followed now: the conversation is busy.
+    /// A conflict, such as a busy conversation.
     Conflict,
-    /// Too much is asked.
+    /// A rate limit is exceeded.
     TooManyRequests,
     /// The model failed.
     ModelError,
@@ -21,7 +21,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The protocol's word for it, as `error.type`.
+    /// The protocol's name, for `error.type`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InvalidRequest | Self::Conflict => "invalid_request_error",
@@ -33,17 +33,17 @@ impl ErrorKind {
     }
 }
 
-/// An error in the protocol's words.
+/// An error in the protocol's form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// What kind it is.
+    /// The kind of the error.
     pub kind: ErrorKind,
     /// The protocol's code: `invalid_value`, `previous_response_not_found`, …
     pub code: &'static str,
-    /// Where in the request: a JSON pointer; absent where it is no matter of one place.
+    /// The JSON Pointer in the request; `None` if the error has no single position.
     pub pointer: Option<String>,
-    /// What is wrong, and what was expected.
+    /// The error message: what is wrong, and what was expected.
     pub message: String,
 }
 
@@ -75,19 +75,19 @@ impl RequestError {
         Self::of(kind, code, "/previous_response_id", message)
     }
 
-    /// There is no response of this id.
+    /// No response has this id.
     pub fn response_not_found(id: &str) -> Self {
         let message = format!("Response with id '{id}' not found.");
         Self::of(ErrorKind::NotFound, "response_not_found", "", message)
     }
 
-    /// There is no conversation of this id.
+    /// No conversation has this id.
     pub fn conversation_not_found(id: &str) -> Self {
         let message = format!("Conversation with id '{id}' not found.");
         Self::of(ErrorKind::NotFound, "conversation_not_found", "", message)
     }
 
-    /// There is no item of this id; `pointer` says where the request names it.
+    /// No item has this id; `pointer` is its position in the request.
     pub fn item_not_found(id: &str, pointer: &str) -> Self {
         let message = format!("Item with id '{id}' not found.");
         Self::of(ErrorKind::NotFound, "item_not_found", pointer, message)
@@ -101,38 +101,38 @@ impl RequestError {
         Self::of(ErrorKind::Conflict, "conversation_locked", "", message)
     }
 
-    /// It can't be deleted, for others have been made from it.
+    /// The conversation can't be deleted, because other conversations continue it.
     pub fn has_forks(id: &str) -> Self {
         let message =
             format!("'{id}' can't be deleted while conversations exist that go on from it.");
         Self::of(ErrorKind::Conflict, "conversation_has_forks", "", message)
     }
 
-    /// An item can't be deleted now, for what is still to come needs it.
+    /// An item can't be deleted now, because later items depend on it.
     pub fn not_removable(id: &str, why: &str) -> Self {
         let message = format!("Item with id '{id}' can't be deleted: {why}.");
         Self::of(ErrorKind::Conflict, "not_removable", "", message)
     }
 
-    /// Nothing is said in this conversation any more.
+    /// The conversation is closed and accepts no new items.
     pub fn conversation_closed(id: &str) -> Self {
         let message = format!("The conversation of '{id}' is closed.");
         Self::of(ErrorKind::Conflict, "conversation_closed", "", message)
     }
 
-    /// A result for a call that does not wait for one.
+    /// A result for a call that is not pending.
     pub fn no_such_call(call_id: &str) -> Self {
         Self::no_such_call_at(call_id, "/input")
     }
 
-    /// A result for a call that waits for none, with a pointer to the result.
+    /// A result for a call that is not pending, with a pointer to the result.
     pub fn no_such_call_at(call_id: &str, pointer: &str) -> Self {
         let message =
             format!("No tool call found for function call output with call_id {call_id}.");
         Self::of(ErrorKind::InvalidRequest, "invalid_value", pointer, message)
     }
 
-    /// A result is to be kept for a call that waits for it.
+    /// A client stores a result for a call that is still pending.
     pub fn call_waits(call_id: &str, pointer: &str) -> Self {
         let message = format!(
             "The function call {call_id} waits for its output. Send it as input of a response in this \
@@ -141,7 +141,7 @@ impl RequestError {
         Self::of(ErrorKind::InvalidRequest, "invalid_value", pointer, message)
     }
 
-    /// No model and no agent has this name.
+    /// No model or agent has this name.
     pub fn model_not_found(model: &str) -> Self {
         let message = format!("The requested model '{model}' does not exist.");
         Self::of(
@@ -152,7 +152,7 @@ impl RequestError {
         )
     }
 
-    /// A call waits for its result, and the request goes on without it.
+    /// A call is pending, and the request continues without its result.
     pub fn unanswered(call_id: &str) -> Self {
         let message = format!("No tool output found for function call {call_id}.");
         Self::of(
@@ -173,7 +173,7 @@ impl RequestError {
         Self::of(ErrorKind::ServerError, "server_error", "", message.into())
     }
 
-    /// Where in the request, as the protocol spells it: `input[0].content`.
+    /// The position in the request, in the protocol's notation: `input[0].content`.
     pub fn param(&self) -> Option<String> {
         let pointer = self
             .pointer
@@ -201,7 +201,7 @@ impl RequestError {
     }
 }
 
-/// The message over a WebSocket that tells an error: the object that a body has as its `error`.
+/// An error as a WebSocket message. `error` is the object under `error` of an HTTP body.
 pub fn socket_frame(status: u16, error: &Value) -> String {
     json!({"type": "error", "status": status, "error": error}).to_string()
 }

@@ -1,4 +1,4 @@
-//! Items beyond the specification, for clients that have asked for them (`include: ["loomline:items"]`).
+//! Items beyond the specification, for clients that request them (`include: ["loomline:items"]`).
 
 use super::output::child;
 use super::slot::OutputStatus;
@@ -15,7 +15,7 @@ pub(super) fn id(prefix: &str, step: &str, idx: u32) -> String {
     )
 }
 
-/// A call that waits for approval. It is answered with an input item
+/// A call that waits for an approval. The client answers with an input item
 /// `{"type": "loomline:approval_response", "call_id", "approve", "reason"?}`.
 pub(super) fn approval_request(id: &str, tool: &ToolPart, status: OutputStatus) -> String {
     json!({
@@ -25,7 +25,7 @@ pub(super) fn approval_request(id: &str, tool: &ToolPart, status: OutputStatus) 
     .to_string()
 }
 
-/// Something that happened beside the model's answer: a thread was started, an agent handed over.
+/// An event that is not output of the model: a thread was started, an agent handed over.
 pub(super) fn event(id: &str, event: &EventPart, status: OutputStatus) -> String {
     let name = event
         .part_type

@@ -1,11 +1,11 @@
-//! Reading members of a request, with what was expected where.
+//! Reads the members of a request, with error messages in the protocol's form.
 
 use super::error::RequestError;
 use crate::fields::{Refusal, Wrong, check_length, has_more_characters};
 use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde_json::{Map, Value};
 
-/// An object of a request, and where it stands.
+/// An object of a request, with its JSON Pointer.
 pub(crate) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
 
 impl Refusal for RequestError {
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number that is not below `low`.
+    /// An integer of at least `low`.
     pub(crate) fn count(
         &self,
         key: &str,
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         Err(invalid(self.at(key), &range))
     }
 
-    /// One of these words.
+    /// A string that is one of `words`.
     pub(crate) fn word(&self, key: &str, words: &[&str]) -> Result<Option<&'a str>, RequestError> {
         match self.text(key, usize::MAX)? {
             Some(word) if !words.contains(&word) => {
@@ -125,8 +125,8 @@ pub(crate) fn metadata(fields: &Fields<'_>, key: &str) -> Result<Map<String, Val
     Ok(pairs.map().clone())
 }
 
-/// The metadata of a conversation, which is its thread's: it has no members that are the server's own
-/// there, or AITP's.
+/// The metadata of a conversation, which becomes its thread's. It must not contain keys that are
+/// reserved for the server or AITP.
 pub(super) fn thread_metadata(fields: &Fields<'_>) -> Result<Map<String, Value>, RequestError> {
     let pairs = metadata(fields, "metadata")?;
     match pairs.keys().find(|key| is_own(key) || is_aitp(key)) {

@@ -1,9 +1,9 @@
-//! What a client wants to see beside what everybody sees.
+//! The optional contents of a response (`include`).
 
 use super::error::RequestError;
 use super::fields::invalid;
 
-/// What the protocol has as `include` beside what can be shown.
+/// The values of `include` that the protocol defines and this server does not support.
 const INCLUDABLE: [&str; 7] = [
     "message.output_text.logprobs",
     "message.input_image.image_url",
@@ -14,18 +14,19 @@ const INCLUDABLE: [&str; 7] = [
     "code_interpreter_call.outputs",
 ];
 
-/// What a list shows beside what every list shows.
+/// The optional contents of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// Reasoning with what its provider needs to take it back: `reasoning.encrypted_content`.
+    /// Reasoning includes the encrypted content that its provider needs to accept it as input:
+    /// `reasoning.encrypted_content`.
     pub encrypted_reasoning: bool,
     /// Items beyond the specification: `loomline:items`.
     pub extensions: bool,
 }
 
 impl ListOptions {
-    /// What the values of `include` in a query ask for; what the protocol has and can't be shown is left
-    /// out.
+    /// Reads the values of `include` in a query. Values that the protocol defines but this server
+    /// does not support are ignored; any other value is an error.
     pub fn read<'a>(include: impl IntoIterator<Item = &'a str>) -> Result<Self, RequestError> {
         let mut options = Self::default();
         for value in include {
@@ -34,7 +35,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Adds one value of `include`. Returns whether it can be shown.
+    /// Adds one value of `include`. Returns whether the server supports it.
     pub(super) fn include(&mut self, value: &str, pointer: &str) -> Result<bool, RequestError> {
         match value {
             "reasoning.encrypted_content" => self.encrypted_reasoning = true,

@@ -13,33 +13,34 @@ use timeline::{Payload, Role};
 pub(crate) const MAX_ITEMS: usize = 10_000;
 /// The most characters of a tool's name.
 const MAX_NAME: usize = 64;
-/// The most characters of a call's id: more than the schema's 64, for what is given out is taken back.
+/// Maximum length of a call's id, in characters. The schema allows 64, but clients must be able to
+/// send back every id that the server issued.
 pub(crate) const MAX_CALL_ID: usize = 1_024;
-/// What extensions of this system begin with, as the specification asks.
+/// The type of this server's approval items. The specification requires a prefix for extensions.
 pub(super) const APPROVAL_RESPONSE: &str = "loomline:approval_response";
 
-/// One item of an input, and where it stood in the request.
+/// One input item, with its pointer in the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputItem {
     /// A JSON pointer.
     pub pointer: String,
-    /// What it says.
+    /// The content of the item.
     pub content: InputContent,
 }
 
-/// What an item of an input says.
+/// The content of an input item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputContent {
     /// A message.
     Message {
-        /// Whose.
+        /// The author's role.
         role: Role,
-        /// Its parts, in the log's shapes.
+        /// The parts of the message, in the log's format.
         content: Vec<Value>,
         /// `commentary` or `final_answer`, of an assistant's message.
         phase: Option<String>,
     },
-    /// What a model reasoned: a part in the log's shape.
+    /// A model's reasoning: a part in the log's format.
     Reasoning(Payload),
     /// A call of a tool.
     Call {
@@ -57,23 +58,23 @@ pub enum InputContent {
         /// The result.
         output: Value,
     },
-    /// What came before, in brief: a compaction of this server.
+    /// The summary of an earlier history: a compaction of this server.
     Compaction {
         /// The summary.
         summary: String,
     },
     /// An item that the server has.
     Reference {
-        /// Its id, in the protocol's spelling.
+        /// The id of the item, in the protocol's spelling.
         id: String,
     },
-    /// Whether a call that waits for leave may run; an extension.
+    /// Whether a call that waits for an approval may run; an extension.
     Approval {
         /// The call.
         call_id: String,
         /// Whether it may.
         approve: bool,
-        /// Why not.
+        /// The reason for a denial.
         reason: Option<String>,
     },
 }
@@ -102,7 +103,7 @@ pub(super) fn input(fields: &Fields<'_>, key: &str) -> Result<Vec<InputItem>, Re
     }
 }
 
-/// Reads a list of at most so many items.
+/// Reads a list of at most `limit` items.
 pub(super) fn items(
     fields: &Fields<'_>,
     key: &str,
@@ -208,7 +209,7 @@ fn call_output(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
     })
 }
 
-/// A reasoning item is one part of the log; several texts of it become one.
+/// Reads a reasoning item as one part of the log; several texts are joined.
 fn reasoning(fields: &Fields<'_>) -> Result<InputContent, RequestError> {
     let mut texts = Vec::new();
     for key in ["content", "summary"] {

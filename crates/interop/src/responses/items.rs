@@ -1,4 +1,4 @@
-//! What was said, as lists of items: the input of a response, the items of a conversation.
+//! Lists of items: the input of a response, and the items of a conversation.
 
 use super::content::{citation, shown_input, shown_output};
 use super::echo::{Echo, VIEW};
@@ -23,7 +23,7 @@ use timeline::{
 /// An item in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedItem {
-    /// Its id, in the protocol's spelling.
+    /// The item's id, in the protocol's spelling.
     pub id: String,
     /// The item as JSON text.
     pub json: String,
@@ -35,8 +35,8 @@ impl Named for ListedItem {
     }
 }
 
-/// All items of a conversation, the oldest first: what was said to the agents, and what they have
-/// said and done.
+/// All items of a conversation, the oldest first: the messages to the agents, and the agents'
+/// messages and calls.
 pub fn conversation_items(
     transcript: &Transcript,
     options: ListOptions,
@@ -67,8 +67,8 @@ pub fn walk_items(
     })
 }
 
-/// The items that a response answers: what was said since the response before it, and the past that
-/// its request has brought. None where there is no such response.
+/// The items that a response answers: those since the response before it, and the history that came
+/// with its request. `None` if there is no such response.
 pub fn input_items(
     transcript: &Transcript,
     execution: &ExecutionId,
@@ -80,14 +80,14 @@ pub fn input_items(
     Some(list.losses.with(list.items))
 }
 
-/// What a transcript of a piece has of the items that a response answers, where the response itself
-/// stands behind it: those since the last response before it, and whether there may be more before.
+/// The items in this part of a transcript that the response after it answers: those since the
+/// previous response. The flag says whether there may be more of them before this part.
 pub fn list_before(transcript: &Transcript, options: ListOptions) -> (Vec<ListedItem>, bool) {
     let (list, goes_on) = since_response(transcript, &transcript.entries, options);
     (list.items, goes_on)
 }
 
-/// The items of the first entries since the last response among them, and whether there is none.
+/// The items of these entries since the last response among them, and whether there is no response.
 fn since_response(
     transcript: &Transcript,
     entries: &[Entry],
@@ -108,7 +108,8 @@ fn since_response(
     (list, former.is_none())
 }
 
-/// Whether an item is a pointer that only begins a run: the one that follows it, or one that it waits for.
+/// Whether an item is only a pointer that starts a run: the run after it, or a run that it waits
+/// for.
 fn begins(item: &Item, next: Option<&Entry>) -> bool {
     let is_answered = match next {
         Some(Entry::Reaction(reaction)) => reaction.execution.trigger_item_id == item.id,
@@ -130,7 +131,7 @@ pub(super) fn is_imported(reaction: &Reaction) -> bool {
     })
 }
 
-/// An item as it is listed alone, where the conversation has one of this id.
+/// The item of this id in its listed form; `None` if the conversation has none.
 pub fn conversation_item(
     transcript: &Transcript,
     id: &str,
@@ -139,7 +140,7 @@ pub fn conversation_item(
     walk_items(transcript, options).rfind(|item| item.id == id)
 }
 
-/// An item that was just kept, as it is listed.
+/// The list entries of an item that was just stored.
 pub(super) fn listed(item: &Item) -> Vec<ListedItem> {
     let mut list = List::default();
     list.item(item, "");
@@ -206,7 +207,7 @@ impl List {
         }
     }
 
-    /// Answers to calls that have waited.
+    /// Adds answers to pending calls.
     fn answers(&mut self, item: &Item, at: &str) -> bool {
         let Ok(answers) = Answer::read(item.content.as_ref()) else {
             return false;
@@ -236,7 +237,7 @@ impl List {
         true
     }
 
-    /// `denied` has the reason, if there is one, where the call was denied.
+    /// Adds an approval answer. `denied` is `Some` for a denial, with its reason if there is one.
     #[expect(clippy::option_option, reason = "a denial need not have a reason")]
     fn approval(
         &mut self,
@@ -258,7 +259,7 @@ impl List {
         self.push(child(FUNCTION_OUTPUT, item.id.as_str(), place), said);
     }
 
-    /// A call or a result that was only kept ([`super::NewItems`]).
+    /// Adds a call or a result that a client stored without a run ([`super::NewItems`]).
     fn action(&mut self, item: &Item, at: &str) {
         let content = item.content.as_ref().map(Payload::value);
         let kinds = ["function_call", "function_call_output"];
@@ -279,7 +280,7 @@ impl List {
         }
     }
 
-    /// Something that was said; `beside` names the item of answers beside which it was.
+    /// Adds a message. `beside` is the id of the item of answers to which the message is attached.
     fn message(&mut self, item: &Item, beside: Option<&ItemId>, at: &str) {
         let own = |form: IdForm, n: usize| {
             let id = item.id.as_str();
@@ -377,7 +378,7 @@ impl List {
     }
 }
 
-/// A part of what an assistant said without a run of this system.
+/// A content part of an assistant message that no run of this server wrote.
 fn shown_spoken(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     match text("type")? {

@@ -1,10 +1,10 @@
-//! What stands behind the ids of items.
+//! The records of the log behind the ids of items.
 
 use crate::ids::{COMPACTION, FUNCTION_CALL, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING, STEP};
 use crate::threads::split_attached;
 use timeline::{ItemId, StepId};
 
-/// What the ids of items beyond the specification begin with, before those of their steps.
+/// The prefixes of ids of items beyond the specification, before the ids of their steps.
 const EXTENSIONS: [&str; 2] = ["apr_", "evt_"];
 
 /// Something in a log that has listed items.
@@ -16,8 +16,9 @@ pub enum Origin {
     Step(StepId),
 }
 
-/// What may have the listed item of this id, the likelier first. If the log has none of it, no item has
-/// the id; ids from outside may look like others, so that there can be several.
+/// The records that may have produced the listed item of this id, the most likely first. If the log
+/// has none of them, no item has the id. Ids of other systems may look alike, so there can be
+/// several.
 pub fn origins(id: &str) -> Vec<Origin> {
     let forms = [
         MESSAGE,
@@ -56,7 +57,7 @@ pub fn origins(id: &str) -> Vec<Origin> {
     origins
 }
 
-/// Whose child the item of this id may be, and so the n-th of something.
+/// The possible parents of the item of this id, if it is the n-th child of one.
 fn parents(form: IdForm, id: &str) -> Vec<String> {
     let Some((parent, _)) = id.rsplit_once('_') else {
         return Vec::new();

@@ -31,7 +31,7 @@ use step::StepState;
 pub(super) struct Output {
     pub(super) wire: Wire,
     shows: Shows,
-    /// The calls whose results the execution's trigger has submitted, until its first step begins.
+    /// The calls whose results the execution's trigger submitted, until its first step begins.
     results: Option<BTreeSet<String>>,
     step: StepState,
     n_executions: u32,
@@ -43,7 +43,7 @@ pub(super) struct Output {
     losses: Losses,
 }
 
-/// An id of something that belongs to a step or an item and is no thing of its own in the log.
+/// The id of an object that belongs to a step or an item and has no record of its own in the log.
 pub(super) fn child(form: IdForm, parent: &str, place: impl std::fmt::Display) -> String {
     let (parent, prefix) = (form.write(parent), form.prefix());
     if parent.starts_with(prefix) {
@@ -70,8 +70,7 @@ impl Output {
         }
     }
 
-    /// An execution begins. `results` are the calls whose results its trigger has submitted, if that is
-    /// known.
+    /// Starts an execution. `results` has the calls whose results its trigger submitted, if known.
     pub(super) fn execution(&mut self, shows: Shows, results: Option<BTreeSet<String>>) {
         self.shows = shows;
         self.results = results;
@@ -108,7 +107,7 @@ impl Output {
         self.model.as_deref()
     }
 
-    /// Why the last answer of a model was cut off, or why no other one follows it.
+    /// The reason why the model's last answer was cut off, or why the agent stopped early after it.
     pub(super) fn cut_reason(&self) -> Option<Cut> {
         self.cut
     }
@@ -140,7 +139,7 @@ impl Output {
         out
     }
 
-    /// The parts that could not be shown.
+    /// The parts that the format can't show.
     pub(super) fn losses(self) -> Vec<Loss> {
         self.losses.into_vec()
     }
@@ -153,8 +152,8 @@ impl Output {
         );
     }
 
-    /// Moves an item that is over before a later part of the answer whose deltas came first. Models take
-    /// their reasoning back only in its original position.
+    /// Moves a finished item before a later part of the answer whose deltas arrived first. Models
+    /// accept their reasoning as input only at its original position.
     fn put_before(&mut self, place: usize, index: usize) {
         if let Some(done) = self.done.get_mut(place) {
             done.order = (index, Order::Before);
@@ -171,7 +170,7 @@ impl Output {
         });
     }
 
-    /// Begins an item of the running step; gives its position among them.
+    /// Starts an item of the running step; returns its index in the step.
     fn begin(&mut self, kind: SlotKind, id: String, out: &mut String) -> usize {
         self.end_reasoning(out);
         let slot = Slot::new(kind, &id, self.n_items);
@@ -224,7 +223,7 @@ impl Output {
         });
     }
 
-    /// Ends an item, if it is still open; gives its `output_index`, its id and its JSON.
+    /// Ends an item if it is open; returns its `output_index`, its id and its JSON.
     fn end(
         &mut self,
         place: usize,
@@ -289,7 +288,7 @@ impl Output {
         Some(ended)
     }
 
-    /// Shows the text of an item beyond its deltas.
+    /// Emits the text of an item that its deltas lacked.
     fn catch_up(&mut self, place: usize, text: &str, out: &mut String) {
         let known = self
             .step
@@ -304,7 +303,8 @@ impl Output {
         }
     }
 
-    /// An item that comes whole: begun and ended in two events. `item` writes it in a status.
+    /// Emits an item that was not streamed, with two events for its start and its end. `item`
+    /// writes it with a status.
     fn whole(&mut self, id: String, item: impl Fn(OutputStatus) -> String, out: &mut String) {
         let index = self.n_items;
         self.n_items += 1;
@@ -328,17 +328,17 @@ impl Output {
     }
 }
 
-/// How an item ends.
+/// The end of an item.
 struct ItemEnd<'a> {
     status: OutputStatus,
-    /// Its whole text, if that is known better than by its deltas: the inside of a JSON string.
+    /// The final text, if known: the contents of a JSON string.
     text: Option<&'a str>,
     annotations: &'a [String],
     more: More<'a>,
 }
 
 impl ItemEnd<'_> {
-    /// It is cut off: its deltas are its text.
+    /// The item is cut off: its deltas are its text.
     const CUT: Self = Self {
         status: OutputStatus::Incomplete,
         text: None,

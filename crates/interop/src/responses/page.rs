@@ -7,12 +7,12 @@ use crate::json_text::quoted;
 use crate::page;
 use std::ops::ControlFlow;
 
-/// Which part of a list is wanted.
+/// The requested part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListPage {
-    /// At most so many items: 1 to 100.
+    /// Maximum number of items: 1 to 100.
     pub limit: usize,
-    /// Whether the newest comes first.
+    /// Whether the newest item comes first.
     pub newest_first: bool,
     /// The item after which it begins.
     pub after: Option<String>,
@@ -29,7 +29,7 @@ impl Default for ListPage {
 }
 
 impl ListPage {
-    /// Reads the parameters of a query; what is absent is as the protocol has it.
+    /// Reads the parameters of a query; absent ones have the protocol's defaults.
     pub fn read(
         limit: Option<&str>,
         order: Option<&str>,
@@ -55,8 +55,8 @@ impl ListPage {
         })
     }
 
-    /// The page of these items, the oldest of which come first, as a list object. Items behind the page
-    /// are not asked for.
+    /// The page of these items, the oldest first, as a list object. Items after the page are not
+    /// read from the iterator.
     pub fn list<I>(&self, items: I) -> Result<String, RequestError>
     where
         I: IntoIterator<Item = ListedItem>,
@@ -78,18 +78,18 @@ impl ListPage {
     }
 }
 
-/// A page while its items come.
+/// A page under construction.
 #[derive(Debug)]
 pub struct Listing {
     page: page::Page<ListedItem>,
     newest_first: bool,
-    /// The item after which it begins, until that has come.
+    /// The item after which the page begins; `None` once it was found.
     after: Option<String>,
 }
 
 impl Listing {
-    /// Takes a piece of the items, the oldest of which come first; breaks when nothing more is needed.
-    /// Pieces come in the order of the page.
+    /// Adds a piece of the items, the oldest first. Breaks when the page is complete. Pieces come
+    /// in the order of the page.
     pub fn piece<I>(&mut self, items: I) -> ControlFlow<()>
     where
         I: IntoIterator<Item = ListedItem>,
@@ -113,7 +113,7 @@ impl Listing {
         ControlFlow::Continue(())
     }
 
-    /// Whether the item has come after which it begins.
+    /// Whether the item after which the page begins was found.
     pub fn has_started(&self) -> bool {
         self.after.is_none()
     }
@@ -122,7 +122,7 @@ impl Listing {
     ///
     /// # Errors
     ///
-    /// The item after which it begins has not come.
+    /// The item after which the page begins was not found.
     pub fn finish(self) -> Result<String, RequestError> {
         if let Some(after) = &self.after {
             return Err(RequestError::item_not_found(after, "/after"));
@@ -132,7 +132,7 @@ impl Listing {
     }
 }
 
-/// A list object. Its ids are empty where it has no items: the schema has no other text for them.
+/// A list object. If it has no items, its ids are empty, because the schema requires a string.
 pub(super) fn list(items: &[ListedItem], has_more: bool) -> String {
     let id = |item: Option<&ListedItem>| quoted(item.map_or("", |item| item.id.as_str()));
     let data: Vec<&str> = items.iter().map(|item| item.json.as_str()).collect();

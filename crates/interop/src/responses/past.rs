@@ -1,4 +1,5 @@
-//! What a request goes on with, put into the request itself: for a response that leaves no trace.
+//! Copies the history that a request continues into the request itself, for a response that is not
+//! stored.
 
 mod closed;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{Entry, ExecutionId, Transcript};
 
-/// A transcript up to the end of the response that begins with this execution; none where there is
+/// A transcript up to the end of the response that begins with this execution; `None` if there is
 /// no such response.
 pub fn transcript_until(mut transcript: Transcript, execution: &ExecutionId) -> Option<Transcript> {
     let (place, _) = reaction_of(&transcript, execution)?;
@@ -28,9 +29,8 @@ pub fn is_brought(transcript: &Transcript, execution: &ExecutionId) -> bool {
     reaction_of(transcript, execution).is_some_and(|(_, reaction)| is_imported(reaction))
 }
 
-/// Whether a thread was made for the response that begins with this execution, and has nothing else
-/// but the past that its request has brought, as far as the transcript goes; none where there is no
-/// such response.
+/// Whether a thread contains only the response that begins with this execution and the history that
+/// came with its request, as far as the transcript shows. `None` if there is no such response.
 pub fn is_alone(transcript: &Transcript, execution: &ExecutionId) -> Option<bool> {
     let (place, reaction) = reaction_of(transcript, execution)?;
     let (last, _) = chain(transcript, place).last()?;
@@ -46,12 +46,13 @@ pub fn is_alone(transcript: &Transcript, execution: &ExecutionId) -> Option<bool
 }
 
 impl CreateRequest {
-    /// The request with all items of a conversation before its own input. It continues nothing and means the same.
-    /// The response repeats the members of the original request.
+    /// Puts all items of a conversation before the request's own input. The new request continues
+    /// nothing and has the same meaning. The response repeats the members of the original request.
     ///
-    /// Reasoning is included with the data that its provider needs. Items that the input only references stay out if
-    /// the conversation has them. Open calls get results that say so, unless they are the end of the conversation.
-    /// Results without a call are left out.
+    /// Reasoning includes the encrypted content that its provider needs. Referenced items of the
+    /// input are omitted if the conversation has them. Open calls get results that report an
+    /// interruption, unless they are at the end of the conversation. Results without a call are
+    /// omitted.
     pub fn with_past(mut self, transcript: &Transcript) -> Result<Self, RequestError> {
         let options = ListOptions {
             encrypted_reasoning: true,

@@ -1,16 +1,16 @@
-//! Items that are left out of a conversation.
+//! Items that are removed from a conversation.
 
 use super::items::List;
 use std::borrow::Cow;
 use timeline::{Entry, Item, Reaction, Removed, Transcript};
 
-/// Whether something that was said is left out.
+/// Whether an item is removed.
 pub(super) fn is_removed(transcript: &Transcript, item: &Item) -> bool {
     let removed = transcript.removed();
     !removed.is_empty() && removed.contains_key(&Removed::Item(item.id.clone()))
 }
 
-/// What is left of what an agent has said and done.
+/// A reaction without its removed steps.
 pub(super) fn left_over<'a>(transcript: &Transcript, reaction: &'a Reaction) -> Cow<'a, Reaction> {
     let removed = transcript.removed();
     let is_removed = |step: &timeline::StepRecord| {
@@ -24,8 +24,8 @@ pub(super) fn left_over<'a>(transcript: &Transcript, reaction: &'a Reaction) -> 
     Cow::Owned(left)
 }
 
-/// What is to be left out of a thread, so that its conversation has the item of this id no longer;
-/// none where it has no such item. What an agent has said in one answer goes together.
+/// The removal that takes the item of this id out of the thread's conversation; `None` if there is
+/// no such item. All items of one step are removed together.
 pub fn removal(transcript: &Transcript, id: &str) -> Option<Removed> {
     let lists = |place: usize, entry: &Entry| {
         let mut list = List::default();

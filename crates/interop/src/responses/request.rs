@@ -1,4 +1,4 @@
-//! `POST /responses`: what is asked for.
+//! The body of `POST /responses`.
 
 use super::echo::Echo;
 use super::error::RequestError;
@@ -17,23 +17,23 @@ pub const EXTENSIONS: &str = "loomline:items";
 /// The most characters of instructions.
 const MAX_INSTRUCTIONS: usize = 10_485_760;
 
-/// What a request goes on with.
+/// The response or conversation that a request continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Continues {
     /// Nothing: it brings its past with it, and begins a thread.
     Nothing,
-    /// What was said up to a response and in it.
+    /// The history up to a response, including the response.
     Response {
         /// The response's id, as the request has it.
         id: String,
-        /// Its thread.
+        /// The thread of the response.
         thread: String,
-        /// Its first execution.
+        /// The first execution of the response.
         execution: String,
     },
-    /// A conversation, whatever it has come to.
+    /// A conversation, in its current state.
     Conversation {
-        /// Its id, as the request has it.
+        /// The id of the conversation, as the request spells it.
         id: String,
         /// The id or the key of the thread.
         thread: String,
@@ -43,26 +43,25 @@ pub enum Continues {
 /// A request for a response, read and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRequest {
-    /// What it goes on with.
+    /// The response or conversation that the request continues.
     pub continues: Continues,
-    /// What is said, in order.
+    /// The input items, in order.
     pub input: Vec<InputItem>,
-    /// How the run differs from what its agent is configured to do, with what the response must say
-    /// again of the request.
+    /// The options of the run, including the fields that the response must repeat.
     pub options: RunOptions,
     /// Whether the answer is a stream of events.
     pub stream: bool,
-    /// Whether the answer is given at once, and the response is made after it.
+    /// Whether the server answers at once and generates the response afterwards.
     pub background: bool,
-    /// Whether the response can be asked for later.
+    /// Whether the response can be retrieved later.
     pub store: bool,
     /// The member of the body that has the input: a JSON pointer.
     pub input_at: &'static str,
 }
 
 impl CreateRequest {
-    /// Reads the body of a request over HTTP. Members that are not known are left alone; the losses
-    /// are wishes that can't be met.
+    /// Reads the body of a request over HTTP. Unknown members are ignored; the losses are options
+    /// that the server can't apply.
     pub fn read(body: &Value) -> Result<Converted<Self>, RequestError> {
         let read = Self::read_to_count(body)?;
         let asked = &read.value;
@@ -115,8 +114,8 @@ impl CreateRequest {
         Ok(losses.with(request))
     }
 
-    /// Reads a message of a client over a WebSocket: `{"type": "response.create", …}`, which can't
-    /// say how the answer comes, for it always is a stream.
+    /// Reads a client's WebSocket message: `{"type": "response.create", …}`. It has no options for
+    /// the transport, because the answer is always a stream.
     pub fn read_socket(message: &Value) -> Result<Converted<Self>, RequestError> {
         let fields = Fields::of(message, "")?;
         match fields.required("type", 256)? {
@@ -146,7 +145,8 @@ impl CreateRequest {
     }
 }
 
-/// Refuses leave for calls where nothing is generated: what they do may take a model.
+/// Refuses approvals in a request that generates nothing (`generate: false`): an approved call may
+/// need a model.
 fn check_prepared(input: &[InputItem]) -> Result<(), RequestError> {
     let is_leave = |item: &&InputItem| matches!(item.content, InputContent::Approval { .. });
     match input.iter().find(is_leave) {
@@ -158,7 +158,7 @@ fn check_prepared(input: &[InputItem]) -> Result<(), RequestError> {
     }
 }
 
-/// What a request goes on with.
+/// Reads which response or conversation a request continues.
 pub(super) fn continues(fields: &Fields<'_>) -> Result<Continues, RequestError> {
     let previous = fields.text("previous_response_id", 1_024)?;
     let conversation = match fields.get("conversation") {
@@ -303,7 +303,7 @@ fn included(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
     Ok(())
 }
 
-/// What is checked and said again, and changes nothing.
+/// Reads fields that are validated and echoed, but have no effect.
 fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result<(), RequestError> {
     if let Some(word) = fields.word("truncation", &["auto", "disabled"])? {
         echo.set("truncation", word);

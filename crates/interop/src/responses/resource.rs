@@ -29,7 +29,7 @@ pub struct ResponseObject {
 pub(super) struct Head {
     id: String,
     created_at: i64,
-    /// Its own members that come from the request.
+    /// The members that repeat the request.
     members: String,
     /// The model of the request.
     model: Option<String>,
@@ -63,8 +63,8 @@ impl Head {
         &self.id
     }
 
-    /// Writes the object. `output` is a JSON array. `model` is the one that answered; the object names it
-    /// if the request named none.
+    /// Writes the object. `output` is a JSON array. `model` is the model that answered; the object
+    /// names it if the request named none.
     pub(super) fn write(
         &self,
         out: &mut String,
@@ -106,9 +106,9 @@ pub(super) fn id_of(thread: &str, execution: &str) -> String {
     response_id(thread, execution).unwrap_or_else(|| format!("resp_{thread}_{execution}"))
 }
 
-/// The response that begins with this execution, in its present state; none if there is no such
-/// execution. It covers the executions to which agents have handed over. The deltas of an answer that
-/// was cut off are in it if the transcript was read with its chunks.
+/// The response that begins with this execution, in its present state; `None` if there is no such
+/// execution. It includes the executions to which agents handed over. The deltas of an answer that
+/// was cut off are included if the transcript was read with its chunks.
 pub fn response(
     transcript: &Transcript,
     execution: &ExecutionId,
@@ -193,7 +193,7 @@ pub(super) fn replay(
     }
 }
 
-/// The calls whose results the trigger of this execution has submitted. It is looked up only if the
+/// The calls whose results the trigger of this execution submitted. It is looked up only if the
 /// execution acts on answers.
 fn results_before(
     transcript: &Transcript,

@@ -3,14 +3,14 @@
 use crate::json_text::quoted;
 use serde_json::Value;
 
-/// What a block of text is.
+/// The kind of a text block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Block {
     Text,
     Refusal,
-    /// Reasoning, shown as a summary.
+    /// Reasoning as a summary.
     Summary,
-    /// Reasoning, shown as it is.
+    /// Reasoning as text.
     Reasoning,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct BlockNames {
     pub(super) index: &'static str,
     pub(super) part: &'static str,
     pub(super) member: &'static str,
-    /// What else a part, a delta and the whole text have.
+    /// Further members of a part, a delta and the whole text.
     pub(super) more: &'static str,
 }
 
@@ -103,7 +103,7 @@ impl OutputStatus {
     }
 }
 
-/// What an item is.
+/// The kind of an output item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SlotKind {
     /// A message or reasoning.
@@ -121,7 +121,7 @@ pub(super) struct Slot {
     /// The members of events that say which item they are of.
     pub(super) of: String,
     pub(super) index: usize,
-    /// What it says so far, or its arguments: JSON without its quotes.
+    /// The text so far, or the arguments: JSON without its quotes.
     pub(super) text: String,
     pub(super) is_open: bool,
 }
@@ -148,7 +148,7 @@ impl Slot {
         self.item(OutputStatus::InProgress, None, "[]", &More::default())
     }
 
-    /// The item with this text; without one, it has no part yet.
+    /// The item with this text. Without a text it has no part yet.
     pub(super) fn item(
         &self,
         status: OutputStatus,
@@ -174,16 +174,16 @@ impl Slot {
     }
 }
 
-/// What an item has only sometimes.
+/// The optional members of an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct More<'a> {
-    /// What the provider needs to take reasoning back.
+    /// The encrypted content that the provider needs to accept reasoning as input.
     pub(super) sealed: Option<&'a str>,
-    /// What a message is in its turn.
+    /// The phase of a message in its turn.
     pub(super) phase: Option<&'a str>,
 }
 
-/// A message or reasoning with one part, or none.
+/// A message or reasoning with one part or none.
 pub(super) fn block_item(
     block: Block,
     id: &str,

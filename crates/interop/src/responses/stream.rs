@@ -18,30 +18,29 @@ use timeline::{
 /// Selects the response of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseOf {
-    /// The one that begins with this execution.
+    /// The response that begins with this execution.
     Execution(ExecutionId),
-    /// The one that answers this item.
+    /// The response that answers this item.
     Trigger(ItemId),
 }
 
 /// The events of one response.
 ///
-/// It reads the records of a thread in order, from before the response's first one, and skips those of
-/// other runs. Equal records give equal events with equal numbers, so a client can resume after any
-/// event ([`ResponseStream::starting_after`]). Answers to calls begin another response; a handoff
-/// continues this one.
+/// It reads the records of a thread in order, from before the response's first one, and skips those
+/// of other runs. Equal records yield equal events with equal numbers, so a client can resume after
+/// any event ([`ResponseStream::starting_after`]). Answers to calls begin another response; a
+/// handoff continues this one.
 ///
-/// This protocol can't take back a step that is tried again after a crash. The items of the dead
-/// attempt end as `incomplete`, and the next attempt makes new ones. When the response is over it has
-/// only those.
+/// The protocol can't withdraw a step that is retried after a crash. The items of the dead attempt
+/// end as `incomplete`, and the next attempt makes new ones. The final response has only those.
 #[derive(Debug)]
 pub struct ResponseStream {
     fold: RunFold,
     head: Option<Head>,
     output: Output,
-    /// The calls whose results each item of answers has submitted, until the response begins.
+    /// The calls whose results each item of answers submitted, until the response begins.
     results: BTreeMap<ItemId, BTreeSet<String>>,
-    /// Options of this reader, beside those of the response's own client.
+    /// Options of this reader, in addition to those of the response's own client.
     also: ListOptions,
     ending: Ending,
     ended_at: Option<Timestamp>,
@@ -53,7 +52,7 @@ impl ResponseStream {
         Self::with(of, Wire::new(framing))
     }
 
-    /// Writes no events; for the response itself ([`ResponseStream::object`]).
+    /// A stream without events, for [`ResponseStream::object`] only.
     pub fn quiet(of: ResponseOf) -> Self {
         Self::with(of, Wire::muted())
     }
@@ -73,7 +72,7 @@ impl ResponseStream {
         }
     }
 
-    /// Leaves out the events up to this number. The client has them.
+    /// Omits the events up to this number, which the client has.
     #[must_use]
     pub fn starting_after(mut self, number: u64) -> Self {
         self.output.wire.start_after(number);
@@ -83,8 +82,8 @@ impl ResponseStream {
     /// Adds options of this reader to those of the response's own client.
     ///
     /// The events, their order and their numbers do not change, so a client can resume with other
-    /// options. Reasoning has its provider's seal as soon as that is known, at the latest in the final
-    /// response. Items of extensions are added only to a quiet stream.
+    /// options. Reasoning has its provider's signature as soon as that is known, at the latest in
+    /// the final response. Items of extensions are added only to a quiet stream.
     #[must_use]
     pub fn including(mut self, options: ListOptions) -> Self {
         self.also = options;
@@ -110,7 +109,7 @@ impl ResponseStream {
         self.ending.status
     }
 
-    /// The response's execution that runs, or ran last; none before the response begins.
+    /// The execution of the response that runs, or ran last; `None` before the response begins.
     pub fn execution(&self) -> Option<&ExecutionId> {
         self.head.as_ref()?;
         self.fold.selector().execution()
@@ -122,7 +121,7 @@ impl ResponseStream {
         serde_json::from_str(head.id()).ok()
     }
 
-    /// The response in its present state; none before its execution begins.
+    /// The response in its present state; `None` before its execution begins.
     pub fn object(&mut self) -> Option<ResponseObject> {
         let head = self.head.as_ref()?;
         let items = self.output.json();
@@ -244,7 +243,7 @@ impl ResponseStream {
         });
     }
 
-    /// Writes an event that has the whole response.
+    /// Writes an event that contains the whole response.
     fn response_event(&mut self, name: &str, out: &mut String) {
         let is_written = self.output.wire.is_written();
         let object = is_written.then(|| self.object()).flatten();

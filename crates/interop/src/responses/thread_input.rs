@@ -68,15 +68,15 @@ impl CreateRequest {
 
     /// The input for the thread of this request.
     ///
-    /// If the request continues nothing, all but the last item is the past of a new thread. The answers
-    /// and calls of agents become finished executions. Their metadata marks them as not trusted
-    /// (`responses.imported`). Results at the end answer the calls before them.
+    /// If the request continues nothing, all but the last item become the history of a new thread.
+    /// The agents' messages and calls become finished executions. Their metadata marks them as
+    /// untrusted (`responses.imported`). Results at the end answer the calls before them.
     ///
-    /// If the request continues a conversation, the thread has the past. Messages are stored in order,
-    /// and the last one begins the execution. Results answer the open calls, a call with its result is
-    /// stored, and references to items are skipped.
+    /// If the request continues a conversation, the thread has the history. Messages are stored in
+    /// order, and the last one starts the execution. Results answer the open calls, a call with its
+    /// result is stored, and references to items are skipped.
     ///
-    /// `known` has the referenced items, as objects, under their ids. `run` is stored with the
+    /// `known` has the referenced items as objects, by their ids. `run` is stored with the
     /// execution whose calls the input answers, because the answer continues it.
     pub fn thread_input(
         &self,
@@ -147,7 +147,7 @@ fn new_thread(
     })
 }
 
-/// The commands that write these items into a new thread without a run: calls at the end that have no
+/// The commands that write these items into a new thread without a run. Calls at the end without
 /// results stay open.
 pub(super) fn stored_commands(
     input: &[InputItem],
@@ -272,7 +272,7 @@ fn answer(
     Ok(Some(part))
 }
 
-/// An item of an input as an item of the log; none for calls, results and references.
+/// An input item as an item of the log; `None` for calls, results and references.
 pub(super) fn message_item(
     given: &InputItem,
     imported: bool,
@@ -341,7 +341,7 @@ fn answers_item(
     }
 }
 
-/// The trigger of an execution that is begun without input: a pointer to the last item.
+/// The trigger of an execution without input: a pointer to the last item.
 pub(super) fn reference(former: Option<&str>, ids: &mut dyn FnMut() -> String) -> NewItem {
     NewItem::reference(ids(), former.map(Into::into).as_ref())
 }

@@ -24,7 +24,7 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError
     Ok(tools)
 }
 
-/// Refuses a tool that has the name of another one; `pointer` gives the pointer of a tool's name.
+/// Refuses two tools with one name; `pointer` returns the pointer of a tool's name.
 pub(crate) fn check_names(
     tools: &[ClientTool],
     pointer: impl Fn(usize) -> String,
@@ -85,7 +85,7 @@ pub(super) fn tool_echo(tool: &ClientTool) -> Value {
     })
 }
 
-/// Which tools the model may or must call, and the choice as responses say it again.
+/// The tools that the model may or must call, and the choice as responses repeat it.
 pub(super) fn tool_choice(
     fields: &Fields<'_>,
 ) -> Result<(Option<RunToolChoice>, Value), RequestError> {

@@ -1,4 +1,4 @@
-//! What a response has used.
+//! The usage of a response.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub struct Tokens {
     pub input_tokens: u64,
     /// Tokens the model wrote, reasoning included.
     pub output_tokens: u64,
-    /// Prompt tokens that came from a cache.
+    /// Input tokens read from a cache.
     pub cache_read_tokens: u64,
     /// Prompt tokens that were written to a cache.
     pub cache_write_tokens: u64,
@@ -36,7 +36,7 @@ impl Tokens {
         }
     }
 
-    /// Reads an object `usage`; what is not there is 0.
+    /// Reads an object `usage`; missing counts are 0.
     pub(super) fn of(usage: &Value) -> Self {
         let number = |value: &Value| value.as_u64().unwrap_or_default();
         let read = &usage["input_tokens_details"];

@@ -1,15 +1,15 @@
-//! How events are written: as server-sent events, or as lines of JSON.
+//! Writing events: as server-sent events, or as lines of JSON.
 
 use crate::sse;
 use std::fmt::{Arguments, Write as _};
 
-/// What stands around an event.
+/// The frame around an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventFraming {
     /// A server-sent event: `event: <type>`, `data: <JSON>`, an empty line. The last one is followed
     /// by `data: [DONE]`.
     Sse,
-    /// The event's JSON on a line of its own: each line is a message of a WebSocket.
+    /// The event's JSON on a line of its own; each line is one WebSocket message.
     Lines,
 }
 
@@ -33,7 +33,7 @@ impl Wire {
         }
     }
 
-    /// Writes nothing: only what the events come to is wanted.
+    /// Writes no events, for callers that need only the final response.
     pub(super) fn muted() -> Self {
         Self {
             is_muted: true,
@@ -41,12 +41,12 @@ impl Wire {
         }
     }
 
-    /// Leaves out the events up to this number.
+    /// Omits the events up to this number.
     pub(super) fn start_after(&mut self, number: u64) {
         self.from = number.saturating_add(1);
     }
 
-    /// Whether none of the events is written.
+    /// Whether no events are written.
     pub(super) fn is_muted(&self) -> bool {
         self.is_muted
     }

@@ -12,7 +12,7 @@ struct Block {
     is_stored: bool,
 }
 
-/// The blocks of one step, in the order of their starts. Finding one takes no longer with more.
+/// The blocks of one step, in the order of their starts. A lookup does not scan all blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     all: Vec<Block>,
@@ -20,7 +20,7 @@ pub(super) struct Blocks {
     open: BTreeMap<(BlockKind, String), usize>,
     /// The position of the block that grew last, while it is open.
     last: Option<usize>,
-    /// How many blocks at the front are stored.
+    /// The number of stored blocks at the front.
     n_stored: usize,
     calls: BTreeSet<String>,
 }
@@ -67,7 +67,7 @@ impl Blocks {
         self.open.remove(&key).is_some()
     }
 
-    /// Ends all open blocks and gives them in the order of their starts.
+    /// Ends all open blocks and returns them in the order of their starts.
     pub(super) fn end_all(&mut self) -> Vec<(BlockKind, BlockId<'static>)> {
         self.last = None;
         let mut open: Vec<usize> = std::mem::take(&mut self.open).into_values().collect();
@@ -79,8 +79,8 @@ impl Blocks {
         ended.collect()
     }
 
-    /// Finds the block that a stored part grew from, and ends it. Gives its id, and whether it was
-    /// open. Each block accounts for one part.
+    /// Finds the streamed block of a stored part and ends it. Returns its id, and whether it was
+    /// open. Each block counts for one part.
     pub(super) fn store(
         &mut self,
         kind: BlockKind,
@@ -104,12 +104,12 @@ impl Blocks {
         Some((id, was_open))
     }
 
-    /// Begins a call. False if it has begun.
+    /// Starts a call. Returns false if it has already started.
     pub(super) fn start_call(&mut self, id: &str) -> bool {
         self.calls.insert(id.to_owned())
     }
 
-    /// Whether this call has begun.
+    /// Whether this call has started.
     pub(super) fn has_call(&self, id: &str) -> bool {
         self.calls.contains(id)
     }

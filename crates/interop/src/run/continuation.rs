@@ -1,4 +1,4 @@
-//! Which executions continue the run of the one before them.
+//! Which executions continue the previous run.
 
 use crate::parts::EventPart;
 use timeline::{Answer, Execution, ExecutionStatus, Item, ItemType, Payload, Reaction};
@@ -8,8 +8,8 @@ pub fn answers(item: &Item) -> bool {
     item.item_type == ItemType::ActionResult && Answer::read(item.content.as_ref()).is_ok()
 }
 
-/// Whether an execution continues the run of the one before it on its thread: it acts on answers, or
-/// an agent handed over to its own. `trigger` is the item that it answers.
+/// Whether an execution continues the previous run on its thread: it acts on answers, or follows a
+/// handoff. `trigger` is the item that it answers.
 pub fn continues(execution: &Execution, trigger: Option<&Item>) -> bool {
     trigger.is_some_and(answers) || execution.follows_handoff()
 }

@@ -1,4 +1,4 @@
-//! What happens in a run, typed.
+//! The events of a run, typed.
 
 use crate::parts::{EventPart, OUTPUT_FILE, StepResponse, ToolPart};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use timeline::{
     MessagePartKind, Payload, Step, StepId, StepOutcome, StepStatus, part_kind,
 };
 
-/// What happens in a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent<'r> {
     /// The run's first execution begins.
@@ -28,34 +28,34 @@ pub enum RunEvent<'r> {
         /// The step.
         step: &'r Step,
     },
-    /// A chunk is streamed. Unknown chunks are not among these, and of the markers only that a tool
-    /// starts.
+    /// A streamed chunk. Unknown chunks are left out, and so are all markers except the one for the
+    /// start of a tool.
     ///
-    /// A fold with blocks ([`RunFold::with_blocks`](super::RunFold::with_blocks)) gives deltas only
-    /// of blocks that have begun, ends only blocks that are open, and gives the text of a stored part
-    /// that was not streamed as a block of its own.
+    /// A fold with blocks ([`RunFold::with_blocks`](super::RunFold::with_blocks)) emits deltas only
+    /// for blocks that have started, and ends only open blocks. The text of a stored part that was
+    /// not streamed becomes a block of its own.
     Chunk(Chunk<'r>),
     /// The attempt at the step died. Its chunks and parts are void.
     StepReset {
-        /// The blocks that were open, in the order of their starts. A fold without blocks gives none.
+        /// The blocks that were open, in the order of their starts; empty in a fold without blocks.
         open: Vec<(BlockKind, BlockId<'static>)>,
     },
-    /// The model answered. The parts of its answer are there.
+    /// The model answered. The parts of its answer are stored.
     Responded {
-        /// What the model says of its answer; none where it can't be read.
+        /// The model's metadata about its answer; `None` if it can't be read.
         response: Option<StepResponse>,
     },
     /// A part of the step is stored, for the first time or again.
     Part {
-        /// Its position in the step.
+        /// The position of the part in the step.
         idx: u32,
-        /// What it is.
+        /// The part.
         part: RunPart,
         /// The part as it is stored.
         payload: &'r Payload,
         /// Whether it is stored for the first time.
         is_new: bool,
-        /// Whether it is about a call of an earlier step, which clients know.
+        /// Whether it belongs to a call of an earlier step, which clients know.
         is_known: bool,
     },
     /// A step ends.
@@ -64,7 +64,7 @@ pub enum RunEvent<'r> {
         step_id: &'r StepId,
         /// Completed or failed.
         status: StepStatus,
-        /// What it came to.
+        /// The result of the step.
         outcome: &'r StepOutcome,
     },
     /// An execution ends.
@@ -73,7 +73,7 @@ pub enum RunEvent<'r> {
         execution_id: &'r ExecutionId,
         /// Completed or failed.
         status: ExecutionStatus,
-        /// Why it did not complete.
+        /// The reason why it did not complete.
         interruption: Option<&'r Interruption>,
         /// Whether the run ends with it.
         is_last: bool,
@@ -84,13 +84,13 @@ pub enum RunEvent<'r> {
     Ended,
     /// The run will never begin: its thread was closed.
     Abandoned,
-    /// Beside the run: an item was added to the thread while an execution was at work.
+    /// An item was added to the thread during an execution; it is not part of the run.
     ItemAdded(&'r Item),
-    /// Beside the run: the thread changed while an execution was at work.
+    /// The thread changed during an execution; the change is not part of the run.
     ThreadChanged(Chunk<'r>),
 }
 
-/// What a stored part of a step is.
+/// A stored part of a step, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -103,9 +103,9 @@ pub enum RunPart {
     Event(EventPart),
     /// A file that the model made.
     File {
-        /// Its address, or its content as a data URL.
+        /// The URL of the file, or its content as a data URL.
         url: String,
-        /// Its media type.
+        /// The media type of the file.
         media_type: String,
     },
     /// Other content, such as a text.
@@ -157,7 +157,7 @@ impl RunPart {
     }
 }
 
-/// The text of a stored part and its kind, a refusal's among them; none of a part without text.
+/// The text of a stored part and its kind, including refusals; `None` for a part without text.
 pub(super) fn stored_text(part: &Payload) -> Option<(BlockKind, String)> {
     let value = part.value();
     let text = |key: &str| value.get(key).and_then(Value::as_str);

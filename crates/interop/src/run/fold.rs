@@ -10,8 +10,8 @@ use timeline::{
 
 /// Folds the log of a thread, record by record, into the events of one run.
 ///
-/// Each record costs what it carries. [`replay`](super::replay) gives the same events from a
-/// transcript.
+/// The cost is proportional to the records. [`replay`](super::replay) returns the same events from
+/// a transcript.
 #[derive(Clone, Debug)]
 pub struct RunFold {
     selector: RunSelector,
@@ -21,7 +21,7 @@ pub struct RunFold {
     steps: StepFold,
 }
 
-/// What a fold knows of the step at work.
+/// The state of the running step in the fold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StepFold {
     iteration: u32,
@@ -42,7 +42,7 @@ impl RunFold {
         }
     }
 
-    /// The fold keeps the text of the step at work, and gives each block of it once, whether it was
+    /// Makes the fold store the text of the running step and emit each block once, whether it was
     /// streamed or stored ([`RunEvent::Chunk`]).
     #[must_use]
     pub fn with_blocks(mut self) -> Self {
@@ -59,7 +59,7 @@ impl RunFold {
         }
     }
 
-    /// The next execution continues the run, which was over: it waited for answers.
+    /// The next execution continues the run, which had ended with pending calls.
     pub fn await_next(&mut self) {
         self.selector.await_next();
     }
@@ -84,7 +84,7 @@ impl RunFold {
         self.select(record).1
     }
 
-    /// What a record is to the run, and its events.
+    /// The relation of a record to the run, and the run events that it causes.
     pub fn select<'r>(&mut self, record: &'r Record) -> (Selected, Vec<RunEvent<'r>>) {
         let was_running = self.selector.is_running();
         let selected = self.selector.select(&record.event);
@@ -207,7 +207,7 @@ impl StepFold {
         }
     }
 
-    /// An execution begins; `answers` says whether it acts on answers to calls.
+    /// Starts an execution; `answers` states whether it acts on answers to calls.
     pub(super) fn execution(&mut self, answers: bool) {
         self.is_known = answers;
     }
@@ -292,8 +292,8 @@ impl StepFold {
         }
     }
 
-    /// Whether a client can make sense of a chunk of a block or call. Readers need the start of a block
-    /// before its deltas, so it is given here where it is missing.
+    /// Whether a chunk of a block or call is shown. Readers need the start of a block before its
+    /// deltas, so a missing start is emitted here.
     fn opens<'r>(&mut self, chunk: &Chunk<'r>, out: &mut Vec<RunEvent<'r>>) -> bool {
         let Some(blocks) = &mut self.blocks else {
             return true;
@@ -339,7 +339,7 @@ impl StepFold {
         });
     }
 
-    /// Text that was not streamed is given whole. Readers have nothing to show of an empty one.
+    /// Emits the full text of a stored part that was not streamed. Skips empty texts.
     fn stored(&mut self, idx: u32, part: &Payload, out: &mut Vec<RunEvent<'_>>) {
         let Some(blocks) = &mut self.blocks else {
             return;

@@ -31,7 +31,7 @@ impl RunMetadata {
         json!({"createdAt": at.to_string()})
     }
 
-    /// Takes in that an execution begins.
+    /// Records the start of an execution.
     pub(crate) fn execution(&mut self, execution: &Execution) {
         self.created_at.get_or_insert(execution.created_at);
         let run = execution.run.as_ref();
@@ -41,7 +41,7 @@ impl RunMetadata {
         self.finish_reason = None;
     }
 
-    /// Takes in that a model answered.
+    /// Records an answer of the model.
     pub(crate) fn response(&mut self, response: &StepResponse) {
         self.finish_reason = response.stop_reason.as_deref().map(|word| match word {
             "end_turn" => "stop",
@@ -63,7 +63,7 @@ impl RunMetadata {
         }
     }
 
-    /// Why the model stopped.
+    /// The model's stop reason.
     pub(crate) fn finish_reason(&self) -> &'static str {
         self.finish_reason.unwrap_or("stop")
     }

@@ -6,11 +6,11 @@ use crate::parts::StepResponse;
 use jiff::Timestamp;
 use timeline::{Chunk, Execution, ExecutionStatus, Marker, Reaction, StepRecord, StepStatus};
 
-/// The events of the run that these executions are, in order, each with its time.
+/// The events of the run that consists of these executions, in order, each with its time.
 ///
-/// Where the transcript has the model's answer, the text comes from the stored parts alone. A view
-/// that is given these events ends where a view ends that was given those of the log.
-/// `with_blocks` gives each text as a block, as a fold with blocks does.
+/// If the transcript has the model's answer, the text comes from the stored parts alone. A view
+/// ends in the same state with these events as with those of the log. `with_blocks` makes each text
+/// a block, as a fold with blocks does.
 pub fn replay<'t>(
     executions: impl IntoIterator<Item = &'t Reaction>,
     with_blocks: bool,
@@ -47,7 +47,7 @@ fn begin(execution: &Execution, is_first: bool, answers: bool) -> RunEvent<'_> {
     }
 }
 
-/// Whether an execution acts on answers to calls: its first step then asked no model.
+/// Whether an execution acts on answers to calls; its first step then called no model.
 fn acts_on_answers(reaction: &Reaction) -> bool {
     let first = reaction
         .steps

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use timeline::{Event, Execution, ExecutionId, ItemId, ThreadStatus};
 
-/// What an event of a thread's log is to a run.
+/// The relation of an event of a thread's log to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// It belongs to another run, or to none.
@@ -33,7 +33,7 @@ impl Selected {
     }
 }
 
-/// How an execution is recognised that has not begun.
+/// The criterion for an execution that has not started yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Awaited {
     /// It is the next one that begins.
@@ -45,10 +45,10 @@ enum Awaited {
     Answering(ItemId),
 }
 
-/// Where a run is in its log.
+/// The phase of a run in its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Its first execution has not begun.
+    /// Its first execution has not started.
     Waits(Awaited),
     /// This execution runs.
     Runs(ExecutionId),
@@ -61,8 +61,8 @@ enum Phase {
 /// Picks the events of one run: from the item that it answers to the end of the last execution that
 /// continues it. Events that other items cause before the run begins are left out.
 ///
-/// The events of the log are shown to it in order. Each costs a comparison of ids, and a part is
-/// read where it may be a handoff.
+/// The caller passes all events of the log in order. Each costs a comparison of ids; parts are read
+/// only if they may be a handoff.
 #[derive(Clone, Debug)]
 pub struct RunSelector {
     phase: Phase,
@@ -90,8 +90,8 @@ impl RunSelector {
         Self::waiting(Awaited::Answering(trigger))
     }
 
-    /// The run of this execution, or the next run that begins. Events of the execution are taken from
-    /// its middle on, too.
+    /// The run of this execution, or the next run that begins. The selection may start in the
+    /// middle of the execution.
     pub fn running(execution: Option<ExecutionId>) -> Self {
         let next = Self::waiting(Awaited::Next { answers: false });
         match &execution {
@@ -114,7 +114,7 @@ impl RunSelector {
         }
     }
 
-    /// The run continues over the ends of as many executions. Each item of the list tells whether the
+    /// Extends the run over as many executions as `answers` has items. Each item states whether the
     /// next execution acts on answers to calls.
     #[must_use]
     pub fn through(mut self, answers: impl IntoIterator<Item = bool>) -> Self {
@@ -155,12 +155,12 @@ impl RunSelector {
         self.hands_over || !self.later.is_empty()
     }
 
-    /// The next execution continues the run, which was over: it waited for answers.
+    /// The next execution continues the run, which had ended with pending calls.
     pub fn await_next(&mut self) {
         self.phase = Phase::Continues(Awaited::Next { answers: true });
     }
 
-    /// Takes the next event of the log.
+    /// Classifies the next event of the log.
     pub fn select(&mut self, event: &Event) -> Selected {
         match self.phase {
             Phase::Runs(_) => self.while_running(event),

@@ -14,7 +14,7 @@ const MAX_DESCRIPTION: usize = 512;
 pub(super) const MAX_INSTRUCTIONS: usize = 256_000;
 const MAX_TOOLS: usize = 128;
 
-/// An assistant. Its JSON is what a server stores of one that a client made.
+/// An assistant. The server stores this JSON for an assistant that a client created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assistant {
     /// `asst_…`, or the name of the agent that it is.
@@ -23,22 +23,22 @@ pub struct Assistant {
     pub created_at: i64,
     /// The model's name.
     pub model: String,
-    /// For people.
+    /// The name, for people.
     #[serde(default)]
     pub name: Option<String>,
-    /// For people.
+    /// The description, for people.
     #[serde(default)]
     pub description: Option<String>,
-    /// What the model is told.
+    /// The instructions that the model receives.
     #[serde(default)]
     pub instructions: Option<String>,
     /// Tools that clients execute.
     #[serde(default)]
     pub tools: Vec<AssistantTool>,
-    /// As they were given; nothing here uses them.
+    /// The client's value. The server does not use it.
     #[serde(default)]
     pub tool_resources: Option<Value>,
-    /// What the client noted.
+    /// The client's metadata.
     #[serde(default)]
     pub metadata: Metadata,
     /// 0 to 2.
@@ -47,14 +47,14 @@ pub struct Assistant {
     /// 0 to 1.
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// As it was given.
+    /// The client's value.
     #[serde(default)]
     pub response_format: Option<Value>,
     /// How much the model reasons.
     #[serde(default)]
     pub reasoning_effort: Option<String>,
-    /// The configured agent that this is. A run of it asks for nothing that the agent has anyway;
-    /// a run of an assistant that a client made asks for all of the above.
+    /// The configured agent that this assistant represents. Its runs need no options for what the
+    /// agent has anyway. A run of an assistant that a client created has options for all of the above.
     #[serde(default)]
     pub agent: Option<String>,
 }
@@ -66,8 +66,8 @@ impl Named for Assistant {
 }
 
 impl Assistant {
-    /// A configured agent: its id is its name. Its own tools run on the server and are no
-    /// `function`s of this API, which are the client's; so they are not among the `tools`.
+    /// A configured agent as an assistant; the id is the agent's name. Its tools run on the server.
+    /// They are not listed in `tools`, because a `function` of this API is run by the client.
     pub fn of_agent(
         name: &str,
         model: &str,

@@ -40,7 +40,7 @@ pub enum Content {
         /// The image.
         image_file: ImageFile,
     },
-    /// What a model says in place of an answer.
+    /// The text with which a model refuses to answer.
     Refusal {
         /// The text.
         refusal: String,
@@ -152,8 +152,7 @@ fn image_file(part: &Fields<'_>) -> Result<Value, RequestError> {
     Ok(json!({"type": "input_image", "file_id": id, "detail": detail}))
 }
 
-/// What a client is shown of a part of the log; none for a part that there is no place for, which
-/// is noted.
+/// Converts a part of the log to a content block. A part that has no block is reported as a loss.
 pub(super) fn content_view(part: &Payload, at: &str, losses: &mut Losses) -> Option<Content> {
     let value = part.value();
     let text = |key: &str| value.get(key).and_then(Value::as_str);

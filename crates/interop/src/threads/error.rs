@@ -4,11 +4,11 @@ use super::object::RunStatus;
 use crate::request::param;
 use serde_json::{Value, json};
 
-/// What a refusal is to a server.
+/// The class of an error, which decides the HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request can't be taken as it is (400). A busy thread is this, too: clients try again
-    /// what is a conflict.
+    /// The request is refused (400). This includes requests for a busy thread, because clients retry a
+    /// 409.
     InvalidRequest,
     /// There is no such thing (404).
     NotFound,
@@ -39,14 +39,14 @@ impl std::fmt::Display for ObjectKind {
     }
 }
 
-/// Why a request is refused. The text is what the client is told; `pointer` is a JSON pointer into
+/// The reason for refusing a request. The client receives the text; `pointer` is a JSON pointer into
 /// the body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// A member is not there.
+    /// A required member is absent.
     #[error("Missing required parameter: '{}'.", param(pointer))]
     Missing {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
     },
     /// A member is of another type.
@@ -55,17 +55,17 @@ pub enum RequestError {
         param(pointer)
     )]
     Type {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
-        /// What.
+        /// The expected type.
         expected: &'static str,
-        /// What is there.
+        /// The type found.
         got: &'static str,
     },
     /// A word that is none of those there are.
     #[error("Invalid value: '{value}'. Supported values are: {}.", words(allowed))]
     Value {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
         /// The word.
         value: String,
@@ -78,11 +78,11 @@ pub enum RequestError {
         param(pointer)
     )]
     TooLong {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
-        /// At most.
+        /// The maximum length.
         max: usize,
-        /// What is there.
+        /// The length found.
         len: usize,
     },
     /// A list or an object has more members than it may have.
@@ -91,44 +91,44 @@ pub enum RequestError {
         param(pointer)
     )]
     TooMany {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
-        /// At most.
+        /// The maximum number.
         max: usize,
-        /// What is there.
+        /// The number found.
         len: usize,
     },
     /// A value is outside of what is allowed.
     #[error("Invalid '{}': expected {expected}.", param(pointer))]
     Outside {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
-        /// What.
+        /// The expected range.
         expected: &'static str,
     },
-    /// A message says nothing.
+    /// A message is empty.
     #[error("Message content must be non-empty.")]
     EmptyContent {
-        /// Where.
+        /// JSON pointer to the content.
         pointer: String,
     },
-    /// The protocol has it, and this server has not.
+    /// This server does not support the value.
     #[error(
         "Unsupported value for '{}': {what} is not available on this server.",
         param(pointer)
     )]
     Unsupported {
-        /// Where.
+        /// JSON pointer to the member.
         pointer: String,
-        /// What.
+        /// The unsupported feature.
         what: &'static str,
     },
     /// There is no such thing.
     #[error("No {what} found with id '{id}'.")]
     NotFound {
-        /// What.
+        /// The kind of object.
         what: ObjectKind,
-        /// Its id, as the client spelled it.
+        /// The id, in the client's spelling.
         id: String,
     },
     /// A run locks the thread against messages.
@@ -155,20 +155,20 @@ pub enum RequestError {
         /// The run's id.
         run: String,
     },
-    /// A run does not wait for outputs.
+    /// The run does not wait for outputs.
     #[error("Runs in status \"{status}\" do not accept tool outputs.")]
     NotWaiting {
-        /// How it stands.
+        /// The run's status.
         status: RunStatus,
     },
-    /// The outputs are not those of the calls that wait.
+    /// The outputs do not match the pending calls.
     #[error(
         "Expected tool outputs for call_ids {}, got {}",
         listed(expected),
         listed(got)
     )]
     Outputs {
-        /// The calls that wait.
+        /// The pending calls.
         expected: Vec<String>,
         /// The calls that outputs were sent for.
         got: Vec<String>,
@@ -176,13 +176,13 @@ pub enum RequestError {
     /// A run is over.
     #[error("Cannot cancel run with status '{status}'.")]
     NotCancellable {
-        /// How it stands.
+        /// The run's status.
         status: RunStatus,
     },
 }
 
 impl RequestError {
-    /// What it is to a server.
+    /// The class of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
@@ -203,7 +203,7 @@ impl RequestError {
         }
     }
 
-    /// Where in the body, as a JSON pointer; none where it is not about the body.
+    /// JSON pointer into the body; `None` if the error is not about the body.
     pub fn pointer(&self) -> Option<&str> {
         match self {
             Self::Missing { pointer }

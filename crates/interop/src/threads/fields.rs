@@ -7,10 +7,10 @@ use serde_json::Value;
 /// The most characters of an id.
 pub(super) const MAX_ID: usize = 256;
 
-/// An object of a request, and where it stands.
+/// An object of a request, and its JSON pointer.
 pub(super) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
 
-/// What a value is, in the words of refusals.
+/// The type of a value, as errors name it.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -78,7 +78,7 @@ impl Fields<'_> {
             .transpose()
     }
 
-    /// The word of a list that says what the object is.
+    /// Reads an object's type, which must be one of a list.
     pub(super) fn kind(
         &self,
         allowed: &'static [&'static str],
@@ -92,7 +92,7 @@ impl Fields<'_> {
         RequestError::Outside { pointer, expected }
     }
 
-    /// A number from 0 to `max`; `expected` says so.
+    /// Reads a number from 0 to `max`; `expected` is the text of the error.
     pub(super) fn number(
         &self,
         key: &str,
@@ -105,7 +105,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A whole number of at least `min`; `expected` says so.
+    /// Reads a whole number of at least `min`; `expected` is the text of the error.
     pub(super) fn whole(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Files: what an upload must say, and the object.
+//! Files: the fields of an upload, and the object.
 
 use super::error::RequestError;
 use super::object::Named;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
 const MAX_FILENAME: usize = 512;
 
-/// What files may be uploaded for.
+/// The purposes that an upload may name.
 pub(super) const PURPOSES: &[&str] = &[
     "assistants",
     "batch",
@@ -19,7 +19,7 @@ pub(super) const PURPOSES: &[&str] = &[
     "evals",
 ];
 
-/// What files are for, those that `OpenAI`'s server makes itself included.
+/// All purposes of files, including those that only `OpenAI`'s server sets.
 pub(super) const ALL_PURPOSES: &[&str] = &[
     "assistants",
     "assistants_output",
@@ -32,17 +32,17 @@ pub(super) const ALL_PURPOSES: &[&str] = &[
     "evals",
 ];
 
-/// The fields of `POST /files` beside the file itself.
+/// The form fields of `POST /files` except the file itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileUpload {
     /// `assistants`, `vision`, …
     pub purpose: String,
-    /// The file is deleted so many seconds after it was made.
+    /// Seconds after creation at which the server deletes the file.
     pub expires_after: Option<i64>,
 }
 
 impl FileUpload {
-    /// Reads the text fields of the form, by name. Unknown ones are left alone.
+    /// Reads the text fields of the form, by name. Unknown ones are ignored.
     pub fn read<'a>(
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, RequestError> {
@@ -112,7 +112,7 @@ impl FileUpload {
     }
 }
 
-/// `file`. Its JSON is also what a server stores.
+/// `file`. The server also stores this JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileObject {
     /// `file-…`.
@@ -128,7 +128,7 @@ pub struct FileObject {
     pub expires_at: Option<i64>,
     /// Its name.
     pub filename: String,
-    /// What it is for.
+    /// The file's purpose.
     pub purpose: String,
     /// `processed`: there is nothing to be done to it.
     pub status: String,

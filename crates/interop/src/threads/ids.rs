@@ -7,8 +7,8 @@ pub const ASSISTANT: IdForm = IdForm::new("asst_");
 /// A file.
 pub const FILE: IdForm = IdForm::new("file-");
 
-/// The id of a message, by ours of its item or step. One that was said beside answers has its place
-/// behind its item's id, and so it has in the protocol's spelling: `msg_…:1`.
+/// The protocol's id of a message, from our id of its item or step. A message that accompanies answers
+/// has its place after its item's id, in both spellings: `msg_…:1`.
 pub fn message_id(own: &str) -> String {
     match split_attached(own) {
         Some((item, place)) => format!("{}:{place}", written(MESSAGE, item)),
@@ -16,7 +16,7 @@ pub fn message_id(own: &str) -> String {
     }
 }
 
-/// Reads the protocol's spelling of a message's id: ours of its item or step, whichever attempt wrote it.
+/// Reads the protocol's id of a message: our id of its item or step, without the number of an attempt.
 pub fn read_message_id(text: &str) -> String {
     match split_attached(text) {
         Some((item, place)) => format!("{}:{place}", read(MESSAGE, item)),
@@ -24,11 +24,11 @@ pub fn read_message_id(text: &str) -> String {
     }
 }
 
-/// Stands between the id of what a step did and the number of the attempt that did it.
+/// Separator between the id of a step's output and the number of the attempt.
 const ATTEMPT: char = '~';
 
-/// The id, for an attempt of a step, of what the first attempt has under this one. Clients are told of an id once:
-/// what an attempt showed that died is not what the next one shows.
+/// The id of an attempt's output, from the first attempt's id. Each attempt has its own ids, because a
+/// client must not receive an id twice.
 pub(in crate::threads) fn of_attempt(id: String, attempt: usize) -> String {
     match attempt {
         0 => id,
@@ -36,15 +36,15 @@ pub(in crate::threads) fn of_attempt(id: String, attempt: usize) -> String {
     }
 }
 
-/// The first attempt's id, of an id of ours that is a later one's.
+/// The first attempt's id, if `text` is the id of a later attempt.
 fn first_attempt(form: IdForm, text: &str) -> Option<&str> {
     let (id, attempt) = text.rsplit_once(ATTEMPT)?;
     let is_number = !attempt.is_empty() && attempt.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && form.is_own(id)).then_some(id)
 }
 
-/// The id of the first attempt, of the id of a message or run step of whichever attempt: what was noted on one is
-/// noted on all, and any of them leads to the one that counts.
+/// The first attempt's id of a message or run step, from the id of any attempt. Metadata is stored
+/// under it and so applies to all attempts.
 pub fn without_attempt(text: &str) -> &str {
     let mut forms = [MESSAGE, STEP, IdForm::new(CALLS)].into_iter();
     forms
@@ -64,15 +64,15 @@ fn written(form: IdForm, own: &str) -> String {
     form.write(own)
 }
 
-/// The item of answers, and the place among them, that the id of a message may name which was said
-/// beside them. Ids from outside may look the same.
+/// Splits the id of a message that accompanies answers into the answers' item and the message's place.
+/// Ids from outside may have this form by chance.
 pub fn split_attached(id: &str) -> Option<(&str, &str)> {
     let (item, place) = id.rsplit_once(':')?;
     let is_place = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
     is_place.then_some((item, place))
 }
 
-/// What the id of a run step begins with that is about calls.
+/// Prefix of the id of a run step for calls.
 const CALLS: &str = "step_calls_";
 
 /// Which run step of one of our steps: a step has at most one of either.

@@ -1,4 +1,4 @@
-//! Messages that somebody said, as objects.
+//! Posted messages, as objects of the API.
 
 use super::content;
 use super::ids::message_id;
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
 use timeline::{Item, ItemType, Payload, Role};
 
-/// The message that a kept item is; none if it is no message of a user or an agent. A reaction's
-/// item is none either: its steps are the messages.
+/// The message in a stored item; `None` if the item is not a message of a user or an agent. The item
+/// of a reaction is not one either, because its steps are the messages.
 pub fn message_of_item(thread_id: &str, item: &Item) -> Option<Converted<MessageObject>> {
     if item.item_type != ItemType::Message || item.execution_id.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! What clients note on objects, and AITP's members among it.
+//! The metadata that clients set on objects, including AITP's members.
 
 use super::error::RequestError;
 use super::fields::{Fields, wrong};
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use timeline::Payload;
 
-/// What this view keeps in the metadata of threads and items, under this name.
+/// The member of a thread's or item's metadata that holds this view's own data.
 pub(super) const NAMESPACE: &str = "threads";
 
-/// AITP's member of a thread's metadata that says who takes part.
+/// AITP's member of a thread's metadata that lists the participants.
 const ACTORS: &str = "actors";
-/// The member of a message's metadata that says who speaks (AITP).
+/// AITP's member of a message's metadata that names the author.
 pub(super) const ACTOR: &str = "actor";
 
 const MAX_PAIRS: usize = 16;
@@ -25,7 +25,7 @@ const MAX_VALUE: usize = 512;
 /// The most bytes that AITP's members may have as JSON.
 const MAX_AITP_BYTES: usize = 1 << 18;
 
-/// What metadata is of; AITP has members of its own in some.
+/// The kind of object that has the metadata. Threads and messages may have AITP members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     Thread,
@@ -44,8 +44,8 @@ impl Carrier {
     }
 }
 
-/// Up to 16 pairs of strings (keys of 64 characters, values of 512), and AITP's members as they came:
-/// `actors` (never as a text) and `parent_id` of a thread, `actor` of a message.
+/// Up to 16 pairs of strings (keys of 64 characters, values of 512), and AITP's members unchanged:
+/// `actors` (never as a string) and `parent_id` of a thread, `actor` of a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metadata(pub(super) Map<String, Value>);
@@ -66,7 +66,7 @@ impl Metadata {
         self.0.is_empty()
     }
 
-    /// Reads the member `metadata` of a request; none where it is absent or null.
+    /// Reads the member `metadata` of a request; `None` if it is absent or null.
     pub(super) fn read(
         fields: &Fields<'_>,
         carrier: Carrier,
@@ -112,7 +112,8 @@ impl Metadata {
         Ok(read.or_else(|| fields.present("metadata").map(|_| Self::default())))
     }
 
-    /// What of an object's kept metadata clients of this API can be shown.
+    /// The part of an object's stored metadata that this API can show. Other members are listed as
+    /// losses.
     pub(super) fn view(
         kept: Option<&Payload>,
         carrier: Carrier,
@@ -137,8 +138,8 @@ impl Metadata {
     }
 }
 
-/// AITP's list of those who take part. The text of one is kept as the list it is; whoever writes a list
-/// is shown it again as it came.
+/// Reads AITP's list of participants. A string that contains the list as JSON is stored as a list. A
+/// list is stored and returned unchanged.
 fn actors(pointer: String, value: &Value) -> Result<Value, RequestError> {
     if !value.is_string() {
         return Ok(value.clone());
@@ -180,7 +181,7 @@ fn check_size(pointer: &str, value: &Value) -> Result<(), RequestError> {
     Err(RequestError::TooLong { pointer, max, len })
 }
 
-/// What this view keeps in an object's metadata.
+/// This view's own data in an object's metadata.
 pub(super) fn own(kept: Option<&Payload>) -> Map<String, Value> {
     match kept.map(Payload::value) {
         Some(Value::Object(mut kept)) => match kept.remove(NAMESPACE) {

@@ -32,11 +32,11 @@ pub struct ThreadObject {
     pub object: &'static str,
     /// Unix seconds.
     pub created_at: i64,
-    /// As they were given.
+    /// The tool resources as the client sent them.
     pub tool_resources: Option<Value>,
-    /// What the client noted, and AITP's `actors` and `parent_id`.
+    /// The client's metadata, with AITP's `actors` and `parent_id`.
     pub metadata: Metadata,
-    /// All messages, where AITP's shape of a thread is wanted.
+    /// All messages, if AITP's form of a thread is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<MessageObject>>,
 }
@@ -67,25 +67,25 @@ pub struct MessageObject {
     pub created_at: i64,
     /// The thread.
     pub thread_id: String,
-    /// How it stands.
+    /// The state of the message.
     pub status: MessageStatus,
     /// Why it is incomplete.
     pub(super) incomplete_details: Option<Why>,
-    /// When it was whole.
+    /// When the message was complete.
     pub completed_at: Option<i64>,
     /// When it was cut off.
     pub incomplete_at: Option<i64>,
     /// `user` or `assistant`.
     pub role: &'static str,
-    /// What it says.
+    /// The content blocks.
     pub content: Vec<Content>,
-    /// Who wrote it, if a run did.
+    /// The assistant whose run wrote it; `None` if no run wrote it.
     pub assistant_id: Option<String>,
     /// The run that wrote it, if one did.
     pub run_id: Option<String>,
     /// Its files.
     pub attachments: Vec<Attachment>,
-    /// What the client noted, and AITP's `actor`.
+    /// The client's metadata, with AITP's `actor`.
     pub metadata: Metadata,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Called {
     pub(super) arguments: String,
 }
 
-/// A call that waits for its client.
+/// A call that waits for the client's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallObject {
     /// The call's id, as the model gave it.
@@ -131,12 +131,12 @@ pub(super) struct Calls<T> {
     pub(super) tool_calls: Vec<T>,
 }
 
-/// What went wrong.
+/// The error of a run or run step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LastError {
     /// `server_error`, `rate_limit_exceeded` or `invalid_prompt`.
     pub code: &'static str,
-    /// For people.
+    /// The text for people.
     pub message: String,
 }
 
@@ -156,67 +156,67 @@ pub struct RunObject {
     pub object: &'static str,
     /// Unix seconds.
     pub created_at: i64,
-    /// Who runs.
+    /// The assistant that runs.
     pub assistant_id: String,
     /// The thread.
     pub thread_id: String,
-    /// How it stands.
+    /// The state of the run.
     pub status: RunStatus,
-    /// When it began.
+    /// When the run started.
     pub started_at: Option<i64>,
-    /// When its time will be up; absent when it is over.
+    /// When the run will expire; `None` after its end.
     pub expires_at: Option<i64>,
     /// When it was stopped.
     pub cancelled_at: Option<i64>,
-    /// When it went wrong.
+    /// When the run failed.
     pub failed_at: Option<i64>,
     /// When it ended as it should.
     pub completed_at: Option<i64>,
-    /// What it waits for.
+    /// The calls whose results the client must submit before the run continues.
     pub required_action: Option<RequiredAction>,
-    /// What went wrong.
+    /// The error, if the run failed.
     pub last_error: Option<LastError>,
     /// The model's name.
     pub model: String,
-    /// What the model is told.
+    /// The instructions that the model receives.
     pub instructions: String,
     /// The tools it may call.
     pub tools: Vec<AssistantTool>,
-    /// What the client noted.
+    /// The client's metadata.
     pub metadata: Metadata,
     /// 0 to 2.
     pub temperature: Option<f64>,
     /// 0 to 1.
     pub top_p: Option<f64>,
-    /// As it was asked for.
+    /// The value from the client's request.
     pub max_completion_tokens: Option<u64>,
-    /// As it was asked for.
+    /// The value from the client's request.
     pub max_prompt_tokens: Option<u64>,
-    /// As it was asked for.
+    /// The value from the client's request.
     pub truncation_strategy: Value,
     pub(super) incomplete_details: Option<Short>,
-    /// What it used; absent until it is over, and then zeros where no model has answered.
+    /// The tokens used. Absent until the run ends; all zeros if no model answered.
     pub usage: Option<Usage>,
-    /// As it was asked for.
+    /// The value from the client's request.
     pub response_format: Value,
-    /// As it was asked for.
+    /// The value from the client's request.
     pub tool_choice: Value,
-    /// As it was asked for.
+    /// The value from the client's request.
     pub parallel_tool_calls: bool,
 }
 
-/// What a run step did.
+/// The work of a run step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StepDetails {
     /// It wrote a message.
     MessageCreation {
-        /// Which.
+        /// The message.
         message_creation: Written,
     },
     /// It called tools.
     ToolCalls {
-        /// Which, with what came of them.
+        /// The calls with their results.
         tool_calls: Vec<StepCall>,
     },
 }
@@ -259,7 +259,7 @@ pub struct StepObject {
     pub object: &'static str,
     /// Unix seconds.
     pub created_at: i64,
-    /// Who runs.
+    /// The assistant that runs.
     pub assistant_id: String,
     /// The thread.
     pub thread_id: String,
@@ -268,23 +268,24 @@ pub struct StepObject {
     /// `message_creation` or `tool_calls`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// How it stands.
+    /// The state of the run step.
     pub status: StepStatus,
-    /// What it did.
+    /// The message written or the tools called.
     pub step_details: StepDetails,
-    /// What went wrong.
+    /// The error, if the run step failed.
     pub last_error: Option<LastError>,
-    /// When its run's time was up.
+    /// When the run expired.
     pub expired_at: Option<i64>,
     /// When it was stopped.
     pub cancelled_at: Option<i64>,
-    /// When it went wrong.
+    /// When the step failed.
     pub failed_at: Option<i64>,
-    /// When it was done.
+    /// When the step was complete.
     pub completed_at: Option<i64>,
     /// Always empty: steps can't be changed.
     pub metadata: Metadata,
-    /// What the model call used; with the first of the call's run steps, so that sums are right.
+    /// The tokens of the model call. Only the first run step of a model call has them, so that sums
+    /// are right.
     pub usage: Option<Usage>,
 }
 
@@ -300,7 +301,7 @@ pub struct Deleted {
 }
 
 impl Deleted {
-    /// That the thing of this id was deleted; `object` says what it was.
+    /// The report that the object with this id was deleted; `object` is its type.
     pub fn new(object: &'static str, id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -321,7 +322,7 @@ pub struct List<T> {
     pub first_id: Option<String>,
     /// The last one's id.
     pub last_id: Option<String>,
-    /// Whether the list goes on after it.
+    /// Whether more objects follow this page.
     pub has_more: bool,
 }
 

@@ -10,7 +10,7 @@ const MAX_LIMIT: usize = 100;
 const DEFAULT_LIMIT: usize = 20;
 const MAX_FILES: usize = 10_000;
 const ORDERS: &[&str] = &["asc", "desc"];
-/// The only thing that lists of steps can be asked to have more of; there is never any here.
+/// The only value of `include` that lists of steps accept. It has no effect here.
 const INCLUDES: &[&str] = &["step_details.tool_calls[*].file_search.results[*].content"];
 
 /// The query of a list.
@@ -20,9 +20,9 @@ pub struct ListQuery {
     pub limit: usize,
     /// In which order.
     pub order: Order,
-    /// What follows this object in that order.
+    /// The page starts after this object in that order.
     pub after: Option<String>,
-    /// What precedes this object in that order.
+    /// The page ends before this object in that order.
     pub before: Option<String>,
     /// Only messages of this run.
     pub run_id: Option<String>,
@@ -40,12 +40,12 @@ impl Default for ListQuery {
     }
 }
 
-/// Where and in which direction a caller walks through the objects of a list.
+/// The start and the order of a read through the objects of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Which come first.
+    /// The order.
     pub direction: Order,
-    /// Objects up to this one and itself are left out; from the end where there is none.
+    /// The read starts after this object. Without one, it starts at the first object in this order.
     pub from: Option<String>,
 }
 
@@ -59,7 +59,7 @@ fn limit(value: &str, max: usize, expected: &'static str) -> Result<usize, Reque
 }
 
 impl ListQuery {
-    /// Reads the pairs of a query string; unknown ones are left alone.
+    /// Reads the pairs of a query string; unknown ones are ignored.
     pub fn read<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, RequestError> {
@@ -87,7 +87,8 @@ impl ListQuery {
         Ok(query)
     }
 
-    /// How the caller walks: a page costs what is walked, so the walk begins at the cursor.
+    /// The range and the order that the caller reads. The read starts at the cursor, so its cost is
+    /// that of the page.
     pub fn walk(&self) -> Walk {
         if self.is_backward() {
             return Walk {
@@ -137,7 +138,7 @@ pub struct FileQuery {
 }
 
 impl FileQuery {
-    /// Reads the pairs of a query string; unknown ones are left alone.
+    /// Reads the pairs of a query string; unknown ones are ignored.
     pub fn read<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, RequestError> {

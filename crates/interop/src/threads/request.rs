@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! The bodies of clients' requests.
 
 mod message;
 mod outputs;
@@ -17,8 +17,8 @@ use super::run::CANCELS;
 use serde_json::{Value, json};
 use timeline::{ExecutionId, ItemId, NewItem};
 
-/// Reads the body of `POST …/messages/{id}` and `POST …/runs/{id}`: `{"metadata": {…}}`. None where
-/// nothing is to be changed. `of_message` says which of the two it is.
+/// Reads the body of `POST …/messages/{id}` and `POST …/runs/{id}`: `{"metadata": {…}}`. `None` if it
+/// changes nothing. `of_message` selects the first of the two.
 pub fn metadata_of(body: &Value, of_message: bool) -> Result<Option<Metadata>, RequestError> {
     let carrier = if of_message {
         Carrier::Message
@@ -28,13 +28,14 @@ pub fn metadata_of(body: &Value, of_message: bool) -> Result<Option<Metadata>, R
     Metadata::change(&Fields::of(body, "")?, carrier)
 }
 
-/// The item that a run answers which comes without a message: a pointer to the last one there is.
+/// The trigger of a run that was requested without a message: a reference to the last item, if there
+/// is one.
 pub fn trigger(id: &str, last: Option<&ItemId>) -> NewItem {
     NewItem::reference(id, last)
 }
 
-/// The item that says of a run which waits that it is stopped: for `POST …/cancel` when nothing of it
-/// is executing. `execution` is the run's last one.
+/// The item that records the stop of a waiting run: for `POST …/cancel` when the run is not executing.
+/// `execution` is the run's last one.
 pub fn cancels(id: &str, execution: &ExecutionId) -> NewItem {
     NewItem {
         content: Some(json!({ CANCELS: execution }).into()),

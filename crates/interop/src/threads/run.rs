@@ -25,13 +25,14 @@ use step::Step;
 use streamed::Streamed;
 use timeline::{Execution, ExecutionId, Item, ItemId, ItemType, Payload};
 
-/// Seconds after which a run expires that waits for its client, counted from its creation.
+/// Seconds after its creation at which a run expires that waits for its client.
 pub const EXPIRES_AFTER: u64 = 600;
 
-/// The member of an item reference that stops a run which waits.
+/// The member of an item reference that stops a waiting run.
 pub(super) const CANCELS: &str = "cancels";
 
-/// The members of a run's object that come from its request; stored in [`RunOptions::echo`] under `threads`.
+/// The members of a run's object that come from its request; stored in [`RunOptions::echo`] under
+/// `threads`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "the members of the run's object")]
@@ -88,10 +89,10 @@ pub(super) enum Change {
     Calls(usize),
 }
 
-/// The position of a call: that of its step, and its own in the step.
+/// The position of a call: the index of its step, and its index in the step.
 type CallPosition = (usize, usize);
 
-/// A run in its present state. Its size is the run's.
+/// A run in its current state. Its memory use is that of the run.
 #[derive(Clone, Debug)]
 pub struct Run {
     id: String,
@@ -107,12 +108,12 @@ pub struct Run {
     open: BTreeMap<String, CallPosition>,
     /// The calls that have answers.
     answering: BTreeMap<String, CallPosition>,
-    /// The answers that wait to be acted on.
+    /// Items with answers that no execution has handled yet.
     queued: BTreeSet<ItemId>,
-    /// The calls that the last step leaves to the client, and the ids of those it leaves to others.
+    /// The calls that the last step left to the client, and the ids of those that others answer.
     pending: Vec<RequiredCall>,
     pending_elsewhere: Vec<String>,
-    /// Whether a message or another run came while it ran.
+    /// Whether a message or another run was added while it ran.
     is_overtaken: bool,
     /// The end of the last execution that ended.
     rested_at: Timestamp,
@@ -132,7 +133,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run that an execution begins.
+    /// The run that an execution starts.
     pub(super) fn begin(thread_id: &str, execution: &Execution) -> Self {
         let params = RunParams::of(execution);
         let options = params.params.and_then(|params| params.read().ok());
@@ -174,7 +175,7 @@ impl Run {
         &self.id
     }
 
-    /// Its executions, in order; the last one is the one to be stopped.
+    /// Its executions, in order. To stop the run, stop the last one.
     pub fn executions(&self) -> &[ExecutionId] {
         &self.executions
     }
@@ -213,7 +214,7 @@ impl Run {
             .collect()
     }
 
-    /// Its status at an instant: a run that waits is expired when its time is up.
+    /// The status at `now`. A waiting run is expired after its time.
     pub fn status(&self, now: Timestamp) -> RunStatus {
         match &self.state {
             State::Waiting if self.is_expired(now) => RunStatus::Expired,
@@ -224,7 +225,7 @@ impl Run {
         }
     }
 
-    /// Whether its time was up while it waited for its client.
+    /// Whether it expired at `now` while it waited for its client.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         let waits = self.state == State::Waiting && self.queued.is_empty();
         waits && self.lapses_at().is_some_and(|at| now >= at)
@@ -236,7 +237,7 @@ impl Run {
         Some(self.created_at.as_second().saturating_add(seconds))
     }
 
-    /// The instant from which it is expired if it still waits: not before it began to wait.
+    /// The instant at which it expires if it still waits. That is not before it started to wait.
     fn lapses_at(&self) -> Option<Timestamp> {
         let at = Timestamp::from_second(self.expires_at()?).ok()?;
         Some(at.max(self.rested_at))

@@ -32,12 +32,12 @@ struct Step {
 
 /// One reader's stream of one run.
 ///
-/// It reads the records of the thread's log, in order, from before the item that the run answers. It
-/// ends with the run, or when the run waits for its client. The deltas of a dead attempt are void: its
-/// message and its calls end as failed, and those of the next attempt have ids of their own.
+/// It reads the records of the thread's log in order, from before the run's trigger. It ends with the
+/// run, or when the run waits for its client. The deltas of a failed attempt are void. Its message and
+/// its calls end as failed, and the next attempt has ids of its own.
 ///
-/// While a message is open, calls are held back and then come whole. The clients' helpers take the end
-/// of any run step for that of the call they see.
+/// While a message is open, calls are held back and then sent whole. The clients' helpers would take
+/// the end of any run step for the end of the current call.
 #[derive(Clone, Debug)]
 pub struct RunStream {
     thread_id: String,
@@ -55,7 +55,7 @@ pub struct RunStream {
 }
 
 impl RunStream {
-    /// The run that answers this item, on the thread with this id of ours.
+    /// The stream of the run that responds to this item, on the thread with this id.
     pub fn answering(thread_id: &str, trigger: ItemId) -> Self {
         Self {
             thread_id: thread_id.to_owned(),
@@ -71,15 +71,16 @@ impl RunStream {
         }
     }
 
-    /// Begins with the event of a thread that was made with the run: `POST /threads/runs`.
+    /// Starts the stream with the event of a thread that was created with the run: `POST
+    /// /threads/runs`.
     #[must_use]
     pub fn with_thread(mut self, thread: ThreadObject) -> Self {
         self.thread = Some(thread);
         self
     }
 
-    /// A run that waits for outputs and is about to get them: `POST …/submit_tool_outputs`. `answers`
-    /// is the item that brings them.
+    /// The stream of a run that is about to receive outputs: `POST …/submit_tool_outputs`. `answers`
+    /// is the item with the outputs.
     pub fn continuing(thread_id: &str, run: Run, answers: ItemId) -> Self {
         Self {
             run: Some(run),
@@ -93,7 +94,7 @@ impl RunStream {
         }
     }
 
-    /// The run, once it has begun.
+    /// The run; `None` until it starts.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
@@ -125,14 +126,14 @@ impl RunStream {
         }
     }
 
-    /// Writes that the stream failed, and its end.
+    /// Writes the error of a failed stream, and the stream's end.
     pub fn fail(&mut self, message: &str, out: &mut String) {
         self.is_over = true;
         frame::failure(message, out);
         frame::done(out);
     }
 
-    /// Writes that a request was refused after its stream had begun, and its end.
+    /// Writes the error of a request that was refused after its stream started, and the stream's end.
     pub fn refuse(&mut self, error: &RequestError, out: &mut String) {
         self.fail(&error.to_string(), out);
     }
@@ -157,7 +158,7 @@ impl RunStream {
         self.report(at, out);
     }
 
-    /// Takes an execution that continues the run, and no other one.
+    /// Adds an execution if it starts or continues the run.
     fn execution_created(&mut self, execution: &Execution, at: Timestamp, out: &mut String) {
         self.fold = None;
         let trigger = self.triggers.remove(&execution.trigger_item_id);
@@ -181,7 +182,8 @@ impl RunStream {
                 if self.reference.as_ref() == Some(&execution.trigger_item_id) {
                     run.overtaken(at);
                 } else {
-                    // It answers a message that was queued; any other message has overtaken the run itself.
+                    // It answers a message that was queued; any other message has overtaken the run
+                    // itself.
                     run.overtaken_at_once();
                 }
                 false
@@ -223,7 +225,7 @@ impl RunStream {
         }
     }
 
-    /// Writes the status of the run if that is new. The stream is over when nothing more comes.
+    /// Writes the status of the run if it changed. A final status ends the stream.
     fn report(&mut self, at: Timestamp, out: &mut String) {
         let Some(run) = &self.run else {
             return;
@@ -249,7 +251,7 @@ impl RunStream {
         }
     }
 
-    /// Whether a message is open, and calls that did not begin before it have to wait.
+    /// Whether a message is open and calls that start later must wait.
     fn holds_calls(&self) -> bool {
         self.step.message && !self.step.calls
     }
@@ -295,7 +297,7 @@ impl RunStream {
 }
 
 impl Step {
-    /// The step whose attempt has just begun.
+    /// The step whose attempt has just started.
     fn of(run: &Run) -> Self {
         let (message_id, calls_id) = run.last_ids().unwrap_or_default();
         Self {

@@ -1,4 +1,4 @@
-//! Tools, the choice among them, and the form of answers: read, checked, and in the words of a run.
+//! Tools, tool choice and response format: read, checked, and converted to a run's options.
 
 use super::error::RequestError;
 use super::fields::{Fields, check_word, wrong};
@@ -15,16 +15,16 @@ const MAX_NAME: usize = 64;
 const TOOLS: &[&str] = &["code_interpreter", "file_search", "function"];
 const CHOICES: &[&str] = &["none", "auto", "required"];
 const FORMATS: &[&str] = &["text", "json_object", "json_schema"];
-/// How much a model may be asked to reason.
+/// The reasoning efforts that a request may select.
 pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// A tool of an assistant or a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AssistantTool {
-    /// The provider's interpreter; here only where a foreign assistant is shown.
+    /// The provider's code interpreter. It occurs only in assistants from other servers.
     CodeInterpreter,
-    /// The provider's search; here only where a foreign assistant is shown.
+    /// The provider's file search. It occurs only in assistants from other servers.
     FileSearch {
         /// Its settings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub enum AssistantTool {
     },
     /// A tool that the client executes.
     Function {
-        /// What the model is told of it.
+        /// The function as the model sees it.
         function: ClientTool,
     },
 }
@@ -112,7 +112,7 @@ pub(super) fn client_tools(tools: &[AssistantTool]) -> Vec<ClientTool> {
     own.collect()
 }
 
-/// Reads the member `tool_choice`, and gives it as it came, too.
+/// Reads the member `tool_choice`. Returns the client's value with the decoded one.
 pub(super) fn tool_choice(
     fields: &Fields<'_>,
 ) -> Result<Option<(Value, RunToolChoice)>, RequestError> {
@@ -148,7 +148,7 @@ fn named(choice: &Fields<'_>) -> Result<RunToolChoice, RequestError> {
     Err(RequestError::Unsupported { pointer, what })
 }
 
-/// Reads the member `response_format`, and gives it as it came, too.
+/// Reads the member `response_format`. Returns the client's value with the decoded one.
 pub(super) fn response_format(
     fields: &Fields<'_>,
 ) -> Result<Option<(Value, Option<AnswerFormat>)>, RequestError> {
@@ -189,7 +189,7 @@ fn answer_format(format: &Fields<'_>) -> Result<Option<AnswerFormat>, RequestErr
     }
 }
 
-/// Reads the member `tool_resources`: kept and said again, for nothing here uses it.
+/// Reads the member `tool_resources`. The server stores and returns it, but does not use it.
 pub(super) fn tool_resources(fields: &Fields<'_>) -> Result<Option<Value>, RequestError> {
     let Some(resources) = fields.object("tool_resources")? else {
         return Ok(None);

@@ -59,10 +59,10 @@ impl Listed<'_> {
     }
 }
 
-/// A range of a thread as this API sees it. Its size is the range's.
+/// A range of a thread as this API shows it. Its memory use is that of the range.
 ///
-/// The range begins where no run is under way: at the thread's first entry, or at any item that
-/// begins a run. A caller that finds entries by their position reads only those it lists.
+/// The range must start where no run is active: at the thread's first entry, or at an item that starts
+/// a run. A caller that finds entries by position therefore reads only those that it lists.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadView {
     thread: String,
@@ -71,12 +71,12 @@ pub struct ThreadView {
     order: Vec<MessageSource>,
     /// The items of answers that no execution has acted on.
     triggers: BTreeMap<ItemId, Item>,
-    /// The items that stop a run that waits. An execution that answers one is no run.
+    /// The items that stop a waiting run. An execution triggered by one is not a run.
     stops: BTreeSet<ItemId>,
 }
 
 impl ThreadView {
-    /// An empty range of the thread with this id of ours.
+    /// An empty range of the thread with this id.
     pub fn new(thread_id: &str) -> Self {
         Self {
             thread: thread_id.to_owned(),
@@ -84,8 +84,8 @@ impl ThreadView {
         }
     }
 
-    /// The whole of a transcript. The deltas of an answer that was cut off are in it if the transcript
-    /// was read with its chunks. An answer that is marked as removed has its ids and its usage.
+    /// The view of a whole transcript. It has the text of an answer that was cut off if the transcript
+    /// was read with chunks. A removed answer retains its ids and its usage.
     pub fn of(transcript: &Transcript) -> Self {
         let id = transcript.thread.as_ref().map(|thread| thread.id.as_str());
         let mut view = Self::new(id.unwrap_or_default());
@@ -196,7 +196,7 @@ impl ThreadView {
         last.filter(|run| run.status(now).is_active())
     }
 
-    /// The messages, in order. Each costs its object when that is read.
+    /// The messages, in order. The object of each is built when it is read.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = Listed<'_>> {
         let sources = self.order.iter();
         sources.map(|source| Listed {

@@ -1,4 +1,4 @@
-//! Which explicit nulls are left out: those of optional members.
+//! The explicit nulls that the canonical form omits: those of optional members.
 
 use crate::json::Object;
 
@@ -35,7 +35,7 @@ fn optional_in_part(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// What a value is in the document.
+/// The role of a value in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     Root,
@@ -47,7 +47,7 @@ pub(super) enum At {
     Turns,
     Turn,
     Messages,
-    /// The messages of a turn that is of no known type: free data, with or without telemetry.
+    /// The messages of a turn of an unknown type: free data, with or without telemetry.
     ForeignMessages,
     Message,
     Parts,
@@ -59,7 +59,7 @@ pub(super) enum At {
 }
 
 impl At {
-    /// What the elements of a list here are.
+    /// The role of the elements of a list with this role.
     pub(super) fn element(self) -> Self {
         match self {
             Self::Links => Self::Link,
@@ -81,7 +81,7 @@ impl At {
         }
     }
 
-    /// What a member of an object here is.
+    /// The role of a member of an object with this role.
     pub(super) fn member(self, object: &Object, key: &str) -> Self {
         let tag = |key: &str| object.get_str(key).unwrap_or_default();
         match (self, key) {
@@ -101,7 +101,7 @@ impl At {
         }
     }
 
-    /// The members of an object here whose null is as good as none.
+    /// The members of an object with this role for which null and absence mean the same.
     pub(super) fn optional(self, object: &Object) -> &'static [&'static str] {
         let tag = |key: &str| object.get_str(key).unwrap_or_default();
         match self {

@@ -1,4 +1,4 @@
-//! The hash of a text that is never built whole: one turn after another.
+//! The hash of a text that is read turn by turn and never built whole.
 
 use super::nulls::At;
 use super::write::{Writer, by_utf_16};
@@ -7,7 +7,7 @@ use crate::document::{Thread, Version};
 use crate::json::{DecodeError, Json, Limits, Member, Object, Scanner, Shape, Step};
 use std::ops::Range;
 
-/// The hash of a document's text, and what makes it inexact.
+/// The hash of a document's text, and the numbers that make it inexact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashedText {
     /// The content hash.
@@ -16,9 +16,10 @@ pub struct HashedText {
     pub inexact: Option<InexactNumbers>,
 }
 
-/// The content hash of a document's text, as [`hash`](super::hash()) gives it.
+/// The content hash of a document's text; equals that of [`hash`](super::hash()).
 ///
-/// Beside the text it needs memory for one member of the root, or for one turn of the `turns`.
+/// In addition to the text, it needs memory for one member of the root, or for one turn of the
+/// `turns`.
 ///
 /// ```
 /// use loomline_thread::canonical::{hash, hash_text};
@@ -52,7 +53,7 @@ pub fn hash_text(
     Ok(hashing.hash(&members, options))
 }
 
-/// The members of the root, every value in them checked; none where the text is no document.
+/// The members of the root, with all values checked; `None` if the text is not a document.
 fn members<'t>(text: &'t str, limits: &Limits) -> Option<Vec<Member<'t>>> {
     let mut scanner = Scanner::new(text, limits).ok()?;
     if scanner.peek().ok()? != Shape::Object {
@@ -118,7 +119,7 @@ impl Hashing<'_> {
         })
     }
 
-    /// Where the elements of an array stand.
+    /// The byte ranges of an array's elements.
     fn elements(&self, span: Range<usize>) -> Vec<Range<usize>> {
         let mut elements = Vec::new();
         let array = self.text.get(span.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The canonical text, written piece by piece and never held whole.
+//! Writes canonical text in pieces, without building it whole.
 
 use super::nulls::At;
 use super::{CanonicalError, CanonicalOptions, is_telemetry};
@@ -6,7 +6,7 @@ use crate::document::Version;
 use crate::json::{Json, Object, write_string};
 use std::fmt::Write;
 
-/// Writes canonical text to where it goes.
+/// Writes canonical text to an output.
 pub(super) struct Writer<'a, W> {
     out: &'a mut W,
     options: CanonicalOptions,
@@ -32,8 +32,8 @@ impl<'a, W: Write> Writer<'a, W> {
         self.put(":")
     }
 
-    /// Writes a value that stands at a place of the document. Goes down one stack frame per level, as
-    /// every reader of [`Json`] does.
+    /// Writes a value at a position of the document. Uses one stack frame per level, as every
+    /// reader of [`Json`] does.
     pub(super) fn value(&mut self, json: &Json, at: At) -> Result<(), CanonicalError> {
         match json {
             Json::Null => self.put("null"),
@@ -64,7 +64,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.put("]")
     }
 
-    /// Whether an element of a list belongs to the canonical form.
+    /// Whether the canonical form includes this element of a list.
     fn keeps(&self, item: &Json, at: At) -> bool {
         let has_telemetry = matches!(at, At::Messages | At::ForeignMessages);
         self.options.keep_sys || !has_telemetry || !is_telemetry(item, &self.version)

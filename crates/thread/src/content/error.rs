@@ -1,8 +1,8 @@
-//! Why contents were not moved.
+//! The errors of moving contents.
 
 use crate::json::DecodeError;
 
-/// Why contents were not moved out of a document.
+/// The reason why contents were not moved out of a document.
 #[derive(Debug, thiserror::Error)]
 pub enum ExternaliseError<E: std::error::Error + 'static> {
     /// The store failed.
@@ -10,13 +10,13 @@ pub enum ExternaliseError<E: std::error::Error + 'static> {
     Store {
         /// The JSON Pointer of the content.
         pointer: String,
-        /// Why.
+        /// The error of the store.
         #[source]
         source: E,
     },
 }
 
-/// Why contents were not put back into a document.
+/// The reason why contents were not restored in a document.
 #[derive(Debug, thiserror::Error)]
 pub enum InlineError<E: std::error::Error + 'static> {
     /// The store failed.
@@ -24,11 +24,11 @@ pub enum InlineError<E: std::error::Error + 'static> {
     Store {
         /// The JSON Pointer of the reference.
         pointer: String,
-        /// Why.
+        /// The error of the store.
         #[source]
         source: E,
     },
-    /// The store has no such content.
+    /// The store lacks the content.
     #[error("the store has no {hash}, which {pointer:?} refers to")]
     Missing {
         /// The JSON Pointer of the reference.
@@ -36,8 +36,8 @@ pub enum InlineError<E: std::error::Error + 'static> {
         /// The hash of the content.
         hash: String,
     },
-    /// The reference says one hash in its URI and another beside it, or the stored text has
-    /// another than the reference says.
+    /// The hash in the reference's URI differs from its `hash` member, or the stored text has
+    /// another hash.
     #[error("the content for {pointer:?} has the hash {found}, expected {expected}")]
     HashMismatch {
         /// The JSON Pointer of the reference.
@@ -47,12 +47,12 @@ pub enum InlineError<E: std::error::Error + 'static> {
         /// The hash found.
         found: String,
     },
-    /// The stored text is no JSON.
+    /// The stored text is not JSON.
     #[error("the content for {pointer:?} can't be read")]
     Decode {
         /// The JSON Pointer of the reference.
         pointer: String,
-        /// Why.
+        /// The error of decoding.
         #[source]
         source: DecodeError,
     },

@@ -6,7 +6,7 @@ use crate::json::{Json, Object};
 use crate::path::Path;
 use std::collections::BTreeSet;
 
-/// What is moved out.
+/// Options for the contents to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExternaliseOptions {
     /// The size in bytes that a content must exceed; 100 KB (102 400 bytes) by default, as 0.0.3
@@ -25,13 +25,13 @@ impl Default for ExternaliseOptions {
     }
 }
 
-/// What becomes of the base64 data of `binary` files, in prompts and in `file` parts.
+/// The treatment of the base64 data of `binary` files, in prompts and in `file` parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Files {
-    /// It stays: the protocol has references on tool returns only.
+    /// The data stays: the protocol allows references only on tool returns.
     #[default]
     Keep,
-    /// It goes, and a `content_ref` stands in the place of `data`. This is our extension; other
+    /// Moved, and a `content_ref` replaces `data`. This is an extension of this crate. Other
     /// readers miss the required `data`, and validation reports it.
     Move,
 }
@@ -42,16 +42,16 @@ pub enum Files {
 pub struct Externalised {
     /// The document.
     pub thread: Thread,
-    /// What was moved, in document order.
+    /// The moved contents, in document order.
     pub moved: Vec<Moved>,
 }
 
 /// A content that was moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// The JSON Pointer of the `content_ref` in its place.
+    /// The JSON Pointer of the new `content_ref`.
     pub pointer: String,
-    /// Its hash, `sha256:` and 64 hexadecimal digits.
+    /// The hash of the content, `sha256:` and 64 hexadecimal digits.
     pub hash: String,
     /// The size of its text in bytes.
     pub size_bytes: usize,
@@ -59,8 +59,8 @@ pub struct Moved {
 
 /// Moves large contents of a document into a store.
 ///
-/// A content that has a `content_ref` beside it already stays. Documents older than 0.0.3, which
-/// has references first, stay as they are: upgrade them before.
+/// A content that already has a `content_ref` stays. References exist since 0.0.3; older documents
+/// stay unchanged, so upgrade them first.
 ///
 /// ```
 /// use loomline_thread::Thread;
@@ -137,7 +137,8 @@ fn large(holder: Holder, object: &Object, options: ExternaliseOptions) -> Option
     (text.len() > options.threshold_bytes).then_some(text)
 }
 
-/// What stands in the place of a content: what is kept is JSON, whatever a file's own type.
+/// The reference that replaces a content. Its media type is that of the stored bytes, which are
+/// JSON whatever the type of the file.
 fn reference(hash: &str, size_bytes: usize) -> Json {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     Object::new()

@@ -5,10 +5,10 @@ use crate::document::Thread;
 use crate::json::{Json, Object};
 use std::collections::BTreeMap;
 
-/// Puts the contents that references of [`SCHEME`] stand for back in their places.
+/// Restores the contents behind references of [`SCHEME`].
 ///
-/// Each content is checked against the hash in its URI. References of other schemes stay, and so
-/// do those that have the content beside them.
+/// Each content is checked against the hash in its URI. References of other schemes stay, and so do
+/// those next to an existing content.
 pub fn inline<S: ContentStore>(
     thread: &Thread,
     store: &S,

@@ -1,20 +1,20 @@
-//! Where contents are kept.
+//! Stores for contents.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// Texts by their hash, `sha256:` and 64 hexadecimal digits.
+/// A store of texts by their hash, `sha256:` and 64 hexadecimal digits.
 ///
-/// A text never changes under its hash: putting it again has no effect, and what was put is given
-/// back byte for byte.
+/// The text of a hash never changes: storing it again has no effect, and reading returns it byte
+/// for byte.
 pub trait ContentStore {
-    /// Why a store fails.
+    /// The error of the store.
     type Error: std::error::Error + 'static;
 
-    /// Keeps a text.
+    /// Stores a text under its hash.
     fn put(&mut self, hash: &str, text: &str) -> Result<(), Self::Error>;
 
-    /// The text of a hash, if it is kept.
+    /// The text with this hash; `None` if it is not stored.
     fn get(&self, hash: &str) -> Result<Option<String>, Self::Error>;
 }
 
@@ -31,13 +31,13 @@ impl MemoryContents {
         Self::default()
     }
 
-    /// How many texts are kept.
+    /// The number of stored texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Whether none is kept.
+    /// Whether no text is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()

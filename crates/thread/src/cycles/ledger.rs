@@ -1,43 +1,43 @@
-//! Which answer belongs to which call, turn by turn.
+//! Matches answers to calls, turn by turn.
 
 use super::{OpenToolCall, is_call};
 use crate::document::{AgentTurn, CompletionStatus, Message, Part, PartKind, Thread, Turn};
 use std::collections::BTreeMap;
 
-/// Why a call has no answer.
+/// The reason why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It waits for one, legally.
+    /// It is pending, which the protocol allows.
     Pending,
     /// The agent answered again without one.
     Overtaken,
     /// The turn was interrupted.
     Interrupted,
-    /// Another agent's turn came after, so that no one will answer it.
+    /// Another agent's turn followed, so it can't be answered any more.
     NotLast,
 }
 
-/// What does not fit between calls and answers.
+/// A mismatch between calls and answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Finding<'a> {
     /// A call without an answer.
     Unanswered {
         /// The call.
         call: OpenToolCall<'a>,
-        /// Why it has none.
+        /// The reason why it has none.
         reason: Reason,
     },
-    /// An answer to no open call.
+    /// An answer that matches no open call.
     Orphan { place: CallSite, id: &'a str },
     /// An id that is called or answered twice in one cycle.
     Repeated { place: CallSite, id: &'a str },
-    /// A call or answer where none can stand.
+    /// A call or answer at a position that does not allow it.
     Misplaced { place: CallSite, is_call: bool },
     /// An answer that names another tool than its call.
     Renamed { place: CallSite, name: &'a str },
 }
 
-/// Where a part is; `message` is `None` in a user's turn.
+/// The position of a part; `message` is `None` in a user's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallSite {
     pub(crate) turn: usize,
@@ -53,10 +53,10 @@ struct Open<'a> {
     by_id: BTreeMap<&'a str, usize>,
 }
 
-/// Reads a thread from front to back and notes what does not fit.
+/// Reads a thread from front to back and collects mismatches.
 #[derive(Default)]
 pub(crate) struct Ledger<'a> {
-    /// The calls that the last turn of an agent left open, in the order of those turns.
+    /// The calls left open by each agent's last turn, in the order of those turns.
     waiting: BTreeMap<Option<&'a str>, Open<'a>>,
     findings: Vec<Finding<'a>>,
 }
@@ -166,7 +166,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Marks the call that a part answers; says whether the part is settled.
+    /// Marks the call that a part answers; returns whether the part is settled.
     fn answer(&mut self, open: &mut Open<'a>, place: CallSite, part: Part<'a>) -> bool {
         let Some(id) = part.answers() else {
             return true;
@@ -205,7 +205,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Only a model calls: a call in what it is told can't be answered.
+    /// Reports a call outside of a response: only models make calls, so nothing can answer it.
     fn no_call(&mut self, place: CallSite, part: Part<'a>) {
         if is_call(part) {
             let is_call = true;
@@ -213,7 +213,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// A model does not answer its own calls; what its provider runs for it has other kinds.
+    /// Reports an answer in a response: a model does not answer its own calls. Provider-side tools
+    /// use other kinds.
     fn no_answer(&mut self, turn: usize, message: usize, part: usize, view: Part<'a>) {
         let answers = match view.kind() {
             PartKind::ToolReturn => true,
@@ -238,14 +239,16 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// A retry that names no tool asks for another output and answers nothing.
+    /// Reports an answer without a call. A retry without a tool name asks for another output and
+    /// answers nothing.
     fn orphan(&mut self, place: CallSite, part: Part<'a>) {
         if let (Some(id), Some(_)) = (part.answers(), part.tool_name()) {
             self.findings.push(Finding::Orphan { place, id });
         }
     }
 
-    /// Notes the calls that were not answered; a repeated id is answered with its first call.
+    /// Records the unanswered calls. The answer to the first call with an id counts for its
+    /// repetitions.
     fn close_calls(&mut self, open: &Open<'a>, reason: Reason) {
         let answered = |call: &OpenToolCall<'a>| {
             let first = call.call.tool_call_id().and_then(|id| open.by_id.get(id));

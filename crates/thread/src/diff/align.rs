@@ -1,8 +1,8 @@
 //! Aligning two sequences by keys.
 //!
-//! What is alike at both ends is matched first, then keys that each side has once are anchors,
-//! and between anchors a table finds the longest common subsequence if it is small. Nothing else
-//! is searched, so time and memory stay near linear whatever the sequences hold.
+//! Equal items at both ends are matched first. Keys that occur once on each side are then anchors,
+//! and between anchors a table finds the longest common subsequence if it is small. Nothing else is
+//! searched, so time and memory stay nearly linear for all sequences.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// The largest table of a stretch without anchors, in cells.
 const LARGEST_TABLE: usize = 1 << 18;
 
-/// How often every item may be looked at, on average, in search of anchors.
+/// Maximum average number of visits to an item in the search for anchors.
 const LARGEST_EFFORT: usize = 64;
 
 /// A stretch of both sequences.
@@ -50,7 +50,7 @@ pub(super) fn align<K: Ord>(from: &[Option<K>], to: &[Option<K>]) -> Vec<(usize,
     matches.into_iter().filter_map(place).collect()
 }
 
-/// The items that have a key, and where they are.
+/// The items with a key, and their indexes.
 struct Keyed<'k, K> {
     keys: Vec<&'k K>,
     places: Vec<usize>,
@@ -66,7 +66,7 @@ impl<'k, K> Keyed<'k, K> {
     }
 }
 
-/// Matches what is equal at both ends of a stretch; gives what is left of it.
+/// Matches equal items at both ends of a stretch; returns the rest.
 fn trim<K: Ord>(
     one: &[&K],
     other: &[&K],
@@ -112,7 +112,7 @@ fn anchors<K: Ord>(
     rising(&unique.collect::<Vec<_>>())
 }
 
-/// The longest run of pairs that rises on the right, too; those on the left do.
+/// The longest subsequence of pairs whose right side rises; their left sides already rise.
 fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // For each length, the pair with the lowest right that ends a run so long; for each pair, the
     // pair before it.

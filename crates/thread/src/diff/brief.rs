@@ -1,14 +1,14 @@
-//! Values on one line for people: shortened around what differs and safe for a terminal.
+//! Values on one line for people: shortened around the difference and safe for a terminal.
 
 use crate::json::Json;
 
-/// How many characters of a value are shown.
+/// Maximum number of characters shown of a value.
 const SHOWN: usize = 100;
 
-/// How many characters are shown before and after what differs.
+/// Maximum number of characters shown before and after a difference.
 const AROUND: usize = 20;
 
-/// What JSON text holds by itself and a terminal takes as it is.
+/// Characters that [`printable`] leaves unescaped: they are safe in a terminal.
 const QUOTES: [char; 3] = ['"', '\'', '\\'];
 
 /// A value on one line, shortened at the end.
@@ -22,7 +22,7 @@ pub(crate) fn brief(value: &Json) -> String {
     }
 }
 
-/// Two values on a line each, shortened so that what differs shows.
+/// Two values on one line each, shortened so that the difference is visible.
 pub(super) fn brief_pair(old: &Json, new: &Json) -> (String, String) {
     let (Some(old), Some(new)) = (old.as_str(), new.as_str()) else {
         return (brief(old), brief(new));
@@ -47,7 +47,7 @@ pub(super) fn brief_pair(old: &Json, new: &Json) -> (String, String) {
     (show(old, &old_rest), show(new, &new_rest))
 }
 
-/// A string in quotes: the end of what is before, what matters, the start of what is after.
+/// A string in quotes: the end of the text before, the difference, and the start of the text after.
 fn quoted(text: &str, before: &str, after: &str) -> String {
     let skipped = before.chars().count().saturating_sub(AROUND);
     let context: String = before.chars().skip(skipped).collect();
@@ -70,7 +70,7 @@ fn shorten(text: &str, length: usize) -> (String, bool) {
     (kept, chars.next().is_some())
 }
 
-/// A text in which nothing is left that a terminal could obey; quotes stay as they are.
+/// A text without terminal control characters; quotes stay unchanged.
 pub(crate) fn printable(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for piece in text.split_inclusive(QUOTES) {

@@ -1,4 +1,4 @@
-//! Comparing: walks two documents side by side and writes down what is different.
+//! Comparison: walks two documents in parallel and records the differences.
 
 use super::location::{Location, MeaningHash};
 use super::sequence::{Pairing, pairings};
@@ -42,7 +42,7 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// Whether an item is telemetry that the canonical form leaves out.
+    /// Whether an item is telemetry that the canonical form omits.
     fn leaves_out(&self, level: Level, item: &Json) -> bool {
         level == Level::Message
             && !self.options.keep_sys
@@ -92,7 +92,7 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// What people call an item.
+    /// The label of an item for people.
     fn label(&self, level: Level, item: &Json) -> String {
         match level {
             Level::Root => String::new(),
@@ -258,7 +258,7 @@ impl Compare<'_> {
         }
     }
 
-    /// Compares an agent, turn, message or part with what it became.
+    /// Compares an agent, turn, message or part with its new version.
     fn pair(
         &self,
         level: Level,
@@ -300,7 +300,7 @@ impl Compare<'_> {
     }
 }
 
-/// Marks the change of a part as not semantic, whose message is left out.
+/// Marks the change of a part as not semantic, because the canonical form omits its message.
 fn mean_nothing(change: &mut DiffChange) {
     change.semantic = false;
     if let DiffKind::Changed { members, .. } = &mut change.kind {

@@ -1,7 +1,7 @@
-//! Integers beyond what a double carries, compared to the last digit.
+//! Integers beyond the precision of a double, compared by all digits.
 //!
-//! The canonical form writes every number as the nearest double, so identifiers of 64 bits that
-//! are different can come to look the same there. To people they are different.
+//! The canonical form writes every number as the nearest double, so different 64-bit identifiers
+//! can be equal there. For users they are different.
 
 use crate::canonical::canonical_json;
 use crate::json::{Json, Number, Object};
@@ -48,7 +48,7 @@ pub(super) fn is_same_number(from: &Json, to: &Json) -> bool {
     large(one) == large(other) && matches!(doubles, (Ok(from), Ok(to)) if from == to)
 }
 
-/// One spelling for each integer of 2^53 and more either side of zero; none for other numbers.
+/// One spelling for each integer of 2^53 and more, positive or negative; `None` for other numbers.
 fn large(number: &Number) -> Option<String> {
     if number.as_f64()?.abs() < LARGE {
         return None;

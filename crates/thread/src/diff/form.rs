@@ -13,26 +13,26 @@ use super::{Diff, DiffChange, DiffKind, Edit, Level, MemberChange, TextHash};
 use crate::json::{Json, Object};
 use crate::path::Path;
 
-/// Why a JSON value is no diff.
+/// The error for a JSON value that is not a diff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{pointer}\" of the diff is not {expected}")]
 pub struct DiffFormatError {
-    /// The JSON Pointer of what is wrong or missing.
+    /// The JSON Pointer of the faulty or missing value.
     pub pointer: String,
-    /// What was expected there.
+    /// The expected value.
     pub expected: &'static str,
 }
 
 impl Diff {
-    /// The diff as JSON, which [`Diff::from_json`] reads back.
+    /// The diff as JSON; [`Diff::from_json`] reads it.
     ///
-    /// An object of `from` and `to` (hashes of the exact texts) and `changes`. A change has
-    /// `level` (`root`, `agent`, `turn`, `message`, `part`), `kind`, `label`, `from` and `to`
-    /// (JSON Pointers, where it has a place) and `semantic`. One that is `added` or `removed` has
-    /// `at` (its index) and `value`; one that is `changed` has `members` and `inner`, the changes
-    /// of the messages and parts in it. A member has `pointer` (from the thing changed), `kind`
-    /// and `semantic`: `added` has `at` and `new`, `removed` has `at` and `old`, `replaced` has
-    /// `old` and `new`, and `reordered` has the keys in the `old` and the `new` order.
+    /// An object of `from` and `to` (hashes of the exact texts) and `changes`. A change has `level`
+    /// (`root`, `agent`, `turn`, `message`, `part`), `kind`, `label`, `from` and `to` (JSON
+    /// Pointers, if they exist) and `semantic`. A change of the kind `added` or `removed` has `at`
+    /// (its index) and `value`. A `changed` one has `members`, and `inner` with the changes of the
+    /// messages and parts in it. A member has `pointer` (relative to the changed thing), `kind` and
+    /// `semantic`: `added` has `at` and `new`, `removed` has `at` and `old`, `replaced` has `old`
+    /// and `new`, and `reordered` has the keys in the `old` and the `new` order.
     #[must_use]
     pub fn to_json(&self) -> Json {
         Json::object([
@@ -243,7 +243,7 @@ fn each<T>(
     items.map(|(n, json)| read(here.index(n), json)).collect()
 }
 
-/// Reads changes of the given levels; each level holds only deeper ones, so this ends.
+/// Reads changes of these levels. Each level holds only deeper ones, so the recursion ends.
 fn changes(
     here: Path<'_>,
     object: &Object,

@@ -1,9 +1,9 @@
-//! Where a value is and what its canonical form is there.
+//! The position of a value and its canonical form there.
 //!
-//! Which nulls mean nothing depends on where they are. So the meaning of a value is asked of the
-//! canonical form itself, of a document that holds the value alone in its place: comparing and
-//! canonicalising can't come to disagree. Large integers, which the canonical form rounds, are
-//! added to it to the last digit.
+//! Whether a null has a meaning depends on its position. The meaning of a value is therefore
+//! computed from the canonical form of a document that holds only this value at its position. So
+//! comparison and canonical form always agree. Large integers, which the canonical form rounds, are
+//! added with all digits.
 
 use super::exact::large_integers;
 use crate::canonical::{CanonicalOptions, hash};
@@ -12,10 +12,10 @@ use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
 use sha2::{Digest, Sha256};
 
-/// The members that say what an object is.
+/// The members that name the kind of an object.
 const TAGS: [&str; 3] = ["turn_type", "message_type", "part_kind"];
 
-/// What a value means, as a hash: that of the canonical form and of the integers it rounds.
+/// The meaning of a value, as a hash over its canonical form and the integers that it rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MeaningHash([u8; 32]);
 
@@ -24,12 +24,12 @@ pub(crate) struct MeaningHash([u8; 32]);
 pub(crate) struct Location<'a> {
     above: Option<&'a Location<'a>>,
     step: Step<'a>,
-    /// The object whose member this is; its tags decide what is optional.
+    /// The object that has this member; its tags determine the optional members.
     holder: Option<&'a Object>,
 }
 
 impl<'a> Location<'a> {
-    /// The whole document.
+    /// The root of the document.
     pub(crate) const ROOT: Location<'static> = Location {
         above: None,
         step: Step::Index(0),
@@ -66,8 +66,8 @@ impl<'a> Location<'a> {
         pointer(steps)
     }
 
-    /// The hash of what a value, or its absence, means here; none for a number that has no
-    /// canonical form.
+    /// The hash of the meaning of a value, or of its absence, at this position. `None` for a number
+    /// without a canonical form.
     pub(crate) fn meaning(&self, value: Option<Json>) -> Option<MeaningHash> {
         let mut value = value;
         let mut here = self;
@@ -103,7 +103,7 @@ impl<'a> Location<'a> {
     }
 }
 
-/// The members of an object that say what it is.
+/// The members of an object that name its kind.
 fn tags(object: &Object) -> Object {
     let tag = |key| {
         let tag = object.get_str(key)?;

@@ -5,9 +5,8 @@ use super::{Edit, MemberChange};
 use crate::json::{Json, Object};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Applies changes to a value that is at `above` in the first document, one after the other;
-/// what is added to and removed from one container goes together, so that each container is built
-/// anew once.
+/// Applies changes in order to the value at `above` in the first document. All additions and
+/// removals of one container are applied together, so that each container is rebuilt once.
 pub(super) fn apply(
     value: &mut Json,
     changes: &[MemberChange],
@@ -69,7 +68,7 @@ fn finish(
     batch.apply(target.ok_or_else(|| PatchError::differs(&place))?, &place)
 }
 
-/// What is added to and removed from one container, by index.
+/// The additions to and removals from one container, by index.
 #[derive(Default)]
 pub(super) struct Batch<'a> {
     removed: BTreeMap<usize, (String, &'a Json)>,
@@ -153,7 +152,7 @@ impl<'a> Batch<'a> {
 /// A member of an object.
 type Member = (Box<str>, Json);
 
-/// What a removed item is compared with.
+/// Comparison of an item with the removed item of a patch.
 pub(super) trait Is<R> {
     fn is(&self, removed: &R) -> bool;
 }
@@ -170,8 +169,8 @@ impl Is<(String, &Json)> for Member {
     }
 }
 
-/// Takes items out by their old index, puts others in at their new index, and hands those that
-/// stay to `each`, with both.
+/// Removes items by their old index, inserts others at their new index, and passes the remaining
+/// ones to `each`, with both indexes.
 pub(super) fn rebuild<T: Is<R>, R>(
     items: &mut Vec<T>,
     place: &str,
@@ -206,7 +205,7 @@ pub(super) fn rebuild<T: Is<R>, R>(
     }
 }
 
-/// Puts the keys `old` of an object into the order `new`; all other members stay where they are.
+/// Reorders the keys `old` of an object to the order `new`; all other members stay in place.
 fn reorder(
     object: &mut Object,
     old: &[String],

@@ -7,27 +7,27 @@ use crate::json::Json;
 use crate::path::{Step, pointer};
 use std::collections::BTreeMap;
 
-/// Why a diff was not applied.
+/// The reason why a diff was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The document has not what the diff removes or changes.
+    /// The document lacks a value that the diff removes or changes.
     #[error("at \"{pointer}\" the document differs from what the diff was made of")]
     Differs {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
     },
-    /// The diff says two things about one place, or things that no place has.
+    /// The diff contradicts itself at one position, or has an impossible change.
     #[error("the diff is not well formed at \"{pointer}\"")]
     Malformed {
-        /// Where.
+        /// Its JSON Pointer.
         pointer: String,
     },
-    /// The diff fits where it changes something, but was made of another document.
+    /// The diff fits all changed values, but was made for another document.
     #[error("the diff was made of the document {expected}, this is {found}")]
     OtherDocument {
         /// The document that the diff starts from.
         expected: TextHash,
-        /// The document given.
+        /// The hash of the document that was passed.
         found: TextHash,
     },
     /// The diff was applied and did not lead to the document it names.
@@ -41,7 +41,7 @@ pub enum PatchError {
 }
 
 impl PatchError {
-    /// The JSON Pointer of what is wrong, in the document that was to be patched.
+    /// The JSON Pointer of the fault, in the document to patch.
     #[must_use]
     pub fn pointer(&self) -> &str {
         match self {
@@ -106,8 +106,8 @@ pub fn patch(from: &Thread, diff: &Diff) -> Result<Thread, PatchError> {
     }
 }
 
-/// Applies the changes of what something of a level holds; `above` is where that is in the first
-/// and the second document.
+/// Applies the changes inside a thing of a level; `above` is its path in the first and the second
+/// document.
 fn apply_inner(
     level: Level,
     holder: &mut Json,

@@ -5,7 +5,7 @@ use super::location::MeaningHash;
 use crate::json::Json;
 use std::ops::Range;
 
-/// What of two sequences belongs together.
+/// A pair of items of two sequences, or an item without a counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pairing {
     /// An item that only the first has.
@@ -16,7 +16,7 @@ pub(crate) enum Pairing {
     Both(usize, usize),
 }
 
-/// The members that tell items of one sequence apart while the rest of them changes.
+/// The members that distinguish items of one sequence while their other members change.
 const NAMES: [&str; 8] = [
     "turn_type",
     "message_type",
@@ -28,10 +28,10 @@ const NAMES: [&str; 8] = [
     "relation",
 ];
 
-/// Gives the hash of what an item means.
+/// Returns the hash of an item's meaning.
 pub(crate) type Meaning<'f> = &'f dyn Fn(&Json) -> Option<MeaningHash>;
 
-/// What an item is: its JSON type and the strings that name it.
+/// The kind of an item: its JSON type and the strings that name it.
 type Kind<'a> = (&'static str, [Option<&'a str>; NAMES.len()]);
 
 fn kind(item: &Json) -> Kind<'_> {
@@ -39,11 +39,11 @@ fn kind(item: &Json) -> Kind<'_> {
     (item.type_name(), NAMES.map(name))
 }
 
-/// Pairs the items of two sequences: those that mean the same, then, between them, those of one
-/// kind. What is only in the first comes before what is only in the second.
+/// Pairs the items of two sequences: first those with the same meaning, then, between them, those
+/// of one kind. Items only in the first sequence come before items only in the second.
 ///
-/// `meanings` gives the hashes of an item of the first and one of the second sequence; it is not
-/// asked about what is equal at the ends. An item without a meaning is paired by kind alone.
+/// `meanings` returns the hashes of an item of the first and of one of the second sequence. It is
+/// not called for equal items at the ends. An item without a meaning is paired by kind alone.
 pub(crate) fn pairings(from: &[Json], to: &[Json], meanings: [Meaning<'_>; 2]) -> Vec<Pairing> {
     let start = n_equal(from.iter(), to.iter());
     let (one, other) = (after(from, start), after(to, start));
@@ -73,7 +73,7 @@ pub(crate) fn pairings(from: &[Json], to: &[Json], meanings: [Meaning<'_>; 2]) -
     pairings
 }
 
-/// Pairs by kind what lies between two items that mean the same.
+/// Pairs by kind the items between two pairs of the same meaning.
 fn between(
     from: &[Json],
     to: &[Json],

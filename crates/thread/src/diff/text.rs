@@ -1,7 +1,7 @@
 //! A diff as text for people.
 //!
-//! Only what is semantic is shown; the last line counts the rest. Everything that came from a
-//! document is escaped, so that it can't steer a terminal, and shortened around what differs.
+//! It shows only semantic changes; the last line counts the others. All text from a document is
+//! escaped, so that it can't control a terminal, and shortened around the difference.
 
 use super::brief::{brief, brief_pair, printable};
 use super::{Diff, DiffChange, DiffKind, Edit, Level, MemberChange};
@@ -9,14 +9,15 @@ use crate::json::Json;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// How much a diff holds.
+/// The number of changes in a diff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// What was added, semantic changes only, by level from the root to parts.
+    /// The number of additions, semantic changes only, by level from the root to parts.
     pub added: [usize; 5],
-    /// What was removed, likewise.
+    /// The number of removals, counted likewise.
     pub removed: [usize; 5],
-    /// What has other members, likewise; what merely holds a change is not counted.
+    /// The number of things whose own members changed, counted likewise. A thing that only contains
+    /// a change is not counted.
     pub changed: [usize; 5],
     /// Differences that are not semantic, one for each added or removed thing and each member.
     pub formal: usize,
@@ -48,8 +49,8 @@ impl Diff {
     }
 
     /// The diff for people: a line for each thing added (`+`), removed (`-`) and changed (`~`),
-    /// indented below what holds it, and a last line that counts. Numbers are those of the JSON
-    /// Pointers, from 0, in the second document where it has the thing.
+    /// indented below its container, and a last line with counts. Numbers are the zero-based
+    /// indexes of the JSON Pointers, in the second document if it has the thing.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
@@ -100,8 +101,8 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Writes changes of one sequence. Where something removed and something added look alike, the id
-/// of their call follows.
+/// Writes changes of one sequence. If a removed and an added thing have equal lines, the id of
+/// their call is appended.
 fn write_changes(out: &mut String, changes: &[DiffChange], depth: usize) -> fmt::Result {
     let lines = |of_removed: bool| -> BTreeSet<String> {
         let moved = changes.iter().filter_map(|change| match &change.kind {
@@ -122,7 +123,7 @@ fn write_changes(out: &mut String, changes: &[DiffChange], depth: usize) -> fmt:
         .try_for_each(|change| write_change(out, change, depth, &alike))
 }
 
-/// What is shown of something added or removed.
+/// The line for something added or removed.
 fn line(change: &DiffChange, value: &Json) -> String {
     format!("{}{}", Title(change), excerpt(value))
 }
@@ -170,7 +171,7 @@ fn write_change(
     }
 }
 
-/// What a part was called and is called, which differs if its tool does.
+/// The old and the new label of a part. They differ if its tool does.
 fn labels(label: &str, only: &MemberChange) -> (String, String) {
     if let ("/tool_name", Edit::Replaced { old, new }) = (&*only.pointer, &only.edit) {
         let name = |json: &Json| json.as_str().map(|name| format!(" {name}"));
@@ -202,12 +203,12 @@ fn write_member(out: &mut String, member: &MemberChange, indent: &str) -> fmt::R
     }
 }
 
-/// The pointer of a member without its first slash; none of the thing itself.
+/// The pointer of a member without its first slash; `None` for the thing itself.
 fn member_name(member: &MemberChange) -> Option<String> {
     member.pointer.strip_prefix('/').map(printable)
 }
 
-/// What a change is about: its level, number and label.
+/// The subject of a change: its level, number and label.
 struct Title<'a>(&'a DiffChange);
 
 impl Display for Title<'_> {
@@ -230,7 +231,7 @@ impl Display for Title<'_> {
     }
 }
 
-/// The first text of what was added or removed, with a space before it; empty if it has none.
+/// The first text of an added or removed thing, after a space; empty if it has none.
 fn excerpt(value: &Json) -> String {
     let here = innermost(value);
     let content = ["content", "args", "event_data"]
@@ -239,7 +240,7 @@ fn excerpt(value: &Json) -> String {
     content.map_or_else(String::new, |content| format!(" {}", brief(content)))
 }
 
-/// The id of the first call or answer, with its name and a space before it; empty if it has none.
+/// The id of the first call or answer, with its name and after a space; empty if there is none.
 fn call_id(value: &Json) -> String {
     let id = innermost(value).get("tool_call_id");
     id.map_or_else(String::new, |id| format!(" tool_call_id {}", brief(id)))

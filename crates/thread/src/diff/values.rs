@@ -6,7 +6,7 @@ use super::{Edit, MemberChange};
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
 
-/// Compares two values; those inside come before their container's own, so that pointers hold
+/// Compares two values. Inner changes precede those of their container, so that pointers stay valid
 /// while a patch is applied.
 pub(super) fn value(
     place: &Location<'_>,
@@ -32,7 +32,7 @@ pub(super) fn value(
     }
 }
 
-/// Compares the members of two objects, but those that are compared apart.
+/// Compares the members of two objects, except those that are compared separately.
 pub(super) fn object(
     place: &Location<'_>,
     at: &str,
@@ -96,7 +96,7 @@ pub(super) fn reordered(at: &str, from: &Object, to: &Object, changes: &mut Vec<
     }
 }
 
-/// Compares two arrays: what is equal at their ends is skipped, the rest paired by index.
+/// Compares two arrays: equal elements at the ends are skipped, the rest is paired by index.
 fn array(
     place: &Location<'_>,
     at: &str,

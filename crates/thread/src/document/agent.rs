@@ -2,7 +2,7 @@
 
 use crate::json::Object;
 
-/// What the registry says of an agent (2.0.0 "Agent Configuration").
+/// The entry of an agent in the registry (2.0.0 "Agent Configuration").
 #[derive(Clone, Copy, Debug)]
 pub struct AgentConfig<'a>(&'a Object);
 
@@ -11,7 +11,7 @@ impl<'a> AgentConfig<'a> {
         Self(object)
     }
 
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
@@ -23,13 +23,13 @@ impl<'a> AgentConfig<'a> {
         self.0.get_str("agent_id")
     }
 
-    /// The agent's name, for people.
+    /// The agent's display name.
     #[must_use]
     pub fn agent_name(self) -> Option<&'a str> {
         self.0.get_str("agent_name")
     }
 
-    /// The model behind the agent.
+    /// The model of the agent.
     #[must_use]
     pub fn model_name(self) -> Option<&'a str> {
         self.0.get_str("model_name")
@@ -47,7 +47,7 @@ impl<'a> AgentConfig<'a> {
         self.0.get_str("created_at")
     }
 
-    /// Where prompts and tools are configured.
+    /// The location of the prompt and tool configuration.
     #[must_use]
     pub fn config_ref(self) -> Option<&'a str> {
         self.0.get_str("config_ref")

@@ -10,9 +10,9 @@ pub enum Message<'a> {
     Request(Request<'a>),
     /// From the model.
     Response(Response<'a>),
-    /// An event that no model saw.
+    /// An event that no model received.
     System(System<'a>),
-    /// Anything else, untouched.
+    /// A value of an unknown type, unchanged.
     Unknown(&'a Json),
 }
 
@@ -37,7 +37,7 @@ impl<'a> Message<'a> {
 pub struct Request<'a>(&'a Object);
 
 impl<'a> Request<'a> {
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
@@ -49,13 +49,13 @@ impl<'a> Request<'a> {
         self.0.get_str("timestamp")
     }
 
-    /// The agent whose message it is.
+    /// The agent of the message.
     #[must_use]
     pub fn agent_id(self) -> Option<&'a str> {
         self.0.get_str("agent_id")
     }
 
-    /// What it says.
+    /// The parts of the message.
     pub fn parts(self) -> impl DoubleEndedIterator<Item = Part<'a>> + ExactSizeIterator {
         items(self.0, "parts").iter().map(Part::new)
     }
@@ -66,25 +66,25 @@ impl<'a> Request<'a> {
 pub struct Response<'a>(&'a Object);
 
 impl<'a> Response<'a> {
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
     }
 
-    /// When it came.
+    /// The time of the response.
     #[must_use]
     pub fn timestamp(self) -> Option<&'a str> {
         self.0.get_str("timestamp")
     }
 
-    /// The agent whose message it is.
+    /// The agent of the message.
     #[must_use]
     pub fn agent_id(self) -> Option<&'a str> {
         self.0.get_str("agent_id")
     }
 
-    /// What it says.
+    /// The parts of the message.
     pub fn parts(self) -> impl DoubleEndedIterator<Item = Part<'a>> + ExactSizeIterator {
         items(self.0, "parts").iter().map(Part::new)
     }
@@ -113,19 +113,19 @@ impl<'a> Response<'a> {
         self.0.get("usage")?.as_object()
     }
 
-    /// Why the model stopped.
+    /// The model's stop reason.
     #[must_use]
     pub fn finish_reason(self) -> Option<&'a str> {
         self.0.get_str("finish_reason")
     }
 }
 
-/// An event that no model saw (2.0.0 "`SystemMessage`").
+/// An event that no model received (2.0.0 "`SystemMessage`").
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a>(&'a Object);
 
 impl<'a> System<'a> {
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
@@ -137,7 +137,7 @@ impl<'a> System<'a> {
         self.0.get_str("timestamp")
     }
 
-    /// What happened, from an open set.
+    /// The type of the event, from an open set.
     #[must_use]
     pub fn event_type(self) -> Option<&'a str> {
         self.0.get_str("event_type")
@@ -163,20 +163,21 @@ impl<'a> System<'a> {
     }
 }
 
-/// Whose meaning an event has (0.0.4 "Namespace Taxonomy").
+/// The owner of an event's meaning (0.0.4 "Namespace Taxonomy").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// The protocol's own: kept and understood.
+    /// An event of the protocol: stored and interpreted.
     Canonical,
-    /// Telemetry: may be left out of the canonical form.
+    /// Telemetry: the canonical form may omit it.
     System,
-    /// An application's: kept, not understood. Every name without another tier is here.
+    /// An event of an application: stored, not interpreted. Every name without another tier is
+    /// here.
     Application,
 }
 
 impl Tier {
-    /// The tier of an event name in a document of the given version. Before 0.0.4 the protocol's
-    /// names had no prefix and telemetry began with `meta:`.
+    /// The tier of an event name in a document of this version. Before 0.0.4 the protocol's names
+    /// had no prefix and telemetry began with `meta:`.
     #[must_use]
     pub fn of(event_type: &str, version: &Version) -> Self {
         let canonical = [

@@ -6,20 +6,20 @@ use crate::json::{Json, Object};
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a>(&'a Json);
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartKind<'a> {
-    /// What a user wrote.
+    /// Input of a user.
     UserPrompt,
-    /// What a model wrote.
+    /// Text of a model.
     Text,
-    /// What a model thought.
+    /// Reasoning of a model.
     Thinking,
     /// A tool that a model wants called.
     ToolCall,
-    /// What a tool returned.
+    /// The result of a tool call.
     ToolReturn,
-    /// What a model is asked to correct.
+    /// A request to the model to correct its output.
     RetryPrompt,
     /// A file that a model made.
     File,
@@ -27,12 +27,12 @@ pub enum PartKind<'a> {
     SystemPrompt,
     /// Any other kind, carried untouched.
     Other(&'a str),
-    /// No kind at all.
+    /// The part has no kind.
     Missing,
 }
 
 impl<'a> PartKind<'a> {
-    /// The kind as a document spells it; empty where it is missing.
+    /// The kind as spelled in a document; empty if it is missing.
     #[must_use]
     pub fn as_str(self) -> &'a str {
         match self {
@@ -73,19 +73,19 @@ impl<'a> Part<'a> {
         Self(json)
     }
 
-    /// The whole value.
+    /// The JSON value.
     #[must_use]
     pub fn json(self) -> &'a Json {
         self.0
     }
 
-    /// The whole object, if it is one.
+    /// The JSON object, if the part is one.
     #[must_use]
     pub fn object(self) -> Option<&'a Object> {
         self.0.as_object()
     }
 
-    /// What the part is.
+    /// The kind of the part.
     #[must_use]
     pub fn kind(self) -> PartKind<'a> {
         self.text("part_kind")
@@ -110,7 +110,7 @@ impl<'a> Part<'a> {
         self.text("tool_name")
     }
 
-    /// What ties a call to its answer.
+    /// The id that a call and its return share.
     #[must_use]
     pub fn tool_call_id(self) -> Option<&'a str> {
         self.text("tool_call_id")
@@ -122,19 +122,19 @@ impl<'a> Part<'a> {
         self.0.get("args")
     }
 
-    /// How a tool ended.
+    /// The outcome of a tool.
     #[must_use]
     pub fn status(self) -> Option<&'a str> {
         self.text("status")
     }
 
-    /// What a tool adds for the application.
+    /// Data of the tool for the application.
     #[must_use]
     pub fn metadata(self) -> Option<&'a Json> {
         self.0.get("metadata")
     }
 
-    /// Where the content of a return is kept instead (0.0.3).
+    /// A reference to the stored content of a return; replaces `content` (0.0.3).
     #[must_use]
     pub fn content_ref(self) -> Option<&'a Object> {
         self.0.get("content_ref")?.as_object()

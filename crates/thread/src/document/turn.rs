@@ -6,11 +6,11 @@ use crate::json::{Json, Object};
 /// A turn (2.0.0 "Turns").
 #[derive(Clone, Copy, Debug)]
 pub enum Turn<'a> {
-    /// What a user submitted.
+    /// A user's input.
     User(UserTurn<'a>),
     /// One run of an agent.
     Agent(AgentTurn<'a>),
-    /// Anything else, untouched.
+    /// A value of an unknown type, unchanged.
     Unknown(&'a Json),
 }
 
@@ -29,12 +29,12 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What a user submitted: the request that starts what follows (2.0.0 "Turns").
+/// A user's input: the request that starts the following turns (2.0.0 "Turns").
 #[derive(Clone, Copy, Debug)]
 pub struct UserTurn<'a>(&'a Object);
 
 impl<'a> UserTurn<'a> {
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
@@ -46,12 +46,12 @@ impl<'a> UserTurn<'a> {
         self.0.get_str("submitted_at")
     }
 
-    /// What the user submitted.
+    /// The parts of the input.
     pub fn parts(self) -> impl DoubleEndedIterator<Item = Part<'a>> + ExactSizeIterator {
         items(self.0, "parts").iter().map(Part::new)
     }
 
-    /// What the client added for itself, never shown to a model (0.0.3).
+    /// Metadata of the client for itself, never sent to a model (0.0.3).
     #[must_use]
     pub fn client_metadata(self) -> Option<&'a Object> {
         self.0.get("client_metadata")?.as_object()
@@ -63,13 +63,13 @@ impl<'a> UserTurn<'a> {
 pub struct AgentTurn<'a>(&'a Object);
 
 impl<'a> AgentTurn<'a> {
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
     }
 
-    /// The agent whose run it is.
+    /// The agent of the run.
     #[must_use]
     pub fn agent_id(self) -> Option<&'a str> {
         self.0.get_str("agent_id")
@@ -87,7 +87,7 @@ impl<'a> AgentTurn<'a> {
         self.0.get_str("completed_at")
     }
 
-    /// How the run ended, where the document says so (0.0.4).
+    /// How the run ended, if the document records it (0.0.4).
     #[must_use]
     pub fn completion_status(self) -> Option<CompletionStatus> {
         match self.0.get_str("completion_status")? {
@@ -97,18 +97,18 @@ impl<'a> AgentTurn<'a> {
         }
     }
 
-    /// Why and when the run was interrupted (0.0.4).
+    /// The interruption of the run, if it was interrupted (0.0.4).
     #[must_use]
     pub fn interruption(self) -> Option<Interruption<'a>> {
         self.0.get("interruption")?.as_object().map(Interruption)
     }
 
-    /// Everything the run said and was told.
+    /// All messages of the run: its requests, responses and events.
     pub fn messages(self) -> impl DoubleEndedIterator<Item = Message<'a>> + ExactSizeIterator {
         items(self.0, "messages").iter().map(Message::new)
     }
 
-    /// The tokens of the whole run, dropped messages included.
+    /// The usage of the whole run, including dropped messages.
     #[must_use]
     pub fn total_usage(self) -> Option<&'a Object> {
         self.0.get("total_usage")?.as_object()
@@ -135,18 +135,18 @@ impl CompletionStatus {
     }
 }
 
-/// That a run was interrupted: a fact, no instruction (0.0.4 "Updated `AgentTurn`").
+/// The record of an interruption: a fact, not an instruction (0.0.4 "Updated `AgentTurn`").
 #[derive(Clone, Copy, Debug)]
 pub struct Interruption<'a>(&'a Object);
 
 impl<'a> Interruption<'a> {
-    /// The whole object.
+    /// The JSON object.
     #[must_use]
     pub fn object(self) -> &'a Object {
         self.0
     }
 
-    /// Why, from an open set: `user_cancelled`, `timeout`, `error`, …
+    /// The reason, from an open set: `user_cancelled`, `timeout`, `error`, …
     #[must_use]
     pub fn reason(self) -> Option<&'a str> {
         self.0.get_str("reason")

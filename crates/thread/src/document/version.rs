@@ -1,6 +1,6 @@
 //! The versions of the protocol.
 
-/// A protocol version, ordered as the versions came out: the numbering was restarted after 2.0.0.
+/// A protocol version, ordered by release: the numbering restarted after 2.0.0.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// 1.0.0, a flat list of actions.
@@ -11,7 +11,7 @@ pub enum Version {
     V0_0_3,
     /// 0.0.4, complete cycles.
     V0_0_4,
-    /// A version this crate does not know, taken for newer than all it knows.
+    /// An unknown version, which counts as newer than all known ones.
     Other(String),
 }
 
@@ -19,7 +19,7 @@ impl Version {
     /// The version new documents are written in.
     pub const NEWEST: Self = Self::V0_0_4;
 
-    /// The versions this crate knows, as they came out.
+    /// The known versions, in order of release.
     pub const KNOWN: [Self; 4] = [Self::V1_0_0, Self::V2_0_0, Self::V0_0_3, Self::V0_0_4];
 
     /// The version as a document spells it.

@@ -7,8 +7,8 @@ use crate::path::Path;
 use crate::versioned::{ChangeKind, Changes, events, items_mut, rebuild};
 use std::collections::BTreeSet;
 
-/// 0.0.4 → 0.0.3: complete turns only, events by their former names. Says where each turn that is
-/// left stood.
+/// 0.0.4 → 0.0.3: complete turns only, events with their former names. Returns the index in the
+/// source of each remaining turn.
 pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes) -> Vec<usize> {
     let before = unanswered(thread, None);
     let places = drop_interrupted(thread, changes);
@@ -88,7 +88,7 @@ fn interrupted(turn: AgentTurn<'_>) -> Option<AgentTurn<'_>> {
     (turn.completion_status() == Some(CompletionStatus::Interrupted)).then_some(turn)
 }
 
-/// The calls that have no answer and wait for none, by their places in the source.
+/// The calls that have no answer and are not pending, by their pointers in the source.
 struct Unanswered {
     turns: usize,
     pointers: BTreeSet<String>,
@@ -131,8 +131,8 @@ fn rename(message: &mut Object, changes: &mut Changes, path: Path<'_>) {
     }
 }
 
-/// 0.0.3 → 2.0.0: no relationships, no metadata of clients, no content elsewhere. `places` says
-/// where each turn stood in the source.
+/// 0.0.3 → 2.0.0: drops relationships, client metadata and content references. `places` has the
+/// index of each turn in the source.
 pub(super) fn to_2_0_0(thread: &mut Thread, changes: &mut Changes, places: &[usize]) {
     let root = thread.root_mut();
     if root.remove("relationships").is_some() {
@@ -174,7 +174,7 @@ fn has_parts(message: &Object) -> bool {
     )
 }
 
-/// Takes the references to content out of tool returns.
+/// Removes the content references from tool returns.
 fn inline(holder: &mut Object, changes: &mut Changes, path: Path<'_>) {
     let path = path.key("parts");
     for (place, json) in items_mut(holder, "parts").iter_mut().enumerate() {

@@ -1,10 +1,10 @@
-//! Why a text was not decoded.
+//! The errors of decoding a text.
 
-/// Why a text was not decoded, and where.
+/// The error of decoding a text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} at line {line}, column {column} (in \"{pointer}\"), expected {}", fault.expected())]
 pub struct DecodeError {
-    /// What is wrong.
+    /// The fault.
     pub fault: JsonFault,
     /// The JSON Pointer of the value being read.
     pub pointer: String,
@@ -14,13 +14,13 @@ pub struct DecodeError {
     pub column: usize,
 }
 
-/// What is wrong with a text that was not decoded.
+/// The fault of a text that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonFault {
     /// The text is longer than the limit.
     #[error("the text has {bytes} bytes")]
     TooLarge {
-        /// How long it is.
+        /// The size of the text in bytes.
         bytes: usize,
         /// How long it may be.
         limit: usize,
@@ -43,7 +43,7 @@ pub enum JsonFault {
         /// The key.
         key: String,
     },
-    /// A string escapes half of a surrogate pair, or none at all.
+    /// A string escapes half of a surrogate pair, or an invalid one.
     #[error("a string holds a lone surrogate")]
     LoneSurrogate,
     /// `NaN`, `Infinity` or `-Infinity`, which JSON has not.
@@ -61,12 +61,12 @@ pub enum JsonFault {
     /// The text is not JSON in another way.
     #[error("{what}")]
     Syntax {
-        /// What was found.
+        /// The input that was found.
         what: &'static str,
-        /// What the grammar wants there.
+        /// The input that the grammar requires there.
         expected: &'static str,
     },
-    /// The text is JSON but no object, so no document.
+    /// The text is JSON but not an object, and therefore not a document.
     #[error("the document is of type {found}")]
     NotAnObject {
         /// The name of its type.
@@ -75,7 +75,7 @@ pub enum JsonFault {
 }
 
 impl JsonFault {
-    /// What was expected in its place.
+    /// The input that was expected instead.
     #[must_use]
     pub fn expected(&self) -> &'static str {
         match self {

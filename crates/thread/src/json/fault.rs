@@ -1,15 +1,15 @@
-//! The faults that jiter finds, in our words.
+//! Converts jiter's faults to those of this crate.
 
 use super::JsonFault;
 use jiter::JsonErrorType;
 
-/// What stands there is no value.
+/// The text has no value at this position.
 pub(super) const NO_VALUE: JsonFault = JsonFault::Syntax {
     what: "something is no JSON value",
     expected: "a value",
 };
 
-/// What a fault of the tokens is in our words.
+/// Converts a fault of the tokenizer.
 pub(super) fn fault(kind: &JsonErrorType) -> JsonFault {
     let (what, expected) = match kind {
         JsonErrorType::DuplicateKey(key) => return JsonFault::DuplicateKey { key: key.clone() },

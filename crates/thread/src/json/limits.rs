@@ -1,8 +1,8 @@
-//! How large a text may be.
+//! The limits on the size of a text.
 
-/// How large a JSON text may be.
+/// The limits on the size of a JSON text.
 ///
-/// The limit on nesting is what makes it safe to clone, compare and drop what was parsed.
+/// The limit on nesting makes it safe to clone, compare and drop a parsed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Levels of arrays and objects; more than [`Limits::DEEPEST`] counts as that.
@@ -14,7 +14,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The deepest nesting that can be asked for.
+    /// The highest limit on nesting that can be set.
     pub const DEEPEST: usize = 1024;
 }
 

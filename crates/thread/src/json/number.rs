@@ -20,7 +20,7 @@ impl Number {
         Some(Self(number.to_string().into()))
     }
 
-    /// Takes over a spelling that a JSON parser has accepted.
+    /// Makes a number from a spelling that a JSON parser has accepted.
     pub(super) fn trusted(text: &str) -> Self {
         Self(text.into())
     }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 /// Objects up to this size are searched from the front, which is faster than a tree.
 const SEARCHED: usize = 16;
 
-/// A JSON object that keeps the order in which its keys came.
+/// A JSON object that preserves the order of its keys.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     members: Vec<(Box<str>, Json)>,
-    /// Where each key is; only for objects larger than [`SEARCHED`], so that reading a large one
-    /// stays below quadratic.
+    /// The index of each key. Only objects larger than [`SEARCHED`] have it, so that reading a
+    /// large one takes less than quadratic time.
     #[expect(
         clippy::box_collection,
         reason = "few objects are large and every value pays for the width"
@@ -29,12 +29,12 @@ impl Object {
         }
     }
 
-    /// Gives back the room for members that will not come.
+    /// Releases unused capacity.
     pub(super) fn shrink_to_fit(&mut self) {
         self.members.shrink_to_fit();
     }
 
-    /// How many members there are.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
@@ -66,14 +66,13 @@ impl Object {
         self.get(key)?.as_str()
     }
 
-    /// Whether there is a member `key`, be it `null`.
+    /// Whether there is a member `key`, even if it is `null`.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.place(key).is_some()
     }
 
-    /// Sets a member: in its place if the key is there, at the end otherwise. The old value comes
-    /// back.
+    /// Sets a member: in its place if the key exists, at the end otherwise. Returns the old value.
     pub fn insert(&mut self, key: impl Into<Box<str>>, value: impl Into<Json>) -> Option<Json> {
         let key = key.into();
         let value = value.into();
@@ -90,8 +89,8 @@ impl Object {
         None
     }
 
-    /// Takes a member out; those after it keep their order. Linear: use [`Object::retain`] to
-    /// take out many.
+    /// Removes a member; those after it stay in order. Linear: use [`Object::retain`] to remove
+    /// many.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
         let place = self.place(key)?;
         let (_, value) = self.members.remove(place);
@@ -99,7 +98,7 @@ impl Object {
         Some(value)
     }
 
-    /// Keeps the members for which `keep` says so.
+    /// Removes the members for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &Json) -> bool) {
         self.members.retain(|(key, value)| keep(key, value));
         self.reindex();

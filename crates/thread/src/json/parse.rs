@@ -9,7 +9,7 @@ use jiter::{Jiter, JiterError, JiterErrorType, Peek};
 enum Open {
     /// The elements so far, unless they are dropped, and how many there were.
     Array(Vec<Json>, usize),
-    /// The members so far, and the key whose value is being read.
+    /// The members so far, and the key of the value being read.
     Object(Object, Option<Box<str>>),
 }
 
@@ -19,7 +19,7 @@ struct Parser<'t> {
     jiter: Jiter<'t>,
     open: Vec<Open>,
     nodes: usize,
-    /// Whether values are kept. If not, only the keys of open objects are.
+    /// Whether values are stored. If not, only the keys of open objects are.
     builds: bool,
 }
 
@@ -106,7 +106,7 @@ impl Parser<'_> {
         self.peek().map(Some)
     }
 
-    /// Puts a finished value where it belongs and finds what comes next.
+    /// Adds a finished value to its container and finds the next state.
     fn close(&mut self, value: Json) -> Result<Closed, DecodeError> {
         match self.open.last_mut() {
             None => Ok(Closed::Document(value)),

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use tokens::{Next, Seen};
 
-/// What kind of value comes next.
+/// The kind of the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `null`.
@@ -46,20 +46,20 @@ impl Shape {
     }
 }
 
-/// A member of an object, and where its value stands in the text.
+/// A member of an object, and the position of its value in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'t> {
     /// Its key, unescaped.
     pub key: Cow<'t, str>,
-    /// What kind of value it has.
+    /// The kind of the value.
     pub shape: Shape,
-    /// Where the value stands, without the white space around it.
+    /// The byte range of the value, without surrounding white space.
     pub span: Range<usize>,
 }
 
-/// Walks a JSON text once, value by value, under the laws of [`Json::parse`](super::Json::parse):
-/// what one accepts, the other does. Nothing is built, so it takes a fraction of the time and no
-/// memory to speak of.
+/// Walks a JSON text once, value by value. It accepts exactly the texts that
+/// [`Json::parse`](super::Json::parse) accepts. It builds no values, so it takes a fraction of the
+/// time and almost no memory.
 ///
 /// ```
 /// use loomline_thread::json::{DecodeError, Limits, Scanner};
@@ -113,12 +113,12 @@ impl<'t> Scanner<'t> {
         self.text
     }
 
-    /// What comes next.
+    /// The kind of the next value.
     pub fn peek(&mut self) -> Result<Shape, DecodeError> {
         self.next_shape().ok_or_else(|| self.fail(self.depth))
     }
 
-    /// Checks the next value with all that is in it and says where it stands.
+    /// Checks the next value with everything in it, and returns its byte range.
     pub fn skip(&mut self) -> Result<Range<usize>, DecodeError> {
         let outer = self.depth;
         let start = self.next_shape().map(|_| self.at());
@@ -129,7 +129,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The next value, a string; `None` and past it if it is something else.
+    /// Reads the next value, a string. Skips any other value and returns `None`.
     pub fn string(&mut self) -> Result<Option<Cow<'t, str>>, DecodeError> {
         if self.peek()? != Shape::String {
             self.skip()?;
@@ -139,8 +139,8 @@ impl<'t> Scanner<'t> {
         read.map(Some).ok_or_else(|| self.fail(self.depth))
     }
 
-    /// Walks the next value, an array: `each` is given each element's place and reads it whole.
-    /// Anything else is skipped. Says where the value stands.
+    /// Walks the next value, an array: calls `each` with each element's index; `each` must read the
+    /// whole element. Skips any other value. Returns the value's byte range.
     pub fn array<E: From<DecodeError> + Within>(
         &mut self,
         mut each: impl FnMut(&mut Self, usize) -> Result<(), E>,
@@ -163,8 +163,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Walks the next value, an object: `each` is given each key and reads its value whole.
-    /// Anything else is skipped. Says where the value stands.
+    /// Walks the next value, an object: calls `each` with each key; `each` must read the whole
+    /// value. Skips any other value. Returns the value's byte range.
     pub fn object<E: From<DecodeError> + Within>(
         &mut self,
         mut each: impl FnMut(&mut Self, &str) -> Result<(), E>,
@@ -192,8 +192,8 @@ impl<'t> Scanner<'t> {
         Ok(start..self.at())
     }
 
-    /// Checks the next value, an object, and lists its members. Anything else is skipped and
-    /// lists none. Says where the value stands.
+    /// Checks the next value, an object, and lists its members. Skips any other value and lists
+    /// none. Returns the value's byte range.
     pub fn members(&mut self, into: &mut Vec<Member<'t>>) -> Result<Range<usize>, DecodeError> {
         if self.peek()? != Shape::Object {
             return self.skip();
@@ -225,20 +225,20 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    /// Makes sure that nothing follows.
+    /// Checks that nothing follows.
     pub fn finish(mut self) -> Result<(), DecodeError> {
         let end = self.jiter.finish();
         end.map_err(|_| self.fail(self.depth))
     }
 
-    /// An error about the value that comes next.
+    /// An error about the next value.
     #[must_use]
     pub fn fail_here(&self, fault: JsonFault) -> DecodeError {
         self.fail_at(self.at(), fault)
     }
 
-    /// What the parser says of the text, which is what is wrong here: this walk only notes that
-    /// something is. The first `outer` steps to it are left to those who add them.
+    /// The error that the parser reports for the text; this walk only detects that there is one.
+    /// Drops the first `outer` steps of the pointer, because the callers add them.
     fn fail(&self, outer: usize) -> DecodeError {
         let Some(mut error) = parse::error_of(self.text, &self.limits) else {
             return self.fail_at(self.at(), NO_VALUE);
@@ -267,7 +267,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// An error that learns where it happened on its way out.
+/// An error whose pointer grows as callers return it.
 pub trait Within {
     /// This error, one step further down.
     #[must_use]

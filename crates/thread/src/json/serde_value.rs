@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number {text} is too large for a double")]
 pub struct UnrepresentableNumber {
-    /// How the number is spelled.
+    /// The spelling of the number.
     pub text: String,
 }
 
-/// A container being converted; `I` is what of it is still to come, `A` and `O` what is done.
+/// A container under conversion; `I` is its remaining input, `A` and `O` the finished output.
 enum Open<I, J, A, O, K> {
     Array(I, A),
     Object(J, O, K),
@@ -72,7 +72,7 @@ impl Json {
     }
 }
 
-/// Numbers come out in `serde_json`'s spelling.
+/// Numbers get `serde_json`'s spelling.
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
         let mut open = Vec::new();

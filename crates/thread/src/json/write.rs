@@ -3,7 +3,7 @@
 use super::{Json, Object, object};
 use std::fmt::{self, Write};
 
-/// A container being written, and what of it is still to come.
+/// A container under construction, with its remaining input.
 enum Open<'a> {
     Array(std::slice::Iter<'a, Json>),
     Object(object::Iter<'a>),
@@ -63,7 +63,7 @@ fn resume<'a>(
     }
 }
 
-/// Writes a scalar whole, or the start of a container; says whether a container was opened.
+/// Writes a scalar, or the start of a container; returns whether it opened a container.
 fn begin<'a>(
     value: &'a Json,
     open: &mut Vec<Open<'a>>,
@@ -93,7 +93,7 @@ fn separate(first: bool, out: &mut impl Write) -> fmt::Result {
     if first { Ok(()) } else { out.write_char(',') }
 }
 
-/// Escapes what RFC 8259 demands and nothing else, runs of plain text in one piece.
+/// Escapes only what RFC 8259 requires; writes runs of plain text in one piece.
 pub(crate) fn write_string(string: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = string;

@@ -20,8 +20,8 @@ impl ConflictKind {
 }
 
 impl Conflict {
-    /// The conflict as JSON: `kind`, `pointer`, of the values `base`, `ours` and `theirs` those
-    /// that there are, and of a breach `rule` and `message`.
+    /// The conflict as JSON: `kind`, `pointer`, the existing values of `base`, `ours` and `theirs`,
+    /// and for a breach `rule` and `message`.
     #[must_use]
     pub fn to_json(&self) -> Json {
         let object = Object::new()

@@ -6,13 +6,13 @@ use crate::diff::{Location, Pairing, pairings};
 use crate::json::Json;
 use std::collections::BTreeSet;
 
-/// What one side made of a sequence.
+/// A sequence on one side, compared with the base.
 struct Side<'a> {
     items: &'a [Json],
-    /// What became of each item of the base.
+    /// For each item of the base, its counterpart on this side; `None` if it was removed.
     kept: Vec<Option<&'a Json>>,
-    /// What was put before each item of the base, and at the end. Items put beside removed ones
-    /// come after those.
+    /// The items inserted before each item of the base, and at the end. Items inserted next to
+    /// removed ones come after those.
     put: Vec<Vec<&'a Json>>,
 }
 
@@ -82,7 +82,7 @@ impl Walk {
         merged
     }
 
-    /// Merges what the sides put in one place.
+    /// Merges the insertions of both sides at one place.
     fn put(
         &mut self,
         place: &Location<'_>,

@@ -5,11 +5,11 @@ use crate::diff::{Level, Location};
 use crate::json::{Json, Object};
 use std::collections::BTreeMap;
 
-/// What a value is, which decides how it is merged.
+/// The shape of a value, which determines how it is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Root,
-    /// The registry: each agent on its own.
+    /// The registry: each agent separately.
     Agents,
     /// A configuration: member by member.
     Agent,
@@ -22,7 +22,7 @@ pub(super) enum Shape {
     Items(Level),
     /// A turn or message: member by member.
     Item(Level),
-    /// An instant, of which the later is taken.
+    /// An instant; the later one is used.
     Later,
     /// One thing.
     Whole,
@@ -58,7 +58,7 @@ impl Shape {
         found.map_or(Self::Whole, |(_, level)| Self::Items(*level))
     }
 
-    /// What the items of a sequence are.
+    /// The shape of the items of a sequence.
     pub(super) fn item(self) -> Self {
         match self {
             Self::Items(level @ (Level::Turn | Level::Message)) => Self::Item(level),
@@ -81,7 +81,7 @@ impl Shape {
     }
 }
 
-/// A value of the common ancestor, ours and theirs.
+/// The value of the common ancestor, ours and theirs.
 pub(super) type Three<'a> = [Option<&'a Json>; 3];
 
 /// The conflicts so far.
@@ -143,7 +143,7 @@ impl Walk {
         ours.or(theirs).cloned()
     }
 
-    /// Merges what is inside values that hold others; none where they are one thing.
+    /// Merges the contents of containers; `None` if the values are not containers.
     fn inside(&mut self, shape: Shape, place: &Location<'_>, three: Three<'_>) -> Option<Json> {
         let [base, ours, theirs] = three;
         let base = base.filter(|base| !base.is_null());
@@ -185,8 +185,8 @@ impl Walk {
     }
 }
 
-/// The keys of ours in their order, and what only theirs has after the key it follows there; what
-/// both put after one key comes ours first.
+/// Our keys in order, with the keys of theirs inserted after the key that they follow there. Of
+/// keys that both sides insert after one key, ours come first.
 fn keys<'a>(base: &Object, ours: &'a Object, theirs: &'a Object) -> Vec<&'a str> {
     let mut follows: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
     let mut last = None;

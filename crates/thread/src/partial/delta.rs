@@ -1,4 +1,4 @@
-//! What comes in of a turn that is streaming.
+//! The deltas of a streaming turn.
 
 use super::{Open, PartialTurn, Streamed};
 use crate::json::{Json, Object};
@@ -13,38 +13,38 @@ pub enum MessageDelta {
     },
     /// A part of the response begins, at the end of the parts there are.
     Start {
-        /// Its place in the response.
+        /// The index of the part in the response.
         part: usize,
-        /// What it is.
+        /// The kind of the part.
         kind: StreamedKind,
-        /// The members it starts with, beside `part_kind`.
+        /// The initial members, without `part_kind`.
         members: Object,
     },
     /// More of a part's text, thought or arguments.
     Append {
         /// The part's place in the response.
         part: usize,
-        /// What is added.
+        /// The text to append.
         text: String,
     },
-    /// A part is whole.
+    /// A part is complete.
     End {
-        /// Its place in the response.
+        /// The index of the part in the response.
         part: usize,
         /// The members it ends with, such as a signature.
         members: Object,
     },
-    /// What the response has used so far, in all.
+    /// The total usage of the response so far.
     Usage {
         /// The counts.
         usage: Object,
     },
-    /// The response is whole; the members it ends with, such as `finish_reason`.
+    /// The response is complete; `members` are final ones such as `finish_reason`.
     Finish {
         /// The members.
         members: Object,
     },
-    /// A whole message that does not stream: a request with answers, an event.
+    /// A complete message that does not stream: a request with answers, or an event.
     Message {
         /// The message, as a document has it.
         message: Json,
@@ -59,7 +59,7 @@ impl MessageDelta {
         Self::Response { members }
     }
 
-    /// A part that begins with no member of its own.
+    /// The start of a part without initial members.
     #[must_use]
     pub fn start(part: usize, kind: StreamedKind) -> Self {
         let members = Object::new();
@@ -91,14 +91,14 @@ impl MessageDelta {
         Self::Append { part, text }
     }
 
-    /// A part that ends with no member more.
+    /// The end of a part without final members.
     #[must_use]
     pub fn end(part: usize) -> Self {
         let members = Object::new();
         Self::End { part, members }
     }
 
-    /// A response that ends with no member more.
+    /// The end of a response without final members.
     #[must_use]
     pub fn finish() -> Self {
         let members = Object::new();
@@ -109,9 +109,9 @@ impl MessageDelta {
 /// The kinds of parts that stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamedKind {
-    /// What a model writes.
+    /// Text of a model.
     Text,
-    /// What a model thinks.
+    /// Reasoning of a model.
     Thinking,
     /// A tool that a model wants called.
     ToolCall,
@@ -128,7 +128,7 @@ impl StreamedKind {
         }
     }
 
-    /// The name of the text that came so far.
+    /// The member with the text so far.
     pub(super) fn text_key(self) -> &'static str {
         match self {
             Self::Text | Self::Thinking => "content",
@@ -155,45 +155,45 @@ impl TryFrom<&str> for StreamedKind {
     }
 }
 
-/// Why an event does not fit what came before it.
+/// The reason why an event does not fit the events before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeltaRefused {
-    /// It belongs to a response, and none is being written.
+    /// It belongs to a response, but none is open.
     #[error("no response is being written, expected one to begin first")]
     NoResponse,
-    /// It begins something, and a response is being written.
+    /// It starts a response or message while a response is open.
     #[error("a response is being written, expected it to end first")]
     ResponseOpen,
     /// A part begins in another place than the next.
     #[error("part {part} begins, expected part {expected}")]
     OutOfOrder {
-        /// Where it begins.
+        /// The index at which it begins.
         part: usize,
-        /// Where the next part begins.
+        /// The expected index.
         expected: usize,
     },
-    /// There is no such part.
+    /// The part does not exist.
     #[error("there is no part {part}, expected one of the {n_parts} that began")]
     NoSuchPart {
         /// The place named.
         part: usize,
-        /// How many parts began.
+        /// The number of parts that have started.
         n_parts: usize,
     },
-    /// It sets a member that the turn itself keeps.
+    /// It sets a member that only the turn itself sets.
     #[error("it sets a member that the turn keeps itself, expected others")]
     Reserved,
-    /// The part is whole.
+    /// The part is already complete.
     #[error("part {part} is done, expected one that is streaming")]
     PartDone {
-        /// Its place.
+        /// The index of the part.
         part: usize,
     },
 }
 
 impl PartialTurn {
-    /// Takes in the event of a number; says whether it was new. One whose number is not above the
-    /// last is passed over, so that a stream may be followed again from anywhere. A refused event
+    /// Applies the event with this number; returns whether it was new. Events with a number up to
+    /// the last one are skipped, so a stream may be repeated from any position. A refused event
     /// changes nothing.
     pub fn push(&mut self, event: u64, delta: MessageDelta) -> Result<bool, DeltaRefused> {
         if self.last_event.is_some_and(|last| event <= last) {

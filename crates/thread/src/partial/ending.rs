@@ -1,11 +1,11 @@
-//! What becomes of a streaming turn when it ends.
+//! The end of a streaming turn.
 
 use super::{Open, PartialTurn, Streamed, StreamedKind};
 use crate::cycles::complete_cycles;
 use crate::document::CompletionStatus;
 use crate::json::{Json, Object};
 
-/// How a turn ended.
+/// The ending of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartialEnding {
     /// By itself.
@@ -15,7 +15,7 @@ pub enum PartialEnding {
     },
     /// From outside.
     Interrupted {
-        /// Why, from an open set: `user_cancelled`, `timeout`, `error`, …
+        /// The reason, from an open set: `user_cancelled`, `timeout`, `error`, …
         reason: String,
         /// When.
         at: String,
@@ -25,9 +25,9 @@ pub enum PartialEnding {
 impl PartialTurn {
     /// The agent turn for the document (0.0.4 "Building an Interrupted Turn").
     ///
-    /// A part without its end is dropped, and then everything that is no complete cycle. What was
-    /// dropped counts in `total_usage` all the same; only whole numbers are summed. Calls of the
-    /// last response of a turn that is complete stay without answers: they are pending.
+    /// Unfinished parts are dropped, and then all incomplete cycles. Dropped messages still count
+    /// in `total_usage`; only whole numbers are summed. In a complete turn, calls of the last
+    /// response may lack answers: they are pending.
     #[must_use]
     pub fn finish(self, ending: PartialEnding) -> Json {
         let Self {
@@ -66,7 +66,7 @@ impl PartialTurn {
 }
 
 impl Open {
-    /// The response with the parts that are whole.
+    /// The response with its complete parts.
     pub(super) fn into_message(self, agent_id: &str) -> Object {
         let mut message = Object::new().with("message_type", "response");
         if let Some(timestamp) = self.members.get("timestamp") {
@@ -100,7 +100,7 @@ impl Streamed {
     }
 }
 
-/// The sum over all responses; absent when none says anything.
+/// The sum over all responses; `None` if none has usage.
 fn total_usage(messages: &[Json]) -> Option<Object> {
     let mut sum = Object::new();
     let usages = messages

@@ -4,13 +4,13 @@ use super::{Open, PartialTurn, Streamed, StreamedKind};
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
 
-/// Why a value is no streaming turn.
+/// The error for a value that is not a streaming turn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer:?} is no {expected}")]
 pub struct PartialError {
-    /// The JSON Pointer of what is wrong or missing.
+    /// The JSON Pointer of the faulty or missing value.
     pub pointer: String,
-    /// What was expected there.
+    /// The expected value.
     pub expected: &'static str,
 }
 

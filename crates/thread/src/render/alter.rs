@@ -1,4 +1,4 @@
-//! What is changed in a single message before others are looked at.
+//! Changes to a single message that need no other message.
 
 use super::draft::{Draft, DraftPart, Kind, pointer_at};
 use super::marker::marker;
@@ -7,8 +7,8 @@ use super::{RenderChange, TargetModel, What};
 use crate::document::{Part, PartKind};
 use crate::json::{Json, Object};
 
-/// Takes out answers to no call, calls that can't be answered for want of an id, and calls and
-/// answers whose id comes twice in a cycle: no provider takes them.
+/// Removes answers to no call, calls without an id, and calls and answers with an id that a cycle
+/// repeats. Providers refuse them.
 pub(super) fn drop_unpaired(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     draft.parts.retain(|piece| {
         let what = match piece.link {
@@ -25,9 +25,10 @@ pub(super) fn drop_unpaired(draft: &mut Draft<'_>, changes: &mut Vec<RenderChang
     });
 }
 
-/// Takes out thoughts that the model to be asked can't read: those of other agents, and those of
-/// another provider or model. A thought is one unit with its signature, so it goes whole or stays
-/// whole; the ids of what was said with it go too, since a provider refuses one without the other.
+/// Removes thoughts that the target model can't read: those of other agents, and those of another
+/// provider or model. A thought is one unit with its signature, so it is removed or stays as a
+/// whole. The ids of the parts after it are removed too, since a provider refuses one without the
+/// other.
 pub(super) fn drop_thoughts(
     draft: &mut Draft<'_>,
     asked: Option<&TargetModel>,
@@ -69,7 +70,7 @@ pub(super) fn drop_thoughts(
     }
 }
 
-/// Puts a short text where content is kept elsewhere.
+/// Replaces content that is stored outside of the document by a short text.
 pub(super) fn name_content(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     for piece in &mut draft.parts {
         let part = Part::new(&piece.json);
@@ -95,7 +96,7 @@ pub(super) fn name_content(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange
     }
 }
 
-/// The reference of an object that has no content of its own under `key`.
+/// The reference of an object without content under `key`.
 fn elsewhere<'a>(object: &'a Object, key: &str) -> Option<&'a Object> {
     let missing = object.get(key).is_none_or(Json::is_null);
     object.get("content_ref")?.as_object().filter(|_| missing)
@@ -159,7 +160,7 @@ pub(super) fn prefix_texts(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange
     }
 }
 
-/// Names the author of a foreign response in a member of its own.
+/// Adds the author of a foreign response as its member `name`.
 pub(super) fn name_author(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     if let (Kind::Response, Some(name)) = (draft.kind, draft.foreign) {
         draft.rest.insert("name", name);

@@ -1,4 +1,4 @@
-//! Who wrote what, as the viewing agent sees it.
+//! The authors of messages, from the view of one agent.
 
 use crate::document::Thread;
 
@@ -13,8 +13,7 @@ impl<'a> Authors<'a> {
         Self { thread, viewing }
     }
 
-    /// The name of an agent, if it is another than the viewing one: its id where the registry has
-    /// no name for it.
+    /// The name of an agent other than the viewing one, or its id if the registry has no name.
     pub(super) fn foreign_name(&self, agent_id: Option<&'a str>) -> Option<&'a str> {
         let Some(agent_id) = agent_id else {
             return Some("unknown");

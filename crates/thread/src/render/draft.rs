@@ -7,14 +7,14 @@ use crate::document::{AgentTurn, Message, Thread, Turn, UserTurn, items};
 use crate::json::{Json, Object};
 use crate::path::{Path, Step, pointer};
 
-/// The two kinds of messages a model knows.
+/// The two kinds of model messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Request,
     Response,
 }
 
-/// A part, where it comes from, and what ties it to another.
+/// A part, its source position, and its relation to another part.
 #[derive(Clone, Debug)]
 pub(super) struct DraftPart<'a> {
     pub(super) json: Json,
@@ -37,7 +37,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// A request that no one wrote.
+    /// A request without an author.
     pub(super) fn request(
         place: (usize, Option<usize>),
         timestamp: Option<Json>,
@@ -58,7 +58,7 @@ impl<'a> Draft<'a> {
         pointer_of(self.location)
     }
 
-    /// The message in the model's words.
+    /// The message in the model's form.
     pub(super) fn into_json(self) -> Json {
         let kind = match self.kind {
             Kind::Request => "request",
@@ -119,7 +119,7 @@ pub(super) fn drafts<'a>(
     drafts
 }
 
-/// A user's turn is the request that starts what follows (2.0.0 "`UserTurn` = Initial
+/// A user's turn as the request that starts the following messages (2.0.0 "`UserTurn` = Initial
 /// `ModelRequest`").
 fn from_user<'a>(
     user: UserTurn<'a>,

@@ -1,15 +1,15 @@
-//! The marker that names the author of a text, and taking it off what models write (ruling 17).
+//! The marker with the author of a text, and its removal from models' texts (ruling 17).
 
-/// The text that stands before what another agent wrote (2.0.0 "`prefixAgentNameToParts`").
+/// The marker before another agent's text (2.0.0 "`prefixAgentNameToParts`").
 pub(super) fn marker(agent_name: &str) -> String {
     format!("{{agent:{agent_name}}}: ")
 }
 
-/// Takes our own markers, `{agent:NAME}: `, off the start of what a model wrote.
+/// Removes markers of this crate, `{agent:NAME}: `, from the start of a model's text.
 ///
-/// Models imitate the markers they see and then sign for themselves or for others. Only names that
-/// are given, those of registered agents, make a marker; repeated markers all go; the space may be
-/// missing. A marker further on in the text stays: it may be a quotation.
+/// Models imitate the markers they see and then sign for themselves or for others. Only the names
+/// in `names`, those of registered agents, form a marker. Repeated markers are all removed, and the
+/// space may be missing. A marker further on in the text stays: it may be a quotation.
 ///
 /// ```
 /// use loomline_thread::render::strip_markers;
@@ -28,8 +28,8 @@ pub fn strip_markers<N: AsRef<str>>(text: &str, names: impl IntoIterator<Item = 
     rest
 }
 
-/// [`strip_markers`] for a text that comes in pieces: what comes out in all is the same however
-/// the text is cut.
+/// [`strip_markers`] for a streamed text: the total output does not depend on how the text is
+/// split.
 ///
 /// It holds text back only while that may still be the start of a marker.
 ///
@@ -46,12 +46,12 @@ pub fn strip_markers<N: AsRef<str>>(text: &str, names: impl IntoIterator<Item = 
 pub struct MarkerStripper {
     markers: Markers,
     held: String,
-    /// Whether the start is over, so that everything passes.
+    /// Whether the start is decided, so that all further text passes.
     passes: bool,
 }
 
 impl MarkerStripper {
-    /// A stripper for one text, which takes off markers of the given names.
+    /// A stripper for one text, which removes markers with these names.
     #[must_use]
     pub fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl MarkerStripper {
         }
     }
 
-    /// Takes the next piece in and gives out what is certain to be no marker.
+    /// Adds the next piece; returns the text that is certainly not part of a marker.
     pub fn push(&mut self, piece: &str) -> String {
         if self.passes {
             return piece.to_owned();
@@ -70,7 +70,7 @@ impl MarkerStripper {
         self.give(false)
     }
 
-    /// Gives out what was still held back.
+    /// Returns the remaining text.
     #[must_use]
     pub fn finish(mut self) -> String {
         self.give(true)
@@ -96,13 +96,13 @@ impl MarkerStripper {
     }
 }
 
-/// What a text starts with.
+/// The start of a text.
 enum Start {
-    /// A marker of so many bytes.
+    /// A marker; its length in bytes.
     Marker(usize),
-    /// What may become a marker.
+    /// The beginning of a possible marker.
     Undecided,
-    /// No marker.
+    /// The text does not start with a marker.
     Text,
 }
 
@@ -118,7 +118,7 @@ impl Markers {
         Self(markers)
     }
 
-    /// What the text starts with; `is_whole` says that no more of it comes.
+    /// Classifies the start of the text. `is_whole` means that no more text follows.
     fn start(&self, text: &str, is_whole: bool) -> Start {
         let may_become = |marker: &String| marker.len() > text.len() && marker.starts_with(text);
         if !is_whole && self.0.iter().any(may_become) {

@@ -7,10 +7,10 @@ use crate::document::Part;
 use crate::json::{Json, Object};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the answer says that stands for one that never came.
+/// The text of the answer that is added to a call without one.
 const NO_ANSWER: &str = "The call has no answer.";
 
-/// Takes out each response with a call that has no answer, and the answers to its other calls.
+/// Removes each response with an unanswered call, and the answers to its other calls.
 fn drop_open(drafts: &mut Vec<Draft<'_>>, changes: &mut Vec<RenderChange>) {
     let answered: BTreeSet<At> = answers(drafts).collect();
     let mut dropped = BTreeSet::new();
@@ -50,7 +50,7 @@ fn answered_by(piece: &DraftPart<'_>) -> Option<At> {
     None
 }
 
-/// Takes parts out of a message; says whether the message stays.
+/// Removes parts from a message; returns whether the message stays.
 fn take_out(
     draft: &mut Draft<'_>,
     goes: impl Fn(&DraftPart<'_>) -> bool,
@@ -72,10 +72,9 @@ fn take_out(
     left
 }
 
-/// Puts every answer right after the response with its call, before anything else is said: one
-/// that stands later is moved there, and one that never came is made up, after those that did
-/// come. Only the viewing agent's own pending calls at the very end stay open, for the caller to
-/// answer.
+/// Places every answer directly after the response with its call. An answer at a later position is
+/// moved there. A call without an answer gets one, after the existing ones. Only the viewing
+/// agent's own pending calls at the very end stay open, for the caller to answer.
 pub(super) fn close_open_calls<'a>(
     mut drafts: Vec<Draft<'a>>,
     unanswered: Unanswered,
@@ -94,7 +93,8 @@ pub(super) fn close_open_calls<'a>(
     plan.carry_out(drafts, changes)
 }
 
-/// Which calls have their answer in the wrong place, which have none, and which may go without.
+/// The calls with an answer at the wrong position, those without an answer, and those that may stay
+/// without one.
 #[derive(Default)]
 struct Plan {
     moves: BTreeSet<At>,
@@ -159,7 +159,7 @@ impl Plan {
         settled
     }
 
-    /// Takes the answers that move out of where they stand.
+    /// Removes the answers to move from their old positions.
     fn take_moving<'a>(
         &self,
         drafts: &mut Vec<Draft<'a>>,
@@ -177,8 +177,8 @@ impl Plan {
         moved
     }
 
-    /// The answers that a response is still due, in the order of its calls: a request with those
-    /// that moved, and one with those that are made up.
+    /// The answers that a response still lacks, in the order of its calls: a request with the moved
+    /// ones, and a request with the generated ones.
     fn due<'a>(
         &self,
         response: &Draft<'a>,
@@ -208,7 +208,7 @@ impl Plan {
     }
 }
 
-/// Puts made-up answers behind the last that came, once a request says something else.
+/// Adds generated answers after the last existing one, before other parts of a request.
 fn put_made_up<'a>(
     settled: &mut [Draft<'a>],
     request: &mut Draft<'a>,
@@ -234,7 +234,7 @@ fn put_made_up<'a>(
     }
 }
 
-/// Puts made-up answers into the request before, or into one of their own.
+/// Adds generated answers to the previous request, or to a request of their own.
 fn settle_made_up<'a>(settled: &mut Vec<Draft<'a>>, made_up: Option<Draft<'a>>) {
     let Some(answers) = made_up else {
         return;
@@ -245,7 +245,7 @@ fn settle_made_up<'a>(settled: &mut Vec<Draft<'a>>, made_up: Option<Draft<'a>>) 
     }
 }
 
-/// The calls that are answered before anything else is said, and whether nothing else is.
+/// The calls whose answers come before any other part, and whether there are only answers.
 fn leading_answers(window: &[Draft<'_>]) -> (BTreeSet<At>, bool) {
     let mut leading = BTreeSet::new();
     for piece in window.iter().flat_map(|draft| &draft.parts) {
@@ -257,7 +257,7 @@ fn leading_answers(window: &[Draft<'_>]) -> (BTreeSet<At>, bool) {
     (leading, true)
 }
 
-/// The answer that stands for one that never came, as Pydantic AI 2 writes it.
+/// The answer that is added to a call without one, as Pydantic AI 2 writes it.
 fn no_answer(call: Part<'_>, timestamp: Option<Json>) -> Json {
     Object::new()
         .with("part_kind", "tool-return")

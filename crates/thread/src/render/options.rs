@@ -1,4 +1,4 @@
-//! How a thread is rendered.
+//! Options for rendering a thread.
 
 use crate::json::Json;
 
@@ -7,17 +7,18 @@ use crate::json::Json;
 pub struct RenderOptions {
     /// The agent that is to speak next.
     pub agent_id: String,
-    /// How it learns who wrote what.
+    /// How it learns the authors of messages.
     pub attribution: SpeakerAttribution,
-    /// What it sees of the tools of others.
+    /// How much of other agents' tool calls it sees.
     pub tool_traffic: ToolTraffic,
-    /// What becomes of calls without an answer.
+    /// The treatment of calls without an answer.
     pub unanswered: Unanswered,
-    /// The model that will read the messages. Where it is given, the agent's own thoughts from
-    /// another provider or model are left out too.
+    /// The model that will read the messages. If it is set, the agent's own reasoning from another
+    /// provider or model is left out too.
     pub target: Option<TargetModel>,
     /// The agent's system prompts: whole parts, or strings, which become `system-prompt` parts.
-    /// They stand at the start of the first request (TP-8); a thread without messages has none.
+    /// They are added at the start of the first request (TP-8); a thread without messages gets
+    /// none.
     pub system_prompts: Vec<Json>,
     /// The agent's instructions, written into every request.
     pub instructions: Option<String>,
@@ -34,7 +35,7 @@ impl RenderOptions {
     }
 }
 
-/// How the viewing agent learns which agent wrote what (ruling 17).
+/// How the viewing agent learns the authors of messages (ruling 17).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpeakerAttribution {
     /// `{agent:NAME}: ` before each text of another agent, the specification's rendering. Models
@@ -44,14 +45,14 @@ pub enum SpeakerAttribution {
     /// A member `name` on each response of another agent, its text untouched.
     NameField,
     /// Each turn of another agent becomes a request with a prompt that names the agent and quotes
-    /// it; its calls are told of in words and are no calls any more.
+    /// it. Its calls become sentences.
     QuotedInUserMessage,
 }
 
-/// What the viewing agent sees of the tool calls of other agents and of the answers to them.
+/// How much the viewing agent sees of other agents' tool calls and their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolTraffic {
-    /// All of it.
+    /// All calls and answers.
     #[default]
     Show,
     /// One text for the calls of a response, such as `called get_weather and got an answer`.
@@ -60,12 +61,12 @@ pub enum ToolTraffic {
     Hide,
 }
 
-/// What becomes of calls without an answer when a model is asked again (ruling 15).
+/// The treatment of calls without an answer when a model is called again (ruling 15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unanswered {
-    /// An answer with the outcome `interrupted` follows. The viewing agent's own calls at the very
-    /// end are left open if the last turn is complete: they are pending (ruling 2), and the caller
-    /// brings the answers.
+    /// An answer with the outcome `interrupted` is added. If the last turn is complete, the viewing
+    /// agent's own calls at the very end stay open: they are pending (ruling 2), and the caller
+    /// supplies the answers.
     #[default]
     AnswerAsInterrupted,
     /// The response goes with its other calls and their answers, as 0.0.4 has it; so do calls that
@@ -78,13 +79,13 @@ pub enum Unanswered {
 pub struct TargetModel {
     /// Its provider, as `provider_name` of thoughts spells it.
     pub provider_name: String,
-    /// The model, as `model_name` of responses spells it; any of the provider's if not given.
+    /// The model, spelled like `model_name` of responses. `None` means any model of the provider.
     pub model_name: Option<String>,
 }
 
 impl TargetModel {
-    /// Whether it can read a thought of this provider and model; what the thread does not say is
-    /// not held against it.
+    /// Whether the model can read a thought of this provider and model. Missing data counts as a
+    /// match.
     pub(super) fn may_read(&self, provider_name: Option<&str>, model_name: Option<&str>) -> bool {
         let same_model = match (&self.model_name, model_name) {
             (Some(asked), Some(model)) => asked == model,

@@ -1,14 +1,14 @@
-//! Which answer belongs to which call, wherever the answer stands.
+//! Matches answers to calls, independent of the answer's position.
 
 use super::author::Authors;
 use crate::cycles::is_call;
 use crate::document::{AgentTurn, Message, Part, PartKind, Thread, Turn};
 use std::collections::BTreeMap;
 
-/// Where a part is: turn, message (none in a user's turn), part.
+/// The position of a part: turn, message (`None` in a user's turn), part.
 pub(super) type At = (usize, Option<usize>, usize);
 
-/// What ties a part to another.
+/// The relation of a part to another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Link<'a> {
     /// A call; the name of the foreign agent that made it, if one did.
@@ -19,7 +19,7 @@ pub(super) enum Link<'a> {
     Answer(At, Option<&'a str>),
     /// Another answer to a call that has one.
     RepeatedAnswer,
-    /// An answer to no call.
+    /// An answer that matches no call.
     Orphan,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Pairs<'a> {
         reader.pairs
     }
 
-    /// What ties the part at a place to another.
+    /// The relation of the part at a position to another one.
     pub(super) fn link(&self, at: At) -> Option<Link<'a>> {
         self.links.get(&at).copied()
     }
@@ -70,7 +70,7 @@ type Open<'a> = BTreeMap<&'a str, (At, Option<&'a str>)>;
 struct Reader<'a, 'r> {
     authors: &'r Authors<'a>,
     pairs: Pairs<'a>,
-    /// The calls of the last response of each agent whose turn is over.
+    /// The calls of the last response of each agent whose turn has ended.
     waiting: BTreeMap<Option<&'a str>, Open<'a>>,
     /// The open calls by id and turn, to find a user's answer without a search.
     by_id: BTreeMap<(&'a str, At), Option<&'a str>>,
@@ -147,7 +147,8 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// A retry that names no tool asks for another output and answers nothing.
+/// Whether an answer without a call is an error. A retry without a tool name asks for another
+/// output and answers nothing.
 fn is_orphan(part: Part<'_>) -> bool {
     let names_tool = part.tool_name().is_some();
     part.kind() == PartKind::ToolReturn || (part.kind() == PartKind::RetryPrompt && names_tool)

@@ -35,7 +35,7 @@ pub(super) fn quote<'a>(drafts: Vec<Draft<'a>>, changes: &mut Vec<RenderChange>)
     quoted
 }
 
-/// What is quoted into one request.
+/// The quotations of one request.
 struct Run<'a> {
     name: &'a str,
     place: (usize, Option<usize>),
@@ -118,7 +118,7 @@ fn prompt(name: &str, texts: &[String], timestamp: Option<Json>) -> Json {
     part.with_some("timestamp", timestamp).into()
 }
 
-/// A part as a line or more of text; nothing for what has no words.
+/// A part as one or more lines of text; `None` if it has no text.
 fn quoted_text(part: Part<'_>) -> Option<String> {
     let tool = || part.tool_name().unwrap_or("a tool");
     let content = || part.content().map(plain).unwrap_or_default();
@@ -142,7 +142,7 @@ fn quoted_text(part: Part<'_>) -> Option<String> {
     }
 }
 
-/// A string as it is, a prompt's list in words, anything else as JSON.
+/// A string unchanged, a prompt's list as text, anything else as JSON.
 fn plain(json: &Json) -> String {
     match json {
         Json::String(text) => text.clone(),

@@ -7,12 +7,12 @@ use super::{RenderChange, What};
 use crate::document::{Part, PartKind};
 use std::collections::BTreeMap;
 
-/// Takes out the calls of other agents and the answers to them, wherever they stand.
+/// Removes the calls of other agents and their answers, at all positions.
 pub(super) fn hide(draft: &mut Draft<'_>, changes: &mut Vec<RenderChange>) {
     take_out(draft, What::ToolTrafficHidden, changes);
 }
 
-/// Puts one text in the place of the calls of a response, which says how each ended.
+/// Replaces the calls of a response by one text, which reports how each ended.
 pub(super) fn summarise(draft: &mut Draft<'_>, pairs: &Pairs<'_>, changes: &mut Vec<RenderChange>) {
     let returned: BTreeMap<_, _> = draft
         .parts
@@ -66,7 +66,7 @@ enum Traffic {
     Answer,
 }
 
-/// What of the traffic with another agent's tools a part is, if it is of that.
+/// Whether a part is a call of another agent, or the answer to one.
 fn traffic(draft: &Draft<'_>, piece: &DraftPart<'_>) -> Option<Traffic> {
     match piece.link {
         Some(Link::Call(Some(_))) => Some(Traffic::Call),
@@ -95,7 +95,7 @@ fn by_provider(draft: &Draft<'_>, piece: &DraftPart<'_>) -> Option<Traffic> {
     }
 }
 
-/// How a call ended, by what its answer says of itself.
+/// How a call ended, from the outcome of its answer.
 fn ending(answer: Part<'_>) -> &'static str {
     let outcome = answer.object().and_then(|part| part.get_str("outcome"));
     let failed = answer.kind() == PartKind::RetryPrompt

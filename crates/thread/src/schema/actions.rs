@@ -11,7 +11,7 @@ use crate::validate::actions::{
 };
 use crate::validate::fields::{Field, Need};
 
-/// The kinds of actions, by the name of their type; beside them there are events.
+/// The kinds of actions, by the name of their type. Events are separate.
 const ACTIONS: [(&str, &str, &[Field]); 5] = [
     ("user_message", "UserMessage", USER_MESSAGE),
     ("assistant_message", "AssistantMessage", ASSISTANT_MESSAGE),
@@ -20,7 +20,7 @@ const ACTIONS: [(&str, &str, &[Field]); 5] = [
     ("tool_return", "ToolReturn", TOOL_RETURN),
 ];
 
-/// What an event's name begins with.
+/// The pattern of an event's name.
 const SYSTEM: &str = "^system\\.";
 
 /// The types from the action down.

@@ -1,10 +1,10 @@
-//! What a schema is made for.
+//! The context in which a schema is built.
 
 use crate::document::Version;
 use crate::validate::Profile;
 use crate::validate::fields::Need;
 
-/// What a schema is made for.
+/// The version and the profile of the schema.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'v> {
     pub(super) version: &'v Version,
@@ -12,7 +12,7 @@ pub(super) struct Context<'v> {
 }
 
 impl Context<'_> {
-    /// Whether it says what may be written.
+    /// Whether the schema is for writing.
     pub(super) fn is_strict(self) -> bool {
         self.profile == Profile::Strict
     }

@@ -8,7 +8,7 @@ use crate::validate::events::{PAYLOAD, SYSTEM, payload};
 use crate::validate::fields::{Shape, optional, required};
 use crate::versioned::events::CANONICAL;
 
-/// System messages, and from 0.0.4 what the protocol's events carry.
+/// System messages and, since 0.0.4, the payloads of the protocol's events.
 pub(super) fn types(context: Context<'_>) -> Vec<(&'static str, Object)> {
     let mut system = Type::new(context, "SystemMessage")
         .tagged("message_type", &["system"])
@@ -34,7 +34,7 @@ pub(super) fn types(context: Context<'_>) -> Vec<(&'static str, Object)> {
     types
 }
 
-/// The name of a payload, its type, and whether the event says nothing without it.
+/// The name of a payload, its type, and whether the event requires it.
 fn carried(context: Context<'_>, event: &str) -> Option<(&'static str, Object, bool)> {
     let name = event.strip_prefix("data-tp-")?;
     let payload = payload(name)?;

@@ -1,4 +1,4 @@
-//! Parts and what users write.
+//! Parts and users' content.
 
 use super::context::Context;
 use super::patterns;
@@ -20,7 +20,7 @@ const PARTS: [(&str, &str, &[Field]); 7] = [
     ("file", "FilePart", parts::FILE),
 ];
 
-/// The kinds of media that are behind a URL.
+/// The kinds of media with a URL.
 const URLS: [(&str, &str); 4] = [
     ("image-url", "ImageUrl"),
     ("audio-url", "AudioUrl"),
@@ -93,7 +93,7 @@ fn user_content(context: Context<'_>) -> (&'static str, Object) {
     (name, ty)
 }
 
-/// What a user attached; what it lacks counts as `need` says.
+/// The attachment of a user. `need` decides the severity of a missing member.
 pub(super) fn attachment(context: Context<'_>, need: Need) -> (&'static str, Object) {
     let attachment = Type::new(context, "Attachment")
         .fields(&parts::named(need))

@@ -1,4 +1,4 @@
-//! What strings look like, as regular expressions that every dialect (ECMA 262, RE2, Rust) takes.
+//! The formats of strings, as regular expressions of every dialect (ECMA 262, RE2, Rust).
 
 use crate::validate::Profile;
 use crate::validate::uri::SCHEMES;
@@ -7,14 +7,14 @@ use crate::validate::uri::SCHEMES;
 pub(super) const UUID: &str =
     "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$";
 
-/// The hash of a content kept elsewhere.
+/// The hash of a content in an external store.
 pub(super) const HASH: &str = "^sha256:[0-9A-Fa-f]{64}$";
 
 /// An absolute URI: a scheme, and then only characters of URIs (RFC 3986).
 pub(super) const URI: &str =
     "^[A-Za-z][A-Za-z0-9+.-]*:([A-Za-z0-9._~:/?#@!$&'()*+,;=\\[\\]-]|%[0-9A-Fa-f]{2})+$";
 
-/// A URI whose scheme goes with a host or a bucket.
+/// A URI whose scheme requires a host or a bucket.
 pub(super) const STORE: &str = "^([Hh][Tt][Tt][Pp][Ss]?|[Ss]3|[Gg][Ss]|[Aa][Zz][Uu][Rr][Ee]):";
 
 /// A URI with a host or a bucket.

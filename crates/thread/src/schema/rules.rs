@@ -1,10 +1,10 @@
-//! The rules that no schema can say.
+//! The rules that a schema can't express.
 
 use super::context::Context;
 use crate::document::Version;
 use crate::validate::{Profile, Rule, Severity};
 
-/// The description of a schema's root: what it is of, and what it can't say.
+/// The description of a schema's root: its subject, and the rules that it can't express.
 pub(super) fn describe(context: Context<'_>, about: &str) -> String {
     let mut text = format!("{about}\n\nTP is the specification of ThreadProtocol. ");
     text.push_str(match context.profile {
@@ -31,8 +31,8 @@ pub(super) fn describe(context: Context<'_>, about: &str) -> String {
     text
 }
 
-/// What is left of a rule beside the schema; nothing where the schema says all of it, or where
-/// it is about one value alone and never more than a warning, or is not applied to the version.
+/// The part of a rule that the schema does not cover. `None` if the schema covers all of it, if the
+/// rule is about one value and never more than a warning, or if it does not apply to the version.
 fn missing_rule(rule: Rule, context: Context<'_>) -> Option<&'static str> {
     let version = context.version;
     let has_actions = *version == Version::V1_0_0;

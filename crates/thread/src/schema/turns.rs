@@ -28,7 +28,7 @@ pub(super) fn types(context: Context<'_>) -> Vec<(&'static str, Object)> {
     types
 }
 
-/// An object that is what its member `tag` says.
+/// An object whose kind its member `tag` names.
 pub(super) fn dispatch<'v>(
     context: Context<'v>,
     name: &'static str,
@@ -42,7 +42,7 @@ pub(super) fn dispatch<'v>(
     ty
 }
 
-/// An object by its member `tag`, where an unknown kind breaks a rule for writers.
+/// An object by its member `tag`. An unknown kind breaks a rule for writers.
 fn closed<'v>(
     context: Context<'v>,
     name: &'static str,
@@ -148,7 +148,7 @@ fn model_message(context: Context<'_>) -> (&'static str, Object) {
     message.finish()
 }
 
-/// What a model used.
+/// The usage of a model.
 pub(super) fn usage(context: Context<'_>) -> (&'static str, Object) {
     Type::new(context, "Usage").fields(USAGE).finish()
 }

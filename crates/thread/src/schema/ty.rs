@@ -41,7 +41,7 @@ impl<'v> Type<'v> {
         self
     }
 
-    /// The member that says what this is: one of `values`.
+    /// The member that names the kind: one of `values`.
     pub(super) fn tagged(mut self, member: &'static str, values: &[&str]) -> Self {
         let schema = self.described(member);
         let schema = match values {
@@ -53,13 +53,13 @@ impl<'v> Type<'v> {
         self
     }
 
-    /// A member of its own making, which must be there.
+    /// A required member with this schema.
     pub(super) fn required(mut self, member: &'static str, schema: &Object) -> Self {
         self.require(member);
         self.optional(member, schema)
     }
 
-    /// A member of its own making.
+    /// An optional member with this schema.
     pub(super) fn optional(mut self, member: &'static str, schema: &Object) -> Self {
         let mut described = self.described(member);
         for (key, value) in schema {
@@ -103,7 +103,7 @@ impl<'v> Type<'v> {
         self.keyword(member, "items", reference(name))
     }
 
-    /// What users attach.
+    /// Adds the users' attachments.
     pub(super) fn attachments(self) -> Self {
         self.fields(ATTACHMENTS).items("attachments", "Attachment")
     }
@@ -147,7 +147,7 @@ impl<'v> Type<'v> {
     }
 }
 
-/// Where a type stands.
+/// The JSON Pointer of a type's schema.
 fn pointer(name: &str) -> String {
     format!("#/$defs/{name}")
 }
@@ -182,7 +182,7 @@ pub(super) fn is(tag: &str, values: &[&str]) -> Object {
         .with("properties", Object::new().with(tag, value))
 }
 
-/// What holds where something is so.
+/// A conditional schema: `then` applies if `condition` does.
 pub(super) fn when(condition: Object, then: Object) -> Object {
     Object::new().with("if", condition).with("then", then)
 }
@@ -197,7 +197,7 @@ pub(super) fn nothing() -> Object {
     Object::new().with("type", "null")
 }
 
-/// Adds what a shape asks for.
+/// Adds the constraints of a shape.
 fn shaped(schema: Object, shape: Shape, or_null: bool) -> Object {
     let typed = |schema: Object, types: &[&str]| match (types, or_null) {
         ([ty], false) => schema.with("type", *ty),

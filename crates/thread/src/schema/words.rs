@@ -1,31 +1,31 @@
-//! What types and members are, in a sentence each.
+//! The descriptions of types and members, one sentence each.
 
 mod actions;
 mod document;
 mod events;
 mod parts;
 
-/// What a type is, and what its members are.
+/// The name of a type, its description, and the descriptions of its members.
 type Words = (
     &'static str,
     &'static str,
     &'static [(&'static str, &'static str)],
 );
 
-/// What a type is.
+/// The description of a type.
 pub(super) fn about(ty: &str) -> Option<&'static str> {
     let (_, about, _) = find(ty)?;
     Some(about)
 }
 
-/// What a member of a type is.
+/// The description of a member of a type.
 pub(super) fn member(ty: &str, member: &str) -> Option<&'static str> {
     let (_, _, members) = find(ty)?;
     let (_, words) = members.iter().find(|(name, _)| *name == member)?;
     Some(words)
 }
 
-/// Every type and member that has words, as `Type` or `Type.member`.
+/// Every type and member with a description, as `Type` or `Type.member`.
 #[cfg(test)]
 pub(super) fn places() -> impl Iterator<Item = String> {
     all().flat_map(|(ty, _, members)| {

@@ -1,4 +1,4 @@
-//! What of a thread people may look for.
+//! The strings of a thread that people can search.
 
 use crate::document::{Message, Part, PartKind, Thread, Turn};
 use crate::json::{Json, ObjectIter};
@@ -10,26 +10,26 @@ use std::borrow::Cow;
 pub struct Passage<'a> {
     /// The JSON Pointer of the string.
     pub pointer: String,
-    /// What it is.
+    /// The source of the string.
     pub source: Source,
     /// The string.
     pub text: Cow<'a, str>,
 }
 
-/// What a string of a thread is.
+/// The source of a string in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The thread's title.
     Title,
-    /// What a user wrote, or a prompt to an agent.
+    /// A user's message, or a prompt to an agent.
     UserPrompt,
-    /// What a model wrote.
+    /// A model's text.
     Text,
-    /// What a model thought.
+    /// A model's reasoning.
     Thinking,
-    /// A string in what a tool returned.
+    /// A string in a tool's result.
     ToolReturn,
-    /// A string in what a model was asked to correct.
+    /// A string in a request to correct the output.
     RetryPrompt,
 }
 

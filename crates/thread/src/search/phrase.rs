@@ -9,7 +9,7 @@ pub(super) struct Phrase {
     fallback: Vec<usize>,
 }
 
-/// A folded character and the bytes of the text it comes from.
+/// A folded character and its byte range in the text.
 type Folded = (char, Range<usize>);
 
 impl Phrase {
@@ -54,7 +54,7 @@ impl Phrase {
     }
 }
 
-/// How much of the phrase matches after one more character.
+/// The matched length of the phrase after one more character.
 fn advance(chars: &[char], fallback: &[usize], mut length: usize, char: char) -> usize {
     loop {
         if chars.get(length) == Some(&char) {
@@ -84,7 +84,7 @@ fn fold(text: &str) -> impl Iterator<Item = Folded> {
     words.flat_map(|(char, bytes)| char.to_lowercase().map(move |lower| (lower, bytes.clone())))
 }
 
-/// Whether a match begins and ends where words do.
+/// Whether a match begins and ends at word boundaries.
 fn is_word(text: &str, range: &Range<usize>) -> bool {
     let before = text
         .get(..range.start)

@@ -8,7 +8,7 @@ use crate::json::{Json, Object};
 use crate::versioned::{ChangeKind, Changes, rebuild};
 use std::collections::BTreeMap;
 
-/// Puts turns in the place of the actions, and says which action went where.
+/// Replaces the actions by turns, and returns the origin of each turn.
 pub(crate) fn to_turns(thread: &mut Thread, changes: &mut Changes) -> Origin {
     let root = thread.root_mut();
     let spare = members::spare(root, "turns");
@@ -56,7 +56,7 @@ fn position(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX).saturating_add(1)
 }
 
-/// The actions by `sequence`, with their places in the source and notes on what is wrong with it.
+/// The actions by `sequence`, with their indexes in the source; records faults of `sequence`.
 fn ordered(actions: Vec<Json>, changes: &mut Changes) -> Vec<(usize, Json)> {
     let mut numbered = Vec::with_capacity(actions.len());
     for (place, action) in actions.into_iter().enumerate() {
@@ -99,7 +99,7 @@ struct Builder {
     open: Option<TurnDraft>,
     /// Events outside of turns.
     waiting: Vec<(usize, Object)>,
-    /// Who called.
+    /// The agent of each call.
     callers: BTreeMap<String, String>,
     last_agent: Option<String>,
     rest: Vec<(usize, Json)>,
@@ -159,7 +159,7 @@ impl Builder {
         self.in_turn(place, action, None, put);
     }
 
-    /// Puts an action into a turn of its agent: the one it names, the caller, or the last.
+    /// Adds an action to a turn of its agent: the one it names, the caller, or the last.
     fn in_turn(
         &mut self,
         place: usize,
@@ -207,7 +207,7 @@ impl Builder {
         self.turns.extend(self.open.take().map(Slot::Agent));
     }
 
-    /// The turns, the actions behind them, and the actions that no turn can hold.
+    /// The turns, their origins, and the actions that no turn can hold.
     fn finish(mut self, changes: &mut Changes) -> (Vec<Json>, Vec<TurnOrigin>, Vec<Json>) {
         self.close();
         let last = self.turns.iter_mut().rev().find_map(|slot| match slot {
@@ -245,7 +245,7 @@ impl Builder {
     }
 }
 
-/// Notes where the actions of a turn went, each once.
+/// Reports the new positions of a turn's actions, once for each action.
 fn report(origin: &TurnOrigin, turn: usize, changes: &mut Changes) {
     let mut moved = |place: usize, to: String| {
         changes.add(

@@ -4,7 +4,7 @@ use super::members::rewrite;
 use crate::json::{Json, Object};
 use crate::versioned::rebuild;
 
-/// What a user wrote and attached, as the content of a `user-prompt`.
+/// A user's text and attachments, as the content of a `user-prompt`.
 pub(super) fn user_content(content: Option<Json>, attachments: Vec<Json>) -> Json {
     let mut items = match content {
         Some(Json::Array(items)) => items.into_iter().map(user_item).collect(),
@@ -30,7 +30,7 @@ fn user_item(item: Json) -> Json {
     media(item, &kind).into()
 }
 
-/// A piece of media as user content: bytes, a place, or neither, with its kind in its place.
+/// Media as user content: bytes, a URL, or neither, with its kind at the original position.
 fn media(item: Object, kind: &str) -> Object {
     let item = unwrapped(item, kind);
     let (target, kind) = match (data_key(&item, kind), url_key(&item, kind)) {
@@ -56,8 +56,8 @@ fn media(item: Object, kind: &str) -> Object {
     media
 }
 
-/// The item with the place itself where it is an object around it: `{"image_url": {"url": …}}`.
-/// What else that object holds stays in it.
+/// Replaces an object around a URL by the URL itself: `{"image_url": {"url": …}}`. Other members of
+/// that object stay in it.
 fn unwrapped(mut item: Object, kind: &str) -> Object {
     let key = format!("{kind}_url");
     let inner = item.get(&key).and_then(Json::as_object);
@@ -91,8 +91,8 @@ fn text_member(item: &Object, keys: [String; 2]) -> Option<String> {
     keys.into_iter().find(|key| item.get_str(key).is_some())
 }
 
-/// Adds what 2.0.0 requires and the source says otherwise: the name as identifier, and the type
-/// of bytes, which 1.0.0 may leave open.
+/// Adds members that 2.0.0 requires and the source names differently: the name as identifier, and
+/// the type of bytes, which is optional in 1.0.0.
 fn complete(media: &mut Object, is_bytes: bool) {
     if !media.contains_key("identifier")
         && let Some(name) = media.get_str("name").map(str::to_owned)
@@ -137,7 +137,7 @@ fn attachment(attachment: Json) -> Json {
     media(tagged.collect(), &kind).into()
 }
 
-/// What an agent wrote, as parts of a response.
+/// An agent's content, as parts of a response.
 pub(super) fn parts(content: Option<Json>) -> Vec<Object> {
     match content {
         None | Some(Json::Null) => Vec::new(),

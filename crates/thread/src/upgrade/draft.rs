@@ -65,7 +65,7 @@ impl TurnDraft {
         self.messages.push(Draft::Whole(place, message));
     }
 
-    /// Notes that the run went on until an action.
+    /// Extends the run's duration to the time of an action.
     pub(super) fn until(&mut self, timestamp: Option<&Json>) {
         if timestamp.is_some() {
             self.completed_at = timestamp.cloned();
@@ -84,7 +84,7 @@ impl TurnDraft {
         message.parts.push((place, part));
     }
 
-    /// Adds what the agent said.
+    /// Adds an agent's message.
     pub(super) fn push_action(&mut self, place: usize, mut action: Object) {
         let timestamp = action.get("timestamp").cloned();
         let Some(message) = self.message(true, false, timestamp) else {
@@ -113,7 +113,7 @@ impl TurnDraft {
             .extend(parts.into_iter().map(|part| (place, part)));
     }
 
-    /// The message that the next part goes into, begun if it must be.
+    /// The message for the next part; starts a new one if needed.
     fn message(
         &mut self,
         is_response: bool,
@@ -138,7 +138,7 @@ impl TurnDraft {
         }
     }
 
-    /// The turn, and what it was made of.
+    /// The turn, and its origin.
     pub(super) fn finish(self) -> (Json, TurnOrigin) {
         let mut origin = TurnOrigin {
             first: self.first,
@@ -187,8 +187,8 @@ impl ModelDraft {
         (message.with("parts", parts), places)
     }
 
-    /// The tokens of the one thought in it are tokens of the response, where that does not count
-    /// them itself. Those of several stay where they are.
+    /// Moves the usage of a single thought to the response if the response has none. The usage of
+    /// several thoughts stays on them.
     fn settle_usage(&mut self) {
         let usages = self.parts.iter_mut().filter(|(_, part)| {
             part.get_str("part_kind") == Some("thinking")

@@ -2,11 +2,11 @@
 
 use crate::json::{Json, Object};
 
-/// What a member is called whose name 2.0.0 needs for itself.
+/// The prefix of a member whose name 2.0.0 uses for another purpose.
 const FOREIGN: &str = "1.0.0:";
 
-/// The members of an action, or of a piece of one, in their order: some left out, some renamed,
-/// and those that stand where a renamed or reserved one will be put under a name of their own.
+/// The members of an action, or of a part of one, in order: some dropped, some renamed. Members at
+/// the place of a renamed or reserved one get a name of their own.
 pub(super) fn rewrite(
     source: Object,
     dropped: &[&str],

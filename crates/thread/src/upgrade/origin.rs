@@ -1,8 +1,8 @@
-//! Where in the source the pieces of an upgraded document stood.
+//! The positions of an upgraded document's pieces in the source.
 
 use crate::path::Path;
 
-/// How places in turns are places in the source.
+/// The mapping of positions in turns to positions in the source.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// The source has the same turns.
@@ -16,7 +16,7 @@ pub(crate) enum Origin {
 pub(crate) struct TurnOrigin {
     /// The place of the first.
     pub(crate) first: usize,
-    /// For each message the action behind each part; one action behind a system message.
+    /// For each message, the action of each part; a system message has one action.
     pub(crate) messages: Vec<Vec<usize>>,
 }
 
@@ -29,7 +29,7 @@ impl Origin {
         }
     }
 
-    /// The pointer of a message's member, or of the member `in_action` of the action behind it.
+    /// The pointer of a message's member, or of the member `in_action` of its action.
     pub(crate) fn message(
         &self,
         turn: usize,
@@ -43,7 +43,7 @@ impl Origin {
         }
     }
 
-    /// The pointer of a part, or of the action behind it; without a message, of a user's turn.
+    /// The pointer of a part, or of its action; without a message, of a user's turn.
     pub(crate) fn part(&self, turn: usize, message: Option<usize>, part: usize) -> String {
         match (self, message) {
             (Self::Turns, None) => format!("{}/parts/{part}", self.turn(turn)),

@@ -1,4 +1,4 @@
-//! A text upgraded turn by turn, so that the document is never built whole.
+//! Upgrades a text turn by turn, so that the document is never built whole.
 
 use super::steps::{to_0_0_3, turns_to_0_0_4, unanswered};
 use super::{Origin, UpgradeError, known, upgrade_whole};
@@ -7,11 +7,11 @@ use crate::json::{DecodeError, Json, Limits, Member, Object, Scanner, Shape, wri
 use crate::versioned::{Change, Changes};
 use std::ops::Range;
 
-/// Upgrades a document's text as [`upgrade_to`](super::upgrade_to) upgrades the document, and writes
-/// it behind `out`; gives what was changed.
+/// Upgrades a document's text as [`upgrade_to`](super::upgrade_to) upgrades the document. Appends
+/// the result to `out` and returns the changes.
 ///
-/// Beside both texts it needs memory for one turn, and for the calls and answers of all. A document
-/// of 1.0.0 is built whole.
+/// In addition to both texts, it needs memory for one turn and for the calls and answers of all
+/// turns. A document of 1.0.0 is built whole.
 pub fn upgrade_text(
     text: &str,
     limits: &Limits,
@@ -34,12 +34,12 @@ struct Plan<'t> {
     limits: &'t Limits,
     from: Version,
     to: Version,
-    /// The root, its turns left empty.
+    /// The root, with empty turns.
     root: Object,
     turns: Vec<Range<usize>>,
 }
 
-/// What was changed, by step: each goes over the whole document in turn.
+/// The changes by step. Each step covers the whole document.
 #[derive(Default)]
 struct Steps {
     to_0_0_3: Changes,
@@ -47,7 +47,7 @@ struct Steps {
 }
 
 impl<'t> Plan<'t> {
-    /// The plan; none where the document has to be built whole to say what becomes of it.
+    /// The plan; `None` if only a fully built document can determine the changes.
     fn of(text: &'t str, limits: &'t Limits, to: &Version) -> Option<Self> {
         let mut scanner = Scanner::new(text, limits).ok()?;
         if scanner.peek().ok()? != Shape::Object {
@@ -115,7 +115,7 @@ impl<'t> Plan<'t> {
         changes
     }
 
-    /// Writes the root with its turns; gives what of the turns tells calls from answers.
+    /// Writes the root with its turns; returns the turns reduced by [`bones`].
     fn write_members(&self, root: Object, steps: &mut Steps, out: &mut String) -> Vec<Json> {
         let mut skeleton = Vec::new();
         out.push('{');
@@ -178,7 +178,7 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// Where the elements of an array stand in a text.
+/// The byte ranges of an array's elements in a text.
 fn elements(text: &str, limits: &Limits, span: Range<usize>) -> Option<Vec<Range<usize>>> {
     let mut scanner = Scanner::new(text.get(span.clone())?, limits).ok()?;
     let mut elements = Vec::new();
@@ -190,7 +190,7 @@ fn elements(text: &str, limits: &Limits, span: Range<usize>) -> Option<Vec<Range
     walked.ok().map(|_| elements)
 }
 
-/// A change of the only turn as a change of the turn in its place.
+/// Converts a change of a single turn to one of the turn at index `place`.
 fn moved(mut change: Change, place: usize) -> Change {
     if let Some(rest) = change.pointer.strip_prefix("/turns/0") {
         change.pointer = format!("/turns/{place}{rest}");
@@ -198,7 +198,7 @@ fn moved(mut change: Change, place: usize) -> Change {
     change
 }
 
-/// What of a turn tells calls from answers; everything else is `null` in its place.
+/// A turn reduced to the members that distinguish calls from answers; all others are `null`.
 fn bones(turn: &Json) -> Json {
     let Some(turn) = turn.as_object() else {
         return Json::Null;

@@ -8,14 +8,14 @@ use crate::json::{Json, Object};
 use crate::path::Path;
 use std::collections::BTreeSet;
 
-/// What the root has in 1.0.0 alone.
+/// The root members of 1.0.0 only.
 pub(crate) const ROOT: &[Field] = &[
     expected("title", Shape::Text),
     optional("parent_thread_id", Shape::Uuid),
     required("actions", Shape::Array),
 ];
 
-/// What an agent has in 1.0.0 alone.
+/// The members of an agent of 1.0.0 only.
 pub(crate) const AGENT: &[Field] = &[expected("agent_identifier", Shape::Text)];
 
 pub(crate) const ACTION: &[Field] = &[
@@ -72,7 +72,7 @@ pub(crate) const IMAGE_ITEM: &[Field] = &[
     optional("media_type", Shape::Text),
 ];
 
-/// Checks every action on its own, and how they follow one another.
+/// Checks every action and their sequence.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
     let root = thread.root();
     fields::check(report, Path::ROOT, root, ROOT);

@@ -1,4 +1,4 @@
-//! The form of base64 (RFC 4648), as far as it can be told without decoding.
+//! The form of base64 (RFC 4648), as far as it can be checked without decoding.
 
 use super::{Report, Rule};
 use crate::json::Object;
@@ -12,7 +12,7 @@ pub(super) fn check(report: &mut Report<'_>, path: Path<'_>, holder: &Object, na
     }
 }
 
-/// Whether text is base64 in the standard alphabet or the one for URLs, with its padding or none.
+/// Whether text is base64 in the standard or the URL-safe alphabet, with or without padding.
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let n_padding = text.len() - digits.len();

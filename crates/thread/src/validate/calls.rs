@@ -5,7 +5,7 @@ use crate::cycles::{CallSite, Finding, Ledger, Reason};
 use crate::document::{Thread, Version};
 use crate::upgrade::Origin;
 
-/// Checks that calls and answers fit together; `origin` says where the turns stand in the source.
+/// Checks that calls and answers match; `origin` has the positions of the turns in the source.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread, origin: &Origin) {
     let pointer = |place: CallSite, key: &str| {
         format!(

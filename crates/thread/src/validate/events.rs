@@ -16,16 +16,16 @@ pub(crate) const SYSTEM: &[Field] = &[
     optional("target_agents", Shape::Texts),
 ];
 
-/// What each payload of an event of the protocol may have, from 0.0.4.
+/// The optional member of every payload of a protocol event, since 0.0.4.
 pub(crate) const PAYLOAD: &[Field] = &[optional("timestamp", Shape::Timestamp)];
 
-/// What an event of the protocol carries (0.0.4 "Tier 1").
+/// The payload of a protocol event (0.0.4 "Tier 1").
 pub(crate) struct Payload {
     /// Strings that may be there.
     pub(crate) texts: &'static [&'static str],
-    /// The string without which the spec's event says nothing.
+    /// The string that the event must have.
     pub(crate) required: Option<&'static str>,
-    /// The strings one of which says which fact it is, where the spec names none.
+    /// The strings of which the event must have one, if the specification requires no single one.
     one_of: &'static [&'static str],
 }
 
@@ -90,8 +90,8 @@ pub(super) fn check(
     }
 }
 
-/// Checks the payload of an event of the protocol, whose name and payload stand in the members
-/// `places`; `targeted` says whether the message itself names the agents it concerns.
+/// Checks the payload of a protocol event. `places` are the members with its name and its payload;
+/// `targeted` states whether the message itself names the agents.
 pub(super) fn check_payload(
     report: &mut Report<'_>,
     path: Path<'_>,
@@ -156,7 +156,7 @@ pub(super) fn check_payload(
     }
 }
 
-/// Before 0.0.4 an instant that can't be read says only that an upgrade will break.
+/// Checks a timestamp before 0.0.4: an unreadable one only makes a later upgrade fail.
 fn check_early_instant(report: &mut Report<'_>, path: Path<'_>, data: &Object) {
     let legal = |value: &Json| value.is_null() || value.as_str().is_some_and(instants::is_legal);
     if data.get("timestamp").is_some_and(|value| !legal(value)) {

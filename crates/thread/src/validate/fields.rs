@@ -14,15 +14,15 @@ pub(crate) struct Field {
 /// Whether a member may be missing.
 #[derive(Clone, Copy)]
 pub(crate) enum Need {
-    /// It must be there.
+    /// The member is required.
     Required,
-    /// It must be there, and real documents leave it out.
+    /// Required, but real documents often omit it.
     Expected,
-    /// It may be missing or `null`.
+    /// The member may be missing or `null`.
     Optional,
 }
 
-/// What a member holds.
+/// The type of a member.
 #[derive(Clone, Copy)]
 pub(crate) enum Shape {
     /// Anything, `null` included.
@@ -40,7 +40,7 @@ pub(crate) enum Shape {
     OneOf(&'static [&'static str]),
 }
 
-/// A member that is needed as `need` says.
+/// A member with this need.
 pub(crate) const fn field(name: &'static str, need: Need, shape: Shape) -> Field {
     Field { name, need, shape }
 }
@@ -51,7 +51,7 @@ pub(crate) const fn required(name: &'static str, shape: Shape) -> Field {
     Field { name, need, shape }
 }
 
-/// A member that must be there, and real documents leave it out.
+/// A required member that real documents often omit.
 pub(crate) const fn expected(name: &'static str, shape: Shape) -> Field {
     let need = Need::Expected;
     Field { name, need, shape }
@@ -169,7 +169,7 @@ fn text<'a>(report: &mut Report<'_>, path: Path<'_>, value: &'a Json) -> Option<
     text
 }
 
-/// Reports a string that is no UUID in its usual, hyphenated form.
+/// Reports a string that is not a UUID in its usual, hyphenated form.
 pub(super) fn uuid(report: &mut Report<'_>, rule: Rule, path: Path<'_>, text: &str) {
     if text.len() != 36 || uuid::Uuid::try_parse(text).is_err() {
         report.add(rule, path, format!("{text:?} is no UUID"));

@@ -7,7 +7,7 @@ use crate::path::Path;
 use crate::upgrade::in_sequence;
 use jiff::Timestamp;
 
-/// Reports text that is no instant in ISO 8601.
+/// Reports a text that is not an instant in ISO 8601.
 pub(super) fn check(report: &mut Report<'_>, path: Path<'_>, text: &str) {
     match Reading::of(text) {
         Reading::Instant(_) => {}
@@ -35,14 +35,14 @@ pub fn is_instant(text: &str) -> bool {
     matches!(Reading::of(text), Reading::Instant(_))
 }
 
-/// What a timestamp turns out to be.
+/// The result of reading a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     /// A point in time.
     Instant(Timestamp),
-    /// A date and time of day with no offset.
+    /// A date and time without an offset.
     Local,
-    /// Something else.
+    /// Not a timestamp.
     Malformed,
 }
 

@@ -4,7 +4,7 @@ use super::{Report, Rule};
 use crate::json::{Json, Number, Object, ObjectIter};
 use crate::path::{Step, pointer};
 
-/// A container being walked, and where in it the walk is.
+/// A container in a walk, and the position in it.
 enum Open<'a> {
     Array(std::iter::Enumerate<std::slice::Iter<'a, Json>>, usize),
     Object(ObjectIter<'a>, &'a str),
@@ -21,7 +21,7 @@ pub(super) fn check(report: &mut Report<'_>, root: &Object) {
     }
 }
 
-/// Numbers of a document that the canonical form changes, so that its hash is also the hash of
+/// The numbers of a document that the canonical form changes. The hash is then also that of
 /// documents with other numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -29,7 +29,7 @@ pub(super) fn check(report: &mut Report<'_>, root: &Object) {
     if *n_numbers == 1 { "" } else { "s" }
 )]
 pub struct InexactNumbers {
-    /// How many there are.
+    /// The number of such numbers.
     pub n_numbers: usize,
     /// One of them.
     pub example: Number,
@@ -47,7 +47,7 @@ impl InexactNumbers {
         found
     }
 
-    /// Adds the numbers of a value that stands at these steps.
+    /// Adds the numbers of a value at this path.
     pub(crate) fn add(found: &mut Option<Self>, steps: &[Step<'_>], json: &Json) {
         each_inexact(json, |number, open| match &mut *found {
             Some(found) => found.n_numbers += 1,

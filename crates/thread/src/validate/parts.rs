@@ -1,4 +1,4 @@
-//! Parts and what users write.
+//! Parts and users' content.
 
 use super::fields::{self, Field, Need, Shape, expected, optional, required};
 use super::{Report, Rule, base64, uri};
@@ -6,7 +6,7 @@ use crate::document::{Part, PartKind, Version, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
 
-/// What a part of no kind lacks.
+/// The required members of a part without a kind.
 pub(crate) const PART: &[Field] = &[required("part_kind", Shape::Text)];
 
 pub(crate) const USER_PROMPT: &[Field] = &[required("content", Shape::TextOrArray)];
@@ -29,7 +29,7 @@ pub(crate) const TOOL_CALL: &[Field] = &[
     expected("args", Shape::Any),
 ];
 
-/// How a tool ended.
+/// The outcomes of a tool.
 pub(crate) const STATUS: Shape = Shape::OneOf(&["success", "error", "validation_error"]);
 
 pub(crate) const TOOL_RETURN: &[Field] = &[
@@ -38,7 +38,7 @@ pub(crate) const TOOL_RETURN: &[Field] = &[
     expected("status", STATUS),
 ];
 
-/// What a return has before 0.0.3, where nothing can stand in for it.
+/// The members of a return before 0.0.3, when nothing could replace `content`.
 pub(crate) const RETURNED: &[Field] = &[expected("content", Shape::Any)];
 
 pub(crate) const RETRY_PROMPT: &[Field] = &[
@@ -64,7 +64,7 @@ pub(crate) const URL: &[Field] = &[
     optional("media_type", Shape::Text),
 ];
 
-/// What media of no kind lack.
+/// The required members of media without a kind.
 pub(crate) const MEDIA: &[Field] = &[required("kind", Shape::Text)];
 
 pub(crate) const ATTACHMENTS: &[Field] = &[optional("attachments", Shape::Array)];
@@ -134,8 +134,8 @@ pub(super) fn check_provider(report: &mut Report<'_>, path: Path<'_>, thought: &
     }
 }
 
-/// Checks what a user attached (2.0.0 "Supporting Types"). Only 1.0.0 says where attachments
-/// stand, so what is missing from one counts less elsewhere.
+/// Checks the attachments of a user (2.0.0 "Supporting Types"). Only 1.0.0 specifies where they
+/// occur, so in other versions a missing member is a lesser breach.
 pub(super) fn check_attachments(
     report: &mut Report<'_>,
     path: Path<'_>,
@@ -159,7 +159,7 @@ pub(super) fn check_attachments(
     }
 }
 
-/// What an attachment is called and what it is.
+/// The members with an attachment's name and type.
 pub(crate) fn named(need: Need) -> [Field; 2] {
     ["name", "media_type"].map(|name| fields::field(name, need, Shape::Text))
 }

@@ -31,10 +31,10 @@ pub(crate) const LINK: &[Field] = &[
     optional("metadata", Shape::Object),
 ];
 
-/// What the root has from 2.0.0.
+/// The root members since 2.0.0.
 pub(crate) const TURNS: &[Field] = &[required("turns", Shape::Array)];
 
-/// What the root has from 0.0.3.
+/// The root members since 0.0.3.
 pub(crate) const RELATIONSHIPS: &[Field] = &[optional("relationships", Shape::Object)];
 
 pub(crate) const LINKS: &[Field] = &[optional("links", Shape::Array)];

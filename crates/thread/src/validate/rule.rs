@@ -11,21 +11,21 @@ pub enum Rule {
     Shape,
     /// A member is missing that nothing can be done without.
     Required,
-    /// A member is missing that the protocol requires and real documents leave out.
+    /// A required member is missing that real documents often omit.
     Expected,
     /// The version is unknown, or 1.0.0, which is only read.
     Version,
-    /// A turn, message or part is of no known kind where the set is closed.
+    /// A turn, message or part has an unknown kind where the set is closed.
     UnknownKind,
     /// Rule 1: an instant is not ISO 8601.
     Timestamp,
-    /// Rule 1: an instant has no offset and so is none.
+    /// Rule 1: a timestamp has no offset and is therefore not an instant.
     TimestampOffset,
-    /// Rule 2: an answer answers no call that is open where it stands.
+    /// Rule 2: at its position, an answer matches no open call.
     ToolCallId,
     /// Rule 2: a cycle calls or answers the same id twice.
     ToolCallIdRepeated,
-    /// Rule 2: a call stands elsewhere than in a response, or an answer stands in one.
+    /// Rule 2: a call is outside of a response, or an answer is inside one.
     ToolPosition,
     /// Rule 2: an answer names another tool than its call.
     ToolName,
@@ -37,11 +37,11 @@ pub enum Rule {
     AgentKey,
     /// Two agents have the same `agent_identifier` (1.0.0).
     AgentIdentifier,
-    /// The numbers of the actions repeat or leave a gap (1.0.0).
+    /// The numbers of the actions repeat or have a gap (1.0.0).
     Sequence,
     /// Rule 3: an event concerns an agent that is not in the registry.
     AgentRef,
-    /// Rule 3: a message is of another agent than the run it stands in.
+    /// Rule 3: a message names another agent than its run does.
     MessageAgent,
     /// Rule 4: a turn starts before the former ended.
     TurnOverlap,
@@ -49,29 +49,29 @@ pub enum Rule {
     MessageOrder,
     /// Rule 6: a key of `client_metadata` has no namespace (0.0.3).
     ClientMetadataKey,
-    /// Rule 7: `content_ref.uri` is no URI (0.0.3).
+    /// Rule 7: `content_ref.uri` is not a URI (0.0.3).
     ContentRefUri,
     /// Rule 7: `content_ref.uri` has a scheme that is not recognised (0.0.3).
     ContentRefScheme,
     /// Rule 7: `content_ref.hash` is not a SHA-256 in hexadecimal (0.0.3).
     ContentRefHash,
-    /// Rule 7: a tool return has a `content` beside its `content_ref` (0.0.3).
+    /// Rule 7: a tool return has both a `content` and a `content_ref` (0.0.3).
     ContentAndRef,
     /// A tool return has neither a `content` nor a `content_ref` (0.0.3).
     ToolReturnContent,
     /// The data of a file is not base64.
     Base64,
-    /// Rule 8: a link points to a thread that has no UUID (0.0.3).
+    /// Rule 8: a link's thread id is not a UUID (0.0.3).
     LinkThreadId,
     /// An id that should be a UUID is another string (ruling 5).
     Uuid,
     /// A thought does not name its provider (ruling 7).
     ThinkingProviderName,
-    /// A system prompt stands in the document (2.0.0 "`SystemPromptPart` Handling").
+    /// The document contains a system prompt (2.0.0 "`SystemPromptPart` Handling").
     SystemPrompt,
     /// `completion_status` is missing or not legal (0.0.4).
     CompletionStatus,
-    /// `completion_status` is present in a version before 0.0.4, where every turn is complete.
+    /// `completion_status` is present before 0.0.4, where every turn is complete.
     EarlyCompletion,
     /// `interruption` is missing from an interrupted turn, or present in another (0.0.4).
     Interruption,
@@ -79,15 +79,15 @@ pub enum Rule {
     CompletedAt,
     /// A cycle is not complete (0.0.4, rulings 2 and 3).
     CompleteCycle,
-    /// A response has no parts in a turn that is complete, as real runs have it (0.0.4).
+    /// A response in a complete turn has no parts, as occurs in real runs (0.0.4).
     EmptyResponse,
     /// An interrupted turn has no complete cycle (0.0.4).
     NoCycle,
     /// The payload of a `data-tp-*` event is wrong (0.0.4).
     EventPayload,
-    /// The payload of a `data-tp-*` event lacks what says which fact it is (0.0.4).
+    /// The payload of a `data-tp-*` event lacks the member that identifies the fact (0.0.4).
     EventPayloadField,
-    /// A `data-tp-agent_handoff` names no agent that takes over (0.0.4).
+    /// A `data-tp-agent_handoff` names no target agent (0.0.4).
     HandoffTarget,
     /// A `data-tp-*` event has a name that the protocol has not (0.0.4).
     EventName,
@@ -195,7 +195,7 @@ impl Rule {
         }
     }
 
-    /// How bad a breach is under the given rules.
+    /// The severity of a breach under these rules.
     #[must_use]
     pub fn severity(self, rules: &Rules) -> Severity {
         match self {

@@ -53,10 +53,10 @@ pub(crate) const USAGE: &[Field] = &[
     optional("total_tokens", Shape::Count),
 ];
 
-/// What a user's turn has from 0.0.3.
+/// The members of a user's turn since 0.0.3.
 pub(crate) const CLIENT_METADATA: &[Field] = &[optional("client_metadata", Shape::Object)];
 
-/// What a namespace of a metadata key ends with (0.0.3).
+/// The characters that may end the namespace of a metadata key (0.0.3).
 pub(crate) const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
 
 /// The keys of the registry.
@@ -68,7 +68,7 @@ pub(super) fn registry(root: &Object) -> Registry<'_> {
     agents.into_iter().flat_map(Object::keys).collect()
 }
 
-/// Checks every turn on its own.
+/// Checks every turn.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
     let registry = registry(thread.root());
     let path = Path::ROOT.key("turns");
@@ -140,7 +140,7 @@ fn check_agent(
     }
 }
 
-/// Before 0.0.4 every turn is complete, so no turn says how it ended.
+/// Before 0.0.4 every turn is complete, so no turn has a `completion_status`.
 fn check_early(report: &mut Report<'_>, path: Path<'_>, turn: &Object) {
     let key = "completion_status";
     if turn.get(key).is_some_and(|value| !value.is_null()) {

@@ -9,7 +9,7 @@ pub(crate) const CANONICAL: [(&str, &str); 5] = [
     ("error", "data-tp-error"),
 ];
 
-/// The name since 0.0.4 of an event named before, where it has another.
+/// The event name since 0.0.4, if it differs from the older name.
 pub(crate) fn newer(name: &str) -> Option<String> {
     let canonical = CANONICAL.iter().find(|(old, _)| *old == name);
     let telemetry = || name.strip_prefix("meta:");
@@ -18,7 +18,7 @@ pub(crate) fn newer(name: &str) -> Option<String> {
         .or_else(|| telemetry().map(|name| format!("data-sys-{name}")))
 }
 
-/// The name before 0.0.4 of an event named since, where it had another.
+/// The event name before 0.0.4, if it differs from the newer name.
 pub(crate) fn older(name: &str) -> Option<String> {
     let canonical = CANONICAL.iter().find(|(_, new)| *new == name);
     let telemetry = || name.strip_prefix("data-sys-");
@@ -27,7 +27,7 @@ pub(crate) fn older(name: &str) -> Option<String> {
         .or_else(|| telemetry().map(|name| format!("meta:{name}")))
 }
 
-/// Whether 0.0.4 gives this name a meaning of its own.
+/// Whether 0.0.4 assigns a meaning to this name.
 pub(crate) fn is_newer(name: &str) -> bool {
     name.starts_with("data-tp-") || name.starts_with("data-sys-")
 }

@@ -1,4 +1,4 @@
-//! Whether an answer is for a call that waits for it.
+//! Checks that answers are for pending calls.
 
 use super::Rejected;
 use crate::answer::{Answer, attached_messages};
@@ -8,8 +8,9 @@ use crate::state::State;
 use std::collections::BTreeSet;
 
 impl State {
-    /// Refuses an item of type `action_result` unless each of its answers is for a call that waits
-    /// for it and has none, and unless nothing is left waiting by one that says more. Costs what waits.
+    /// Rejects an item of type `action_result` if one of its answers is for a call that is not
+    /// pending or already answered. An item with attached messages must answer all pending calls.
+    /// The cost is proportional to the pending calls.
     pub fn check_answers(&self, item: &NewItem) -> Result<(), Rejected> {
         if item.item_type != ItemType::ActionResult {
             return Ok(());
@@ -49,8 +50,8 @@ impl State {
         }
     }
 
-    /// The calls that somebody may answer and nobody has: those that wait on a thread at rest, and those that an execution
-    /// which acts on answers to others leaves waiting. Costs what waits.
+    /// The pending calls without an answer: those of an idle thread, and those that a running
+    /// execution with other answers leaves pending. The cost is proportional to the pending calls.
     pub fn unanswered(&self) -> Vec<&OpenCall> {
         let answered = self.answered();
         let calls = self.open_calls().iter();
@@ -59,7 +60,7 @@ impl State {
             .collect()
     }
 
-    /// The calls that wait, or that an execution which answers some of them leaves waiting.
+    /// The pending calls, including those that an execution with other answers leaves pending.
     fn open_calls(&self) -> &[OpenCall] {
         match (&self.active, &self.open) {
             (Some(active), _) => &active.open_calls,
@@ -68,7 +69,7 @@ impl State {
         }
     }
 
-    /// The calls whose answers are being acted on, or wait to be.
+    /// The calls whose answers are being processed or wait for it.
     fn answered(&self) -> BTreeSet<String> {
         let running = self.active.as_ref().and_then(|it| it.trigger.as_ref());
         let waiting = self.waiting.iter().map(|waiting| &waiting.item);
@@ -81,7 +82,7 @@ impl State {
             .collect()
     }
 
-    /// Whether something was said that will be answered before this answer's turn comes.
+    /// Whether a message was posted that will be answered before these answers.
     fn is_left_behind(&self) -> bool {
         let mut waiting = self.waiting.iter();
         self.active.as_ref().is_some_and(|it| it.is_overtaken)

@@ -1,4 +1,4 @@
-//! Changes of what stands already: a thread's title and metadata, and what is left out.
+//! Changes of existing data: a thread's title and metadata, and removals.
 
 use super::Rejected;
 use crate::change::{Removed, ThreadUpdate};
@@ -18,8 +18,8 @@ impl State {
         Ok(vec![of_thread(context, chunk_type::THREAD_UPDATED, data)])
     }
 
-    /// Refuses what waits and what runs; whether there is such a thing is for those to say who have
-    /// the whole log.
+    /// Rejects the removal of waiting items and of running steps. The caller, which has the whole
+    /// log, checks that the item or step exists.
     pub(super) fn remove(&self, what: Removed) -> Result<Vec<Event>, Rejected> {
         let context = self.changeable()?;
         let is_needed = match &what {

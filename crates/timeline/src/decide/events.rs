@@ -1,4 +1,4 @@
-//! The events that decisions are made of, and what is in them.
+//! The events of decisions, and their contents.
 
 use super::Rejected;
 use crate::chunk::NewChunk;
@@ -14,7 +14,7 @@ use crate::status::{
 };
 use jiff::Timestamp;
 
-/// What people are told of why an execution ended early.
+/// The reason why an execution ended early, as text for people.
 pub(super) fn reason_text(interruption: &Interruption) -> String {
     interruption
         .detail
@@ -36,7 +36,7 @@ pub(super) fn stored(new: NewItem, run: Option<Payload>, at: Timestamp) -> Resul
     })
 }
 
-/// The item in which an execution answers, before it says anything.
+/// The empty reaction item of an execution.
 pub(super) fn reaction(id: &ItemId, execution_id: &ExecutionId, at: Timestamp) -> Item {
     Item {
         id: id.clone(),
@@ -72,7 +72,7 @@ pub(super) fn new_step(
     }
 }
 
-/// That a part was written: made, or made anew where one stands.
+/// The event for a written part: created, or replaced if there already is one.
 pub(super) fn part_written(step: &ActiveStep, idx: u32, part: Payload) -> Event {
     let step_id = step.step.id.clone();
     let part_key = PartKey {
@@ -114,7 +114,7 @@ pub(super) fn marker(
     )
 }
 
-/// That a chunk was written.
+/// The event for an emitted chunk.
 pub(super) fn emitted(active: &Active, step: Option<&ActiveStep>, chunk: NewChunk) -> Event {
     Event::ChunkEmitted {
         chunk_type: chunk.chunk_type,
@@ -125,7 +125,7 @@ pub(super) fn emitted(active: &Active, step: Option<&ActiveStep>, chunk: NewChun
     }
 }
 
-/// That a status moves, if it may.
+/// The event for a status transition, if it is legal.
 pub(super) fn thread_moved(
     thread: &Thread,
     from: ThreadStatus,
@@ -139,7 +139,7 @@ pub(super) fn thread_moved(
     })
 }
 
-/// How a thread gets from where it is to streaming; one that failed is opened first (EK §5.1).
+/// The transitions of a thread to streaming; a failed one is opened first (EK §5.1).
 pub(super) fn streaming(thread: &Thread) -> Result<Vec<Event>, IllegalTransition> {
     let mut events = Vec::new();
     let mut from = thread.status;

@@ -1,7 +1,7 @@
 //! The order within a step (EK §6 and §7, ruling 2): the reactor responds, its calls start and have
 //! results, and then the step is complete.
 //!
-//! It is asked of commands only. What earlier versions have written is read as it is.
+//! Only commands are checked. Logs of earlier versions are read without the check.
 
 use super::Rejected;
 use crate::content::{MessagePartKind, part_kind};
@@ -9,7 +9,7 @@ use crate::entity::{OpenCall, StepOutcome};
 use crate::payload::Payload;
 use crate::state::{Active, ActiveStep};
 
-/// Refuses to start a call that the step did not make and that it was brought no answer to.
+/// Rejects the start of a call that the step neither made nor has an answer to.
 pub(super) fn check_call(active: &Active, step: &ActiveStep, id: &str) -> Result<(), Rejected> {
     let was_left = active.open_calls.iter().any(|call| call.tool_call_id == id);
     let mut calls = step.parts.iter().filter_map(call_of);
@@ -22,7 +22,7 @@ pub(super) fn check_call(active: &Active, step: &ActiveStep, id: &str) -> Result
     })
 }
 
-/// Refuses to complete a step whose reactor has not responded or whose calls are not done with.
+/// Rejects completing a step whose reactor has not responded or whose calls are unfinished.
 pub(super) fn check_step(
     step: &ActiveStep,
     outcome: &StepOutcome,
@@ -47,7 +47,7 @@ pub(super) fn check_step(
     }
 }
 
-/// The id of the call that this part is, and whether it has its result; none where it is no call.
+/// The id of the call in this part, and whether it has a result; `None` if the part is not a call.
 fn call_of(part: &Payload) -> Option<(String, bool)> {
     let MessagePartKind::Tool(_) = part_kind(&part.str_field("type")?)? else {
         return None;

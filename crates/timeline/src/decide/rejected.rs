@@ -1,4 +1,4 @@
-//! Why a command is refused.
+//! The reasons why a command is rejected.
 
 use crate::change::Removed;
 use crate::content::ContentError;
@@ -6,7 +6,7 @@ use crate::entity::OpenKind;
 use crate::ids::{ExecutionId, ItemId, StepId};
 use crate::status::IllegalTransition;
 
-/// Why a command is refused. Nothing has changed.
+/// The reason why a command is rejected. A rejected command changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// A status can't move that way.
@@ -39,7 +39,8 @@ pub enum Rejected {
     /// The reactor has not responded in this step, so it is not complete (EK §6).
     #[error("the reactor has not responded in step {0}, so the step can't be complete")]
     NotResponded(StepId),
-    /// A call of the step has no result, and the step's outcome leaves it to nobody (ruling 2).
+    /// A call of the step has no result, and the step's outcome does not list it as open (ruling
+    /// 2).
     #[error(
         "the tool call {call:?} of step {step_id} has no result, and the outcome does not leave it open"
     )]
@@ -49,10 +50,10 @@ pub enum Rejected {
         /// The call.
         call: String,
     },
-    /// Another step would follow while calls wait for an answer from outside (ruling 2).
+    /// Another step would follow while calls are pending (ruling 2).
     #[error("the tool call {0:?} waits for an answer, so no other step can follow")]
     CallWaits(String),
-    /// The step made no such call, and acts on no answer to it.
+    /// The step did not make the call and has no answer to it.
     #[error("step {step_id} has no tool call {call:?} to start")]
     UnknownCall {
         /// The step.
@@ -60,40 +61,40 @@ pub enum Rejected {
         /// The call.
         call: String,
     },
-    /// A part's position would leave a gap.
+    /// The part's position would leave a gap.
     #[error("part {idx} of step {step_id} would leave a gap: there are {n_parts}")]
     PartGap {
         /// The step.
         step_id: StepId,
         /// The position.
         idx: u32,
-        /// How many parts there are.
+        /// The number of existing parts.
         n_parts: usize,
     },
-    /// What is said beside answers comes when nothing waits any more.
+    /// Answers with attached messages must answer all pending calls.
     #[error("the call {0:?} waits for an answer too; say more when every call has its answer")]
     Unanswered(String),
-    /// No trigger waits.
+    /// No trigger is waiting.
     #[error("no trigger is waiting on this thread")]
     NothingWaits,
     /// A chunk that only the runtime writes (EK §11).
     #[error("chunks of type {0:?} are the runtime's own")]
     Reserved(String),
-    /// A message without a role, or a role on what is no message.
+    /// A message lacks a role, or an item of another type has one.
     #[error("an item of type message has a role, and only such an item")]
     Role,
-    /// The answer is for a call that does not wait; perhaps it did once.
+    /// The answer is for a call that is not pending, or not any more.
     #[error("no tool call {0:?} of this thread waits for an answer")]
     NotOpen(String),
-    /// The call waits for an answer of the other kind, or for other calls.
+    /// The call requires another kind of answer, or waits for other calls.
     #[error("the tool call {call:?} waits for {}", waited(*.kind))]
     WrongAnswer {
         /// The call.
         call: String,
-        /// What it waits for.
+        /// The kind of answer that the call needs.
         kind: OpenKind,
     },
-    /// An answer to the call is there already.
+    /// The call already has an answer.
     #[error("the tool call {0:?} is answered already")]
     AnsweredAlready(String),
     /// The thread is closed for good.
@@ -102,19 +103,19 @@ pub enum Rejected {
     /// There is nothing of this id to remove.
     #[error("there is no {0} on this thread")]
     NotThere(Removed),
-    /// It was removed before.
+    /// It is already removed.
     #[error("{0} is removed already")]
     RemovedAlready(Removed),
-    /// It waits for an execution, or is of one that runs.
+    /// The item or step waits for an execution or belongs to a running one.
     #[error("{0} can't be removed while it waits for an execution or is of one that runs")]
     StillNeeded(Removed),
-    /// The item is what an execution writes.
+    /// The item is the reaction of an execution.
     #[error("item {0} is what an execution writes; remove its steps instead")]
     Written(ItemId),
-    /// Calls of the step were left for somebody to answer, so that other steps belong to it.
+    /// Calls of the step were left pending, so later steps depend on it.
     #[error("step {0} has calls that were left for somebody to answer, so it can't be removed")]
     LeftOpen(StepId),
-    /// Something else was said since the call was made.
+    /// Something else was posted since the call was made.
     #[error("the tool call {0:?} waits no longer: something else was said instead of an answer")]
     Superseded(String),
 }

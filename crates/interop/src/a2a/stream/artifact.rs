@@ -1,4 +1,4 @@
-//! The artifact, sent piece by piece.
+//! The artifact, sent in chunks.
 
 use super::super::message::of_agent;
 use super::super::state::TaskState;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use timeline::StepId;
 
 impl TaskView {
-    /// The attempt at the step died. The next one replaces its answer.
+    /// The attempt at the step failed. The next attempt replaces its answer.
     pub(super) fn reset(&mut self) {
         self.unsent = None;
         self.parts.clear();
@@ -36,8 +36,8 @@ impl TaskView {
         }
     }
 
-    /// Sends the rest of the step's answer. If a dead attempt had an answer and this one has none, the
-    /// artifact is the former answer again.
+    /// Sends the rest of the step's answer. If a failed attempt had an answer and this attempt has
+    /// none, the previous answer is the artifact again.
     pub(super) fn send_rest(&mut self, is_last: bool) {
         self.send_unsent(is_last);
         if self.is_stale {

@@ -1,5 +1,5 @@
-//! The questions of a task in its stream: its requests of AITP, and the calls of its sub-agents. The
-//! task's log alone does not tell which of them are open.
+//! The questions of a task in its stream: its AITP requests, and the pending calls of its sub-agents.
+//! The task's log alone does not show which of them are open.
 
 use super::super::reply::{PendingCallView, question_parts};
 use super::super::requests::{PendingRequestView, goes_on_id, question_parts as request_parts};
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use timeline::ExecutionId;
 
-/// What a view knows of the requests that its task made by AITP.
+/// The AITP requests of a task, as far as its view knows them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenRequests {
     /// How many messages have continued the task with an answer.
@@ -21,7 +21,7 @@ pub(super) struct OpenRequests {
 }
 
 impl TaskView {
-    /// A view of a task whose requests of AITP wait for answers, from where they do.
+    /// A view of a task with open AITP requests, starting where it waits for answers.
     #[must_use]
     pub fn resting(mut self) -> Self {
         (self.requests.may_exist, self.requests.may_have_changed) = (true, true);
@@ -39,13 +39,14 @@ impl TaskView {
         }
     }
 
-    /// Whether it needs the calls of the task that wait ([`TaskView::calls`]) before the next record.
+    /// Whether the caller must pass the task's pending calls to [`TaskView::calls`] before the next
+    /// record.
     pub fn wants_calls(&self) -> bool {
         matches!(self.phase, Phase::Left(..))
     }
 
-    /// Takes the calls of the task that wait, those of its sub-agents among them, and the execution of it
-    /// that ran last. Gives the `StreamResponse` objects.
+    /// Takes the task's pending calls, including those of its sub-agents, and the task's last
+    /// execution. Returns the `StreamResponse` objects.
     pub fn calls(
         &mut self,
         calls: Option<&[PendingCallView]>,
@@ -76,7 +77,8 @@ impl TaskView {
         self
     }
 
-    /// A view from after the last message that continued the task and before its execution.
+    /// A view that starts after the last message that continued the task, and before that message's
+    /// execution.
     #[must_use]
     pub fn awaiting_answer(mut self) -> Self {
         let id = goes_on_id(&self.trigger, self.requests.n_answers);
@@ -84,8 +86,8 @@ impl TaskView {
         self
     }
 
-    /// Takes the requests of the task that are open at this instant, and how many messages have continued
-    /// it. Gives the `StreamResponse` objects.
+    /// Takes the requests of the task that are open at this instant, and how many messages have
+    /// continued it. Returns the `StreamResponse` objects.
     pub fn requests(
         &mut self,
         (open, n_answers): (&[PendingRequestView], usize),

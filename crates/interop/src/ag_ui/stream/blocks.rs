@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{BlockKind, StepId};
 
-/// The messages and calls that a step has begun.
+/// The messages and calls that a step has started.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     step: String,
-    /// How often the step was reset.
+    /// The number of resets of the step.
     attempt: u32,
     n_texts: usize,
     n_reasonings: usize,
@@ -38,7 +38,7 @@ impl Blocks {
         self.calls.clear();
     }
 
-    /// Closes what is open: nothing may be when a run ends.
+    /// Closes all open messages and calls; a run must end without open ones.
     pub(super) fn close(&mut self, out: &mut Vec<Value>) {
         let open = std::mem::take(&mut self.open);
         for kind in [BlockKind::Text, BlockKind::Reasoning] {
@@ -51,7 +51,7 @@ impl Blocks {
         }
     }
 
-    /// A text or reasoning grows. Its message begins with its first piece: an empty one is no message.
+    /// Appends to a text or reasoning. The first non-empty piece starts its message.
     pub(super) fn delta(
         &mut self,
         kind: BlockKind,
@@ -110,7 +110,7 @@ impl Blocks {
         }
     }
 
-    /// The arguments of a call grow. An empty delta is no event.
+    /// Appends to the arguments of a call. An empty delta causes no event.
     pub(super) fn call_delta(&mut self, call: &str, delta: &str, out: &mut Vec<Value>) {
         if let Some(known) = self.open_calls.get_mut(call).filter(|_| !delta.is_empty()) {
             known.push_str(delta);
@@ -118,8 +118,8 @@ impl Blocks {
         }
     }
 
-    /// The arguments of a call are complete: the rest of them is sent. False where others were
-    /// streamed.
+    /// Completes the arguments of a call by sending the rest of them. Returns false if the streamed
+    /// arguments differ.
     pub(super) fn end_call(&mut self, tool: &ToolPart, out: &mut Vec<Value>) -> bool {
         let call = tool.tool_call_id.as_str();
         self.start_call(call, tool.tool_name(), out);

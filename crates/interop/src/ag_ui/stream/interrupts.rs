@@ -8,13 +8,13 @@ use crate::parts::ToolPart;
 use serde_json::{Value, json};
 use timeline::{OpenCall, OpenKind};
 
-/// The id of the interrupt that a call is, if it waits for a person to allow it.
+/// The id of the interrupt for a call that waits for an approval.
 pub fn interrupt_id(open: &OpenCall) -> Option<String> {
     let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
     Some(tool.approval?.id)
 }
 
-/// The question whether a call may run, if that is what it waits for.
+/// The interrupt for a call that waits for an approval; `None` for other calls.
 pub(super) fn interrupt(open: &OpenCall) -> Option<Value> {
     let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
     Some(json!({
@@ -23,7 +23,8 @@ pub(super) fn interrupt(open: &OpenCall) -> Option<Value> {
     }))
 }
 
-/// The open call of a sub-agent. No message of the client has it, so the interrupt describes it.
+/// The interrupt for an open call of a sub-agent. No message of the client has the call, so the
+/// interrupt describes it.
 pub(super) fn child_interrupt(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
     let tool = ToolPart::read(&open.part)?;
     let name = tool.tool_name();

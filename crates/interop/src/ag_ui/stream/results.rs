@@ -11,9 +11,9 @@ use timeline::Item;
 pub(super) struct Results {
     /// The positions of the calls that have no result yet.
     awaited: BTreeSet<u32>,
-    /// Results that came before those of earlier calls, by position.
+    /// Results that arrived before those of earlier calls, by position.
     early: BTreeMap<u32, Value>,
-    /// The calls whose results the client sent itself: it has these messages.
+    /// The calls whose results the client sent itself, so that it has these messages.
     known: BTreeSet<String>,
 }
 
@@ -24,7 +24,7 @@ impl Results {
         self.early.clear();
     }
 
-    /// A step is over. A later one may give its calls the same ids.
+    /// Ends a step. A later step may use the same call ids.
     pub(super) fn step_over(&mut self) {
         self.known.clear();
     }
@@ -35,7 +35,7 @@ impl Results {
         self.known.extend(results.map(|(call, _)| call));
     }
 
-    /// Takes the call at this position of the step as it is stored. Gives the results that can be sent.
+    /// Accepts a stored call at this position of the step. Returns the results that can be sent.
     pub(super) fn take(&mut self, idx: u32, tool: &ToolPart) -> Vec<Value> {
         let Some(content) = tool.result_text() else {
             self.awaited.insert(idx);
@@ -58,7 +58,7 @@ impl Results {
         ready.into_values().collect()
     }
 
-    /// The results that are left when the step is over.
+    /// The remaining results at the end of the step.
     pub(super) fn rest(&mut self) -> Vec<Value> {
         self.awaited.clear();
         std::mem::take(&mut self.early).into_values().collect()

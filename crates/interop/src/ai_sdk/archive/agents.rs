@@ -1,13 +1,13 @@
-//! Who ran.
+//! The agents of an archive's runs.
 
 use crate::archive::Archive;
 use crate::convert::AttributedFields;
 use crate::document::{UNNAMED, agent_id};
 use thread::Object;
 
-/// Who ran, by what the caller says.
+/// The agent of a run, from the caller's attribution.
 pub(super) struct Agents<'a> {
-    /// The entries that count messages, and behind which message of the source each ends.
+    /// The entries with a message count, and the number of the message after which each ends.
     counted: Vec<(usize, &'a AttributedFields)>,
     /// The entry that counts none.
     any: Option<&'a AttributedFields>,
@@ -28,7 +28,7 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// The agent of a run whose first message is the `place`th of its source, registered.
+    /// Registers and returns the agent of a run whose first message is number `place` of its source.
     pub(super) fn registered(&self, archive: &mut Archive, place: usize, at: &str) -> String {
         let first = self.counted.partition_point(|(end, _)| *end <= place);
         let who = self.counted.get(first).map(|(_, who)| *who).or(self.any);

@@ -1,4 +1,4 @@
-//! Going on with an archive.
+//! Appending to an archive.
 
 use super::agents::Agents;
 use super::last::last;
@@ -11,15 +11,14 @@ use crate::convert::ReadOptions;
 use crate::{Loss, Losses};
 use thread::{Json, Object};
 
-/// Goes on with an archive: the list as it is now, or only the messages that are new.
+/// Appends messages to an archive. `text` is the whole list as it is now, or only the new messages.
 ///
-/// A list that begins with a message of the archive is the list as it is now: as far as it says what
-/// the archive does, that stays; what it has otherwise, or not at all, is superseded and kept aside.
-/// Messages are told by their ids and compared as browsers would, our namespace aside. Any other
-/// list is taken for new messages.
+/// If the list begins with a message of the archive, it is the whole list. Messages equal to the
+/// archive's stay. From the first difference on, the archive's messages are replaced and moved to
+/// `superseded`. Messages are identified by their ids. They are compared as browsers would compare
+/// them, without our namespace. Any other list contains new messages only.
 ///
-/// Linear in `text` and in the archive: where the list begins can only be said of all messages there
-/// are.
+/// Linear in `text` and in the archive, because the start of the list is searched among all messages.
 pub fn append_messages(
     archive: &mut Archive,
     text: &str,
@@ -71,13 +70,14 @@ pub fn append_messages(
     Ok(losses.into_vec())
 }
 
-/// What was cut off an archive: the run that it was cut in, if that is still there, and what of it.
+/// Records cut off an archive. `of_run` holds the cut run's place, the cut's position and its records,
+/// if that run remains.
 struct Cut {
     of_run: Option<(usize, usize, Vec<SourceText>)>,
     runs: Vec<ArchivedRun>,
 }
 
-/// Takes out everything from a message on.
+/// Removes a message and everything after it.
 fn truncate(archive: &mut Archive, from: &VisibleMessage) -> Cut {
     let whole = if from.record == 0 {
         from.run
@@ -93,8 +93,8 @@ fn truncate(archive: &mut Archive, from: &VisibleMessage) -> Cut {
     Cut { of_run, runs }
 }
 
-/// Keeps what was cut off beside what came in its place: in the run that it was cut in, else in the
-/// first that is new, else in the last that is there, else at the root.
+/// Stores the cut-off records as `superseded`: in the run that was cut, else in the first new run,
+/// else in the last existing run, else at the root.
 fn keep(archive: &mut Archive, cut: Cut, host: usize) {
     let told = |records: Vec<SourceText>| records.iter().map(SourceText::json).collect::<Json>();
     let mut old = Vec::new();
@@ -136,11 +136,11 @@ fn keep(archive: &mut Archive, cut: Cut, host: usize) {
     }
 }
 
-/// Goes on with an archive: the stream of the next answer. It goes on with the last message if that
-/// is the assistant's and the stream names it, or none.
+/// Appends the stream of the next answer to an archive. The stream continues the last message if that
+/// is the assistant's and the stream names it or no message.
 ///
-/// Linear in `text` and in the last message, which is that of the last run, or of the streams that
-/// go on with one another at the end; where that run is of another format, linear in the archive.
+/// Linear in `text` and in the last message. That is the message of the last run, or of the streams at
+/// the end that continue one another. If that run has another format, linear in the archive.
 pub fn append_stream(
     archive: &mut Archive,
     text: &str,
@@ -177,7 +177,7 @@ pub fn append_stream(
     Ok(losses.into_vec())
 }
 
-/// A message with nothing but the calls that something may still come of.
+/// A message reduced to the calls whose results may still change.
 fn open_calls(message: &Json) -> Object {
     let is_open = |part: &&Json| match text_of(part, "state") {
         "output-available" => is_set(part, "preliminary"),

@@ -18,19 +18,19 @@ pub enum AiSdkError {
     NoStream {
         /// The first line that is not blank, from 1.
         line: usize,
-        /// What was expected.
+        /// The expected value.
         expected: &'static str,
-        /// How the line begins.
+        /// The start of the line.
         found: String,
     },
     /// A member is missing or is not what it must be.
     #[error("{pointer:?}: expected {expected}, found {found}")]
     Shape {
-        /// Where.
+        /// JSON pointer to the value.
         pointer: String,
-        /// What was expected.
+        /// The expected value.
         expected: &'static str,
-        /// What is there.
+        /// The value found.
         found: String,
     },
 }
@@ -66,7 +66,7 @@ impl Within for AiSdkError {
     }
 }
 
-/// What is not as it must be, here.
+/// The error for a value of the wrong shape at the root.
 pub(super) fn shape(expected: &'static str, found: impl Into<String>) -> AiSdkError {
     AiSdkError::Shape {
         pointer: String::new(),

@@ -8,19 +8,19 @@ use crate::archive::SourceText;
 use thread::json::{JsonFault, Step, Within};
 use thread::{DecodeError, Limits};
 
-/// The chunks of a stream, and where it said that it was over.
+/// The chunks of a stream, and the places of its end markers.
 pub(super) struct Streamed {
     pub(super) chunks: Vec<SourceText>,
-    /// Whether the last that it said was that it is over.
+    /// Whether the stream ends with [`DONE`].
     pub(super) done: bool,
-    /// Before which chunks it said so too.
+    /// The chunks that an earlier [`DONE`] precedes, by index.
     pub(super) done_at: Vec<usize>,
 }
 
 /// How many characters of a line an error shows.
 const SHOWN: usize = 60;
 
-/// Reads events. Clients read on behind [`DONE`], and so does this.
+/// Reads events. Events after [`DONE`] count, as they do for clients.
 pub(super) fn events(
     text: &str,
     limits: &Limits,
@@ -72,7 +72,8 @@ pub(super) fn events(
     })
 }
 
-/// An event that can't be read, if the next one may go on with it.
+/// Starts joining an event that ends in half a character with the next one. Any other unreadable event
+/// is an error.
 fn begun(event: &str, place: usize, error: DecodeError) -> Result<Halves, DecodeError> {
     let begun = if error.fault == JsonFault::LoneSurrogate {
         Halves::new(event, place, error)
@@ -146,7 +147,7 @@ fn quoted(line: &str) -> String {
     }
 }
 
-/// Whether a line is one of the protocol that `ai` 4 had: a character for its kind, then JSON.
+/// Whether a line is of `ai` 4's protocol: a character for the kind, then JSON.
 fn is_ai_4(line: &str) -> bool {
     let mut characters = line.chars();
     let kind = characters.next();

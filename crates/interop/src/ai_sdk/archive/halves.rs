@@ -1,8 +1,8 @@
-//! Characters whose halves came in two deltas.
+//! Characters whose halves arrive in two deltas.
 //!
-//! JavaScript cuts strings between UTF-16 code units, so a delta may end with half a surrogate pair
-//! that the next one goes on with. No string of ours holds one; the deltas are joined as a client
-//! joins them.
+//! JavaScript cuts strings between UTF-16 code units. A delta may therefore end with half a surrogate
+//! pair, and the next delta starts with the other half. Rust strings can't hold half a pair, so the
+//! deltas are joined as a client joins them.
 
 use crate::Losses;
 use crate::ai_sdk::partial_json::{ESCAPE, lone_surrogates, read};
@@ -13,7 +13,7 @@ use thread::{DecodeError, Json, Limits, Object};
 /// The members of deltas whose texts are joined.
 const DELTAS: [&str; 2] = ["delta", "inputTextDelta"];
 
-/// Deltas that are one chunk, as far as they came.
+/// The deltas that form one chunk, as far as they have arrived.
 pub(super) struct Halves {
     place: usize,
     n: usize,
@@ -26,7 +26,7 @@ struct Delta {
     /// The chunk without it.
     rest: Object,
     key: &'static str,
-    /// The delta without the halves that it begins and ends with.
+    /// The delta without the surrogates at its start and end.
     text: String,
     low: Option<u16>,
     high: Option<u16>,
@@ -46,7 +46,7 @@ impl Halves {
         }
     }
 
-    /// Takes the next event, if it goes on with the character; says whether it did.
+    /// Takes the next event if it continues the character. Returns whether it does.
     pub(super) fn take(&mut self, event: &str) -> bool {
         let Some(next) = Delta::read(event) else {
             return false;
@@ -96,7 +96,7 @@ impl Halves {
 }
 
 impl Delta {
-    /// Reads a chunk whose delta alone may begin and end with half a character.
+    /// Reads a chunk whose delta may start and end with half a character.
     fn read(event: &str) -> Option<Self> {
         let mut low = None;
         let mut high = None;

@@ -1,4 +1,4 @@
-//! Messages for older clients: what they don't know is left out and named.
+//! Messages for older clients: unknown parts and members are removed and reported.
 
 use super::{member, parts_of, tool_of};
 use crate::Losses;

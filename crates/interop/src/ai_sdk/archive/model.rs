@@ -1,8 +1,9 @@
 //! UI messages and streams as model messages.
 //!
-//! A user's message is a request with a prompt. An assistant's is a response for each of its steps,
-//! each followed by a request with what the tools returned. Data and sources are system messages
-//! (TP-7, TP-11): those before the first part of a step stand before its response, others after it.
+//! A user's message is a request with a prompt. An assistant's message has one response per step. Each
+//! response is followed by a request with the tools' results. Data and sources are system messages
+//! (TP-7, TP-11). They come before the step's response if they precede the step's first part,
+//! otherwise after it.
 
 mod call;
 mod step;
@@ -17,7 +18,7 @@ pub(super) use step::CUSTOM;
 use step::Step;
 use thread::{Json, Object};
 
-/// The instant of what has none, where a run doesn't say.
+/// The time of records without one, if the run has none either.
 const UNKNOWN: &str = "1970-01-01T00:00:00Z";
 
 /// One run of UI messages or of chunks.
@@ -170,14 +171,14 @@ impl Reader {
         })
     }
 
-    /// Names an answer that nothing is left of.
+    /// Reports an answer of which nothing was carried over.
     fn nothing_since(&mut self, before: usize, pointer: &str) {
         if self.messages.len() == before {
             self.lost(pointer, "an answer without a part that a model message has");
         }
     }
 
-    /// What calls of an earlier run were answered in this.
+    /// Adds the answers in this run to calls of an earlier run.
     fn answers(&mut self, calls: &[Json], message: &Json, pointer: &str) {
         let at = instant(message.get("metadata"))
             .unwrap_or(&self.at)
@@ -238,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// Gives the responses of a message what it says of all of them.
+    /// Adds the metadata of a message to its responses.
     fn finish_message(
         &mut self,
         message: &Json,
@@ -300,7 +301,7 @@ impl Reader {
     }
 }
 
-/// Whether the model messages have all that a member of the metadata says.
+/// Whether the model messages hold all the data of a metadata member.
 fn is_carried(key: &str, value: &Json) -> bool {
     let members = || value.as_object().into_iter().flatten();
     match key {

@@ -1,4 +1,5 @@
-//! What a message can't carry, in its `metadata.loomline`; the form is in the module above.
+//! The data in `metadata.loomline` that a message can't hold otherwise. The parent module describes
+//! the form.
 
 mod digest;
 mod packed;
@@ -12,18 +13,18 @@ use thread::{Json, Limits, Object};
 /// The version that is written.
 const VERSION: &str = "1.0.0";
 
-/// What a namespace holds.
+/// The content of a namespace.
 pub(super) struct Sealed {
     /// Which run of the archive the message shows.
     pub(super) run: u64,
-    /// Which of how many messages of that run it is.
+    /// The number of the message among the `of` messages of that run.
     pub(super) position: u64,
     pub(super) of: u64,
-    /// What is carried.
+    /// The data carried.
     pub(super) carried: Object,
 }
 
-/// Whether a message has a namespace of ours.
+/// Whether a message has our namespace.
 pub(super) fn is_sealed(message: &Json) -> bool {
     let metadata = message.get("metadata");
     metadata.is_some_and(|metadata| metadata.get(OURS).is_some())
@@ -75,7 +76,7 @@ pub(super) fn seal(message: &mut Json, sealed: Sealed) {
     }
 }
 
-/// Reads the namespace of a message, or says why it is not believed.
+/// Reads the namespace of a message. The error is the reason for not trusting it.
 pub(super) fn open(message: &Json, limits: &Limits) -> Result<Sealed, &'static str> {
     const BROKEN: &str = "it is not what this program writes";
     let ours = message.pointer("/metadata/loomline").ok_or(BROKEN)?;

@@ -1,8 +1,8 @@
-//! Runs of other formats as UI messages.
+//! Converts runs of other formats to UI messages.
 //!
-//! A run is what the user said before the first response, and one message of the assistant with a
-//! `step-start` before each response. What tools returned stands at their calls, wherever in the
-//! archive it came.
+//! A run becomes the user's messages before the first response, and one assistant message. That
+//! message has a `step-start` before each response. A tool's result is part of its call, wherever in
+//! the archive it was.
 
 mod answers;
 mod call;
@@ -80,7 +80,7 @@ fn assistant(id: String, metadata: Option<Object>, parts: Vec<Json>) -> Json {
 struct Writer<'a, 'b> {
     answers: &'a Answers<'a>,
     losses: &'b mut Losses,
-    /// What the user said before the first response.
+    /// The parts of the user's messages before the first response.
     said: Vec<Json>,
     /// The parts of the answer.
     parts: Vec<Json>,
@@ -239,7 +239,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Whether a value says nothing.
+/// Whether a value is empty.
 fn is_nothing(value: &Json) -> bool {
     match value {
         Json::Null => true,
@@ -262,7 +262,7 @@ fn created(message: &Json) -> Option<Object> {
         .then_some(told)
 }
 
-/// Notes the model, the usage and the end of a response; usage is added up.
+/// Adds the model, the usage and the finish reason of a response to the metadata. Usage is summed.
 fn note(metadata: &mut Object, response: &Object) {
     if !metadata.contains_key("createdAt")
         && let Some(created) = created(&response.clone().into())
@@ -313,7 +313,7 @@ fn id_of(messages: &[ModelMessage]) -> Option<String> {
     id.and_then(Json::as_str).map(str::to_owned)
 }
 
-/// Which record of its run a message stands in: `/runs/R/records/N…`.
+/// The number of the record that contains a message: `N` of `/runs/R/records/N…`.
 fn record_of(message: &ModelMessage) -> usize {
     let place = message.pointer.split('/').nth(4);
     place

@@ -8,11 +8,11 @@ use crate::convert::{ReadOptions, Trust};
 use crate::{Converted, Losses};
 use thread::{Json, Object};
 
-/// Reads a list of UI messages, or the body of a chat request with one.
+/// Reads a list of UI messages, or the body of a chat request that contains one.
 ///
-/// Each user's message begins a run; a system message before the first belongs to that. What is no
-/// UI message of any version is refused with its place; parts and members that are not known are
-/// kept.
+/// Each user's message starts a run. A system message before the first user's message belongs to that
+/// run. An entry that is a UI message of no version is refused, with its place. Unknown parts and
+/// members are retained.
 ///
 /// ```
 /// use loomline_interop::ai_sdk::{read_messages, write_messages};
@@ -37,8 +37,8 @@ pub fn read_messages(text: &str, options: &ReadOptions) -> Result<Converted<Arch
 
 /// Reads a UI message stream: server-sent events, or an array of chunks.
 ///
-/// What has neither an event nor a comment is refused; other lines that are no fields of an event
-/// are reported. What comes behind `[DONE]` counts, as it does for clients.
+/// A text with neither an event nor a comment is refused. Other lines that are not fields of an event
+/// are reported. Chunks after `[DONE]` count, as they do for clients.
 pub fn read_stream(text: &str, options: &ReadOptions) -> Result<Converted<Archive>, AiSdkError> {
     let mut losses = Losses::default();
     let run = stream_run(text, options, &mut losses)?;
@@ -102,15 +102,15 @@ fn begun<'a>(
 /// The run that the last messages were read into.
 #[derive(Clone, Copy)]
 enum Open {
-    /// None that goes on.
+    /// No run that could continue.
     No,
     /// One of UI messages.
     Ui,
-    /// One that namespaces tell: its number, and how many of its messages came.
+    /// A run restored from namespaces: its number, and how many of its messages have been read.
     Told { run: u64, came: u64, of: u64 },
 }
 
-/// Adds messages, the first of which is the `from`th of its source, to the runs that are there.
+/// Appends messages to the archive's runs. The first of them is number `from` of its source.
 pub(super) fn push(
     archive: &mut Archive,
     said: Vec<SourceMessage>,
@@ -179,14 +179,14 @@ pub(super) fn push(
     }
 }
 
-/// Which run of those that namespaces tell came last, and whether other messages came since.
+/// The last run restored from namespaces, and whether other messages have come since.
 struct Order {
     run: Option<u64>,
     between: bool,
 }
 
 impl Order {
-    /// Whether this run may come next.
+    /// Whether this run may be the next.
     fn follows(&mut self, run: u64) -> bool {
         let next = self
             .run
@@ -196,7 +196,7 @@ impl Order {
     }
 }
 
-/// How many messages of a run did not come, if some did not.
+/// Number of a run's messages that are missing, if any.
 fn missing(open: Open) -> Option<u64> {
     match open {
         Open::Told { came, of, .. } => of.checked_sub(came).filter(|n| *n > 0),
@@ -210,7 +210,8 @@ fn only_systems(run: &ArchivedRun) -> bool {
         && records.all(|record| text_of(&record.json(), "role") == "system")
 }
 
-/// Takes the records that a message's namespace tells, or says why not.
+/// Restores a run's records from a message's namespace. The error names the reason for not trusting
+/// it.
 fn read_run(
     archive: &mut Archive,
     message: &Json,
@@ -256,7 +257,7 @@ fn read_run(
     Ok(())
 }
 
-/// The root as it was, but for what the caller says.
+/// Restores the root, except for the fields that the caller sets.
 fn restore_root(archive: &mut Archive, told: &Object, options: &ReadOptions) {
     let mut root = told.clone();
     for (key, said) in [

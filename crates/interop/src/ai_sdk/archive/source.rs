@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thread::json::{Scanner, Shape, Step, Within};
 use thread::{DecodeError, Json, Limits};
 
-/// A message as it came, and its value.
+/// A message's original text, and its value.
 pub(super) struct SourceMessage {
     pub(super) record: SourceText,
     pub(super) json: Json,

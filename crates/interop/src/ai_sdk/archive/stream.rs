@@ -1,4 +1,4 @@
-//! What a run of chunks tells.
+//! The message and the facts that a run of chunks contains.
 
 use super::{major_of, text_of};
 use crate::Losses;
@@ -10,19 +10,19 @@ use crate::runs::RunInterruption;
 use std::borrow::Cow;
 use thread::{Json, Object};
 
-/// What a stream told.
+/// The message and the facts of one stream.
 pub(super) struct StreamFold {
     /// The message, if it has one.
     pub(super) message: Option<Json>,
-    /// What else was told.
+    /// The facts that are not in the message.
     pub(super) facts: StreamFacts,
-    /// Whether a client gives up on it.
+    /// Whether a client fails on the stream.
     is_broken: bool,
     done: bool,
 }
 
-/// Reads the chunks of a run. `before` is the message that it goes on with; without one, what the
-/// run itself knows of it.
+/// Reads the chunks of a run. `before` is the message that the run continues. Without it, the run's
+/// own copy in `continues` is used.
 pub(super) fn read_chunks(
     run: &ArchivedRun,
     pointer: &str,
@@ -81,7 +81,7 @@ pub(super) fn is_done(run: &ArchivedRun) -> bool {
     run.head.get("done").and_then(Json::as_bool) == Some(true)
 }
 
-/// Before which of its records a stream said `[DONE]` too.
+/// The numbers of the records before which the stream had a `[DONE]` marker.
 pub(super) fn done_at(run: &ArchivedRun) -> impl Iterator<Item = u64> {
     let places = run.head.get("done_at").and_then(Json::as_array);
     let places = places.unwrap_or_default().iter().filter_map(Json::as_u64);
@@ -117,7 +117,7 @@ impl StreamFold {
         })
     }
 
-    /// What a message does not tell.
+    /// Lists the facts that the message can't hold as losses.
     pub(super) fn note_losses(&self, pointer: &str, losses: &mut Losses) {
         if let Some(reason) = &self.facts.finish_reason {
             losses.push(pointer, format!("the finish reason {reason:?}"));
@@ -134,7 +134,7 @@ impl StreamFold {
     }
 }
 
-/// A chunk in the form that clients take: data is of its own type (ruling 19).
+/// A chunk in the form that clients accept: data has its own type (ruling 19).
 pub(super) fn as_sent(chunk: &Json) -> Cow<'_, Json> {
     if text_of(chunk, "type") != "data" {
         return Cow::Borrowed(chunk);

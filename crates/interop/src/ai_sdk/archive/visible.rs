@@ -21,7 +21,7 @@ pub(super) struct How {
     pub(super) namespace: bool,
 }
 
-/// Every message of an archive. A stream that goes on with a message gives it anew, in its place.
+/// Every message of an archive. A stream that continues a message replaces it, at its place.
 pub(super) fn visible_messages(
     archive: &Archive,
     how: How,
@@ -156,7 +156,7 @@ fn push_projected(
     }
 }
 
-/// What a message's namespace carries.
+/// The data that a message's namespace carries.
 fn carried(
     archive: &Archive,
     first: Option<&ArchivedRun>,

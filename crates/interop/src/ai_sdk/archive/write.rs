@@ -12,10 +12,11 @@ use crate::convert::WriteOptions;
 use crate::{Converted, Losses};
 use thread::Json;
 
-/// The UI messages of an archive, as a client of `options.ai_sdk` has them that saw every stream.
+/// The UI messages of an archive, as a client of version `options.ai_sdk` has them that read every
+/// stream.
 ///
-/// Messages that came as such are given as they came, unless they are from a newer version; those
-/// of other formats carry what they have no place for in a namespace, see the table in
+/// Messages that were read as UI messages are unchanged, unless they are from a newer version.
+/// Messages from other formats carry the rest of their data in a namespace; see the table in
 /// `docs/ai-sdk-namespace.md`.
 pub fn ui_messages(archive: &Archive, options: &WriteOptions) -> Converted<Vec<Json>> {
     let mut losses = Losses::default();
@@ -35,10 +36,11 @@ fn how(options: &WriteOptions) -> How {
     }
 }
 
-/// The UI message stream of the last answer of an archive, as server-sent events.
+/// The UI message stream of an archive's last answer, as server-sent events.
 ///
-/// A stream is given chunk by chunk as it came, but for chunks that no client reads; any other answer as chunks from which a client
-/// builds its message. What comes before it is in no stream and is told as a loss.
+/// An answer that was read as a stream is written chunk by chunk, without chunks that no client reads.
+/// Any other answer is written as chunks that build its message. Earlier messages are not in the
+/// stream and are reported as a loss.
 pub fn write_stream(archive: &Archive, options: &WriteOptions) -> Converted<String> {
     let mut text = String::new();
     let mut losses = Losses::default();

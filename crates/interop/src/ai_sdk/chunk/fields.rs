@@ -1,4 +1,4 @@
-//! What the clients' schemas ask of the fields of a chunk.
+//! The rules of the clients' schemas for the fields of a chunk.
 
 use super::shape::Shape;
 use super::{Block, ChunkType, Major};
@@ -26,15 +26,15 @@ pub enum FieldFault {
     Field {
         /// The field.
         field: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: &'static str,
-        /// The type of what is there.
+        /// The type found.
         found: Option<&'static str>,
     },
 }
 
-/// Whether clients of `major` take this chunk: its type is known and each field they read is what
-/// their schema wants. Fields that they don't know are allowed.
+/// Checks that clients of `major` accept this chunk: its type is known and every field that they read
+/// fits their schema. Unknown fields are allowed.
 pub fn check_chunk(chunk: &Json, major: Major) -> Result<(), FieldFault> {
     let kind = chunk_type(chunk, major)?;
     check_fields(chunk, kind, major)
@@ -246,7 +246,7 @@ pub(in crate::ai_sdk) fn check_fields(
     })
 }
 
-/// Checks the fields without which a chunk says nothing.
+/// Checks the fields that a chunk must have.
 pub(in crate::ai_sdk) fn check_needed(
     chunk: &Json,
     kind: ChunkType,

@@ -1,4 +1,4 @@
-//! What the clients' schemas ask of a value.
+//! The rules of the clients' schemas for a value.
 
 use thread::Json;
 
@@ -12,7 +12,7 @@ pub(in crate::ai_sdk) const REASONS: [&str; 6] = [
     "other",
 ];
 
-/// What a field must be.
+/// The shape that a field must have.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Text,
@@ -22,7 +22,7 @@ pub(super) enum Shape {
     /// An object of objects, by provider.
     Metadata,
     Word(&'static [&'static str], &'static str),
-    /// A finish reason: one of [`REASONS`], or this one.
+    /// A finish reason: one of [`REASONS`], or the one named here.
     Reason(Option<&'static str>),
     Citations,
     Steering,

@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 
-/// Whether two values are the same to JavaScript, which has one kind of numbers. Linear in the smaller
-/// one; goes down as many calls as both nest, which parsing has bounded.
+/// Whether two values are equal in JavaScript, which has one type of numbers. Linear in the smaller
+/// one. The recursion is as deep as both values nest; the parser limits that.
 pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => is_same_number(a, b),

@@ -1,11 +1,11 @@
-//! A call as a client has it.
+//! Comparison of a call that a client sends with the stored one.
 
 use super::super::left::{LEFT, waits};
 use super::same::is_same;
 use super::text;
 use serde_json::Value;
 
-/// Compares a call with the stored one. `external` is whether it was left for somebody else to run.
+/// Compares a call with the stored one. `external` is whether the client or another party runs it.
 pub(super) fn compare(stored: &Value, sent: &Value, external: bool) -> Result<(), String> {
     let id = text(stored, "toolCallId").unwrap_or_default();
     if name(stored) != name(sent) {
@@ -55,7 +55,7 @@ impl Call<'_> {
         text(self.stored, "state").unwrap_or_default()
     }
 
-    /// The answer to the question whether it may run.
+    /// The approval or denial of the call, if the part has one.
     fn approved(&self) -> Option<bool> {
         let approved = self
             .stored

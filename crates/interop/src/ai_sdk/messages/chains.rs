@@ -5,13 +5,13 @@ use crate::threads::cancelled;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Entry, Execution, ExecutionStatus, Item, ItemId, ItemType, Reaction, Transcript};
 
-/// Executions that answer calls or were handed over to, each with the one it goes on with.
+/// Executions that answer calls or follow a handoff, each with the execution that it continues.
 pub(super) struct Chains<'a> {
     transcript: &'a Transcript,
-    /// The place of each execution, and of the one that it goes on with.
+    /// The index of each execution, and of the one that it continues.
     before: BTreeMap<usize, usize>,
-    /// The places of those that another one goes on with: one that is over, unless running ones are
-    /// shown too.
+    /// The indexes of executions that a completed execution continues. Running ones count too if
+    /// requested.
     followed: BTreeSet<usize>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Chains<'a> {
         }
     }
 
-    /// Whether the message of this execution goes on in another one that is over.
+    /// Whether a completed execution continues the message of this execution.
     pub(super) fn continues_at(&self, place: usize) -> bool {
         self.followed.contains(&place)
     }
@@ -80,8 +80,8 @@ impl<'a> Chains<'a> {
     }
 }
 
-/// Whether an execution goes on with what the one before it has said: it acts on answers, is handed over
-/// to, or ends the wait for answers. One that is begun anew without anything said writes a message of its own.
+/// Whether an execution continues the previous execution's message: it acts on answers, follows a
+/// handoff, or ends the wait for answers. Any other execution writes a message of its own.
 pub fn continues_message(execution: &Execution, trigger: Option<&Item>) -> bool {
     let answers = trigger.is_some_and(|item| item.item_type == ItemType::ActionResult);
     answers

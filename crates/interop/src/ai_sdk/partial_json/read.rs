@@ -1,4 +1,4 @@
-//! JSON texts as a client in JavaScript takes them.
+//! JSON texts as a JavaScript client decodes them.
 
 use super::surrogates::{ESCAPE, lone_surrogates};
 use std::borrow::Cow;
@@ -19,9 +19,9 @@ pub enum PartialJsonError {
     },
 }
 
-/// Reads a text. Unlike [`Json::parse`], takes the last of repeated keys, and U+FFFD for half a
-/// surrogate pair, which no string of ours can hold. Where keys repeat, the spelling of numbers is
-/// lost.
+/// Reads a JSON text. Unlike [`Json::parse`], it takes the last of repeated keys. Half a surrogate
+/// pair becomes U+FFFD, because a Rust string can't hold it. If keys repeat, the spelling of numbers
+/// is lost.
 pub(in crate::ai_sdk) fn read(text: &str) -> Result<Json, PartialJsonError> {
     let value = Json::parse(text).or_else(|error| {
         let lax = match &error.fault {

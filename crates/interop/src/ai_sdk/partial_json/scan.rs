@@ -2,8 +2,8 @@
 
 use crate::ai_sdk::chunk::Major;
 
-/// Where the scan is. It follows the grammar only as far as needed to know what is open: whether
-/// the result is JSON, its reader says.
+/// The state of the scan. It follows the grammar only as far as needed to find open structures. The
+/// reader of the result decides whether that is JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Root,
@@ -30,7 +30,7 @@ struct Scan<'t> {
     text: &'t str,
     major: Major,
     open: Vec<At>,
-    /// The end of what is kept.
+    /// The end of the part that is retained.
     kept: usize,
     literal_start: usize,
     digits: u8,
@@ -56,7 +56,7 @@ pub(super) fn repaired(text: &str, major: Major) -> String {
 }
 
 impl Scan<'_> {
-    /// Takes one character, which goes from `start` to `end`.
+    /// Takes one character, at the bytes from `start` to `end`.
     fn take(&mut self, char: char, start: usize, end: usize) {
         match self.open.last().copied().unwrap_or(At::Finish) {
             At::Root => self.value_start(char, start, end, At::Finish),

@@ -1,4 +1,4 @@
-//! Characters of which only half is there.
+//! Characters of which only one surrogate is present.
 
 /// How long an escaped code unit is.
 pub(in crate::ai_sdk) const ESCAPE: usize = "\\u0000".len();
@@ -24,7 +24,7 @@ pub(in crate::ai_sdk) fn lone_surrogates(text: &str) -> impl Iterator<Item = (us
     })
 }
 
-/// The code unit that is escaped here.
+/// The escaped code unit at `at`.
 fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
     let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());

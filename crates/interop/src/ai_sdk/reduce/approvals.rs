@@ -1,4 +1,4 @@
-//! Approvals of calls: asked for, answered, refused.
+//! Approvals of calls: requests, answers and denials.
 
 use super::Reducer;
 use super::error::ChunkError;

@@ -57,7 +57,8 @@ impl Reducer {
     }
 }
 
-/// Citations with the members that the client's schema has; unlike elsewhere, it drops others.
+/// Citations with only the members of the client's schema. Clients drop other members here, unlike in
+/// other fields.
 fn known_citations(citations: &Json) -> Json {
     const SOURCE: [&str; 7] = [
         "type",

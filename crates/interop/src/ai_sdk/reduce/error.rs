@@ -1,4 +1,4 @@
-//! Why a client gives up on a stream.
+//! Errors on which a client stops reading a stream.
 
 use crate::ai_sdk::chunk::{FieldFault, Major, text};
 use thread::Json;
@@ -16,7 +16,7 @@ pub enum ReduceError {
         /// The version of the client.
         major: Major,
     },
-    /// A chunk goes on with what never began.
+    /// A chunk continues a block or a call that was never started.
     #[error("chunk {place} of type {kind:?} goes on with {id:?}, which never began")]
     NotStarted {
         /// Its place in the stream.
@@ -43,9 +43,9 @@ pub enum ReduceError {
         kind: String,
         /// The field.
         field: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: &'static str,
-        /// The type of what is there.
+        /// The type found.
         found: Option<&'static str>,
     },
     /// The message's metadata is no object, and there is more of it.
@@ -53,7 +53,7 @@ pub enum ReduceError {
     Unmergeable {
         /// Its place in the stream.
         place: usize,
-        /// The type of the metadata that is there.
+        /// The type of the existing metadata.
         known: &'static str,
     },
     /// An earlier chunk was refused.
@@ -64,7 +64,7 @@ pub enum ReduceError {
     },
 }
 
-/// What is wrong with one chunk.
+/// The error of one chunk.
 pub(super) enum ChunkError {
     Field(FieldFault),
     NotStarted(String),
@@ -78,7 +78,7 @@ impl From<FieldFault> for ChunkError {
 }
 
 impl ChunkError {
-    /// Says which chunk it is.
+    /// Adds the chunk's place to the error.
     pub(super) fn at(self, place: usize, chunk: &Json) -> ReduceError {
         let kind = text(chunk, "type").to_owned();
         match self {

@@ -1,51 +1,51 @@
-//! What a stream tells that its message does not.
+//! Facts that a stream contains but its message does not.
 
 use crate::ai_sdk::chunk::some;
 use std::ops::Range;
 use thread::Json;
 
-/// A message, and what else its stream told.
+/// A message, and the facts of its stream that are not in the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reduced {
     /// The message, if the stream ever had one shown.
     pub message: Option<Json>,
-    /// What else was told.
+    /// The other facts of the stream.
     pub facts: StreamFacts,
 }
 
-/// What a stream told that its message does not.
+/// Facts that a stream contains but its message does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamFacts {
-    /// Why the model stopped, as `finish` says.
+    /// Why the model stopped, from `finish`.
     pub finish_reason: Option<String>,
-    /// Whether `finish` came.
+    /// Whether the stream had a `finish`.
     pub finished: bool,
     /// Whether the run was aborted.
     pub aborted: Option<Aborted>,
     /// The errors, in order.
     pub errors: Vec<StreamError>,
-    /// The steps of this stream as parts of the message, each from its `step-start` on. Steps
-    /// without a part are left out, and so are those of a message that the stream went on with.
+    /// The steps of this stream as ranges of the message's parts, each starting at its `step-start`.
+    /// Steps without parts are left out, and so are steps that the message had before this stream.
     pub steps: Vec<Range<usize>>,
     /// The data chunks that are in no message.
     pub transient: Vec<Json>,
-    /// Whether the stream said that it was over, see [`Reducer::done`](super::Reducer::done).
+    /// Whether the stream had its end marker, see [`Reducer::done`](super::Reducer::done).
     pub done_seen: bool,
 }
 
 /// That a run was aborted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aborted {
-    /// Why, if that was said.
+    /// The reason, if the stream contains one.
     pub reason: Option<String>,
 }
 
-/// An error that a stream told of.
+/// An error that a stream reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamError {
     /// How many parts the message had.
     pub index: usize,
-    /// What was said.
+    /// The error's text.
     pub text: String,
 }
 
@@ -53,12 +53,12 @@ pub struct StreamError {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     pub(super) facts: StreamFacts,
-    /// Where the step that runs began.
+    /// The index at which the current step started.
     open: Option<usize>,
 }
 
 impl Facts {
-    /// A step starts behind so many parts, and ends the one before it.
+    /// Starts a step after `parts` parts, and ends the previous step.
     pub(super) fn start_step(&mut self, parts: usize) {
         self.close_step(parts);
         self.open = Some(parts);
@@ -70,14 +70,14 @@ impl Facts {
         }
     }
 
-    /// Only so many parts are left of the last step.
+    /// Limits the last step to the first `parts` parts of the message.
     pub(super) fn reset_step(&mut self, parts: usize) {
         if let Some(last) = self.facts.steps.last_mut() {
             last.end = last.end.min(parts);
         }
     }
 
-    /// The message begins anew.
+    /// Forgets the steps, because the message restarts.
     pub(super) fn restart(&mut self) {
         self.facts.steps.clear();
         self.open = None;
@@ -104,7 +104,7 @@ impl Facts {
         });
     }
 
-    /// The facts of a message of so many parts.
+    /// The facts for a message of `parts` parts.
     pub(super) fn facts_of(self, parts: usize) -> StreamFacts {
         let mut told = self.facts;
         told.steps.retain(|step| step.start < parts);

@@ -1,4 +1,4 @@
-//! Message metadata that comes bit by bit.
+//! Message metadata that arrives in parts.
 
 use super::error::ChunkError;
 use thread::{Json, Object};
@@ -6,10 +6,10 @@ use thread::{Json, Object};
 /// Keys that a client never merges.
 const SKIPPED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
-/// Adds more metadata: objects are merged at any depth, everything else is replaced.
+/// Adds metadata: objects are merged at any depth, everything else is replaced.
 ///
-/// A client takes values that are no objects apart as JavaScript does: an array has its places as
-/// keys, a string those of its characters.
+/// Values other than objects are treated as in JavaScript: an array has its indexes as keys, a string
+/// those of its code units.
 pub(super) fn merge(known: &mut Json, more: &Json) -> Result<(), ChunkError> {
     if let (Json::Object(known), Json::Object(more)) = (&mut *known, more) {
         merge_objects(known, more);
@@ -36,7 +36,7 @@ pub(super) fn merge(known: &mut Json, more: &Json) -> Result<(), ChunkError> {
     Ok(())
 }
 
-/// Goes down as many calls as both values nest, which parsing has bounded.
+/// Merges objects. The recursion is as deep as both values nest; the parser limits that.
 fn merge_objects(known: &mut Object, more: &Object) {
     for (key, value) in more {
         if SKIPPED.contains(&key) {
@@ -52,7 +52,7 @@ fn merge_objects(known: &mut Object, more: &Object) {
     }
 }
 
-/// What JavaScript sees as the members of a value.
+/// The members of a value, as JavaScript sees them.
 fn members(value: &Json) -> Object {
     let numbered = |(place, value): (usize, Json)| (place.to_string(), value);
     match value {

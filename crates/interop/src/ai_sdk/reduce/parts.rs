@@ -10,18 +10,18 @@ pub(super) enum CallKind {
     Static,
     /// Those of other tools, `dynamic-tool`.
     Dynamic,
-    /// All.
+    /// Any call.
     Any,
 }
 
-/// The parts that tell of a call, in their order, by its id.
+/// The indexes of each call's parts, in order, by the call's id.
 type Calls = BTreeMap<String, Vec<usize>>;
 
-/// The parts of a message. Finding one takes no longer with more parts.
+/// The parts of a message. Finding one does not take longer with more parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     items: Vec<Json>,
-    /// Where the parts of the last step begin.
+    /// The index of the first part of the last step.
     step_start: usize,
     static_calls: Calls,
     dynamic_calls: Calls,
@@ -90,7 +90,7 @@ impl Parts {
         place
     }
 
-    /// The first part in this step that tells of a call.
+    /// The first part of this step that belongs to a call.
     pub(super) fn call_in_step(&self, id: &str, kind: CallKind) -> Option<usize> {
         let first = |calls: &Calls| {
             let places = calls.get(id)?;
@@ -118,7 +118,7 @@ impl Parts {
         self.call_in_step(id, kind).or_else(before)
     }
 
-    /// The part that an answer to an approval request is for.
+    /// The part that an answer to an approval refers to.
     pub(super) fn approved(&self, id: &str) -> Option<usize> {
         self.approvals.get(id)?.first().copied()
     }
@@ -148,7 +148,7 @@ impl Parts {
         self.data.get(kind)?.get(id).copied()
     }
 
-    /// Removes the parts of the last step, and says if there were any.
+    /// Removes the parts of the last step. Returns whether there were any.
     pub(super) fn reset_step(&mut self) -> bool {
         let start = self.step_start.min(self.items.len());
         let removes = self.items.len() > start;
@@ -172,7 +172,7 @@ impl Parts {
     }
 }
 
-/// The calls that a part of this type tells of.
+/// The index of calls that parts of this type belong to.
 fn calls_of<'a>(fixed: &'a mut Calls, dynamic: &'a mut Calls, kind: &str) -> Option<&'a mut Calls> {
     if kind == "dynamic-tool" {
         Some(dynamic)

@@ -1,4 +1,4 @@
-//! Calls of tools: their input as it streams, and what comes of them.
+//! Tool calls: their streaming input and their results.
 
 use super::Reducer;
 use super::error::ChunkError;
@@ -53,7 +53,7 @@ impl Call {
 }
 
 impl Reducer {
-    /// Goes on with a message of the assistant.
+    /// Continues a message of the assistant.
     pub(super) fn continue_from(&mut self, mut message: Object) {
         let parts = message.remove("parts").and_then(Json::into_array);
         self.parts = Parts::default();
@@ -212,7 +212,7 @@ impl Reducer {
         Ok(())
     }
 
-    /// Gives a call what came of it; its input stays.
+    /// Adds the result to a call; its input stays.
     fn answer(&mut self, chunk: &Json, place: usize, mut update: Update) {
         let keeps_raw = matches!(update.raw_input, Change::Keep);
         update.input = Change::Keep;
@@ -227,7 +227,7 @@ impl Reducer {
         }
     }
 
-    /// The part that a result is for. `ai` 5 goes by what the chunk says it is.
+    /// The part that a result belongs to. `ai` 5 finds it by the kind of call that the chunk names.
     fn answered(&self, chunk: &Json) -> Result<usize, ChunkError> {
         let kind = match self.major {
             Major::V5 if is_set(chunk, "dynamic") => CallKind::Dynamic,

@@ -1,20 +1,20 @@
-//! What one chunk makes of the part of a call.
+//! The effect of one chunk on the part of a call.
 
 use super::parts::{CallKind, Parts};
 use crate::ai_sdk::chunk::{Major, some, text};
 use thread::{Json, Object};
 
-/// What becomes of a field.
+/// The change of a field.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     /// It stays.
     Keep,
-    /// It is set, or goes.
+    /// It is set, or removed.
     To(Option<Json>),
 }
 
-/// What one chunk makes of the part of a call. What it doesn't name goes, or stays where clients
-/// keep it.
+/// The effect of one chunk on the part of a call. A field that it does not name is removed, or stays
+/// if clients retain it.
 #[derive(Clone, Debug)]
 pub(super) struct Update {
     pub(super) state: &'static str,
@@ -33,7 +33,7 @@ pub(super) struct Update {
 }
 
 impl Update {
-    /// An update to a state, with what nearly all chunks may say.
+    /// An update to `state`, with the fields that nearly all chunks may have.
     pub(super) fn to(state: &'static str, chunk: &Json, major: Major) -> Self {
         let from_6 = |key| some(chunk, key).filter(|_| major > Major::V5).cloned();
         let name = some(chunk, "toolName").and_then(Json::as_str);
@@ -53,7 +53,7 @@ impl Update {
         }
     }
 
-    /// Updates the part of a call in this step, or adds one. Says where it is.
+    /// Updates the part of a call in this step, or adds one. Returns the part's index.
     pub(super) fn apply_in_step(
         self,
         parts: &mut Parts,
@@ -159,7 +159,7 @@ fn change(part: &mut Object, key: &str, change: Change) {
     }
 }
 
-/// Sets a field, or takes it out.
+/// Sets a field, or removes it.
 pub(super) fn put(part: &mut Object, key: &str, value: Option<Json>) {
     match value {
         Some(value) => {

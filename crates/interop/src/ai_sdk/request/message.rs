@@ -8,7 +8,7 @@ use crate::request::{self, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{ANSWER, Payload};
 
-/// Who says a message, for a client.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentRole {
     /// A user.
@@ -35,24 +35,24 @@ impl SentRole {
 pub struct SentMessage {
     /// Its id.
     pub id: String,
-    /// Who says it.
+    /// The author.
     pub role: SentRole,
     /// Which one of the request's messages it is, from 0.
     pub index: usize,
-    /// Its parts, unread.
+    /// The parts, not decoded.
     pub parts: Vec<Value>,
     metadata: Option<Value>,
 }
 
-/// What a user said.
+/// A user's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserMessage {
     /// The client's id of it.
     pub id: String,
     /// The parts, in the log's shapes.
     pub content: Payload,
-    /// The client's own metadata of it, as the metadata of its item: under a name of its own, where it
-    /// comes from again and can pass for nothing else.
+    /// The client's own metadata of the message, to store as the item's metadata. It is under a name
+    /// of its own, so it can't be mistaken for other metadata.
     pub metadata: Option<Payload>,
 }
 
@@ -61,14 +61,14 @@ pub struct UserMessage {
 pub struct ChatAnswer {
     /// The call.
     pub tool_call_id: String,
-    /// Whether it answers a question; what is no answer to one is a result.
+    /// Whether it answers an approval. Otherwise it is a result.
     pub is_approval: bool,
     /// The answer, as a part of the log's ([`timeline::Answer`]).
     pub part: Value,
 }
 
 impl ChatAnswer {
-    /// Addresses the answer to another call.
+    /// Readdresses the answer to the call `call`.
     #[must_use]
     pub fn to(&self, call: &str) -> Self {
         let mut part = self.part.clone();
@@ -109,12 +109,12 @@ impl SentMessage {
         })
     }
 
-    /// Where it stands in the request.
+    /// JSON pointer to the message in the request.
     pub fn pointer(&self) -> String {
         format!("/messages/{}", self.index)
     }
 
-    /// What a user says with it.
+    /// The user's message in it.
     pub fn user_message(&self) -> Result<UserMessage, ChatRequestError> {
         let pointer = self.pointer();
         if !is_free(&self.id) {
@@ -142,8 +142,8 @@ impl SentMessage {
         })
     }
 
-    /// The answers in the parts of calls: to questions, and results of tools that the client has run.
-    /// Whether anybody asked is not known here.
+    /// The answers in the parts of calls: to questions, and results of tools that the client ran.
+    /// Whether such a call is pending is not checked.
     pub fn answers(&self) -> Vec<ChatAnswer> {
         self.parts.iter().filter_map(answer).collect()
     }

@@ -15,14 +15,14 @@ pub enum ChunksError {
     NotJson {
         /// Its place in the stream.
         place: usize,
-        /// What is wrong with it.
+        /// The JSON error.
         #[source]
         source: PartialJsonError,
     },
 }
 
-/// Decodes the chunks of a stream from pieces of bytes. They are not judged: that is
-/// [`check_chunk`](crate::ai_sdk::check_chunk)'s.
+/// Decodes the chunks of a stream from bytes that arrive in parts. It does not validate them;
+/// [`check_chunk`](crate::ai_sdk::check_chunk) does.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
     decoder: SseDecoder,
@@ -48,10 +48,10 @@ impl Chunks {
         }
     }
 
-    /// Takes the next bytes, and appends the chunks that they complete. What comes after [`DONE`]
-    /// counts too, as it does for clients.
+    /// Takes the next bytes, and appends the chunks that they complete. Chunks after [`DONE`] count,
+    /// as they do for clients.
     ///
-    /// After an error the stream is over: every further call gives the same error.
+    /// After an error the stream ends: every further call returns this error.
     pub fn push(&mut self, bytes: &[u8], chunks: &mut Vec<Json>) -> Result<(), ChunksError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -65,7 +65,7 @@ impl Chunks {
         taken
     }
 
-    /// Whether the stream said that it is over. A client does without.
+    /// Whether the stream had [`DONE`]. Clients do not require it.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done

@@ -175,8 +175,8 @@ impl StreamView {
         self.push(json!({"type": "finish", "finishReason": "error", "messageMetadata": metadata}));
     }
 
-    /// A change of the thread beside its runs. It is transient: it belongs to no answer, and clients
-    /// that load the messages find its result there.
+    /// A change of the thread outside of its runs. It is transient, because it belongs to no answer.
+    /// Clients that load the messages see its result there.
     fn thread(&mut self, chunk: &Chunk<'_>) {
         let Chunk::Marker(Marker::ThreadUpdated(data) | Marker::ItemRemoved(data)) = chunk else {
             return;
@@ -188,7 +188,7 @@ impl StreamView {
         self.push(json!({"type": chunk.chunk_type(), "data": data, "transient": true}));
     }
 
-    /// An event of the thread beside its runs, such as an actor that joins.
+    /// A thread event outside of its runs, such as an actor that joins.
     fn item(&mut self, item: &Item) {
         if let Some(event) = ThreadEvent::of_item(item) {
             self.push(json!({

@@ -6,7 +6,7 @@ use crate::run::RunPart;
 use serde_json::{Value, json};
 use timeline::Payload;
 
-/// The first major version whose clients are asked for approvals.
+/// The first major version of the AI SDK whose clients can answer approvals.
 const ASKS: u8 = 6;
 /// The first major version whose clients get the answers that others gave.
 const TELLS_ANSWERS: u8 = 7;
@@ -15,7 +15,7 @@ const TELLS_ANSWERS: u8 = 7;
 const MALFORMED: &str = "the arguments are no JSON object";
 
 impl StreamView {
-    /// A part was stored. `is_known` says that clients know the call that it is.
+    /// A part was stored. `is_known`: clients already have the call that the part belongs to.
     pub(super) fn part(&mut self, part: RunPart, is_new: bool, is_known: bool) {
         match part {
             RunPart::Tool(tool) => {
@@ -85,8 +85,8 @@ impl StreamView {
         }
     }
 
-    /// A call was approved or denied. The client of a continued message has the question; asked again,
-    /// clients of `ai` 6 would forget the answer.
+    /// A call was approved or denied. The client of a continued message already has the question. If
+    /// it came again, clients of `ai` 6 would drop the answer.
     fn approval_given(&mut self, tool: &ToolPart, is_known: bool) {
         if !is_known {
             self.approval_requested(tool);
@@ -94,7 +94,7 @@ impl StreamView {
         self.approval_answered(tool);
     }
 
-    /// The answer to an approval whose question the client has.
+    /// The answer to an approval that the client already has.
     fn approval_answered(&mut self, tool: &ToolPart) {
         let answered = tool
             .approval

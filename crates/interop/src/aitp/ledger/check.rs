@@ -1,4 +1,4 @@
-//! Whether a message can be said, and what it does: decided on a draft of the ledger.
+//! Decides on a draft of the ledger whether a message may be posted, and its effect.
 
 use super::find::Found;
 use super::request::{
@@ -17,15 +17,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a message does, and to what.
+/// The effect of a message, and the request that it changes.
 pub(super) struct Step {
     pub(super) verdict: MessageVerdict,
     pub(super) change: Option<Changed>,
 }
 
-/// What becomes of one request.
+/// The change of one request.
 pub(super) enum Changed {
-    /// It is new, and takes the place of another that was open.
+    /// It is new, and replaces another open request if `supersedes` names one.
     Opened {
         ask: Arc<RequestTerms>,
         life: RequestProgress,
@@ -64,7 +64,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Decides a message and takes it in.
+    /// Decides a message and applies it to the draft.
     pub(super) fn decide(
         &mut self,
         message: &Message,
@@ -326,7 +326,8 @@ fn outcome(
     Ok(lives(found.number, key, life, effect, false))
 }
 
-/// Somebody asks under another's id: it passes the request on, or the id is not its own.
+/// Handles a request under another party's id: it forwards that request, or it is refused because the
+/// id is in use.
 fn passed_on(former: &Found, ask: &RequestTerms, now: Timestamp) -> Result<Step, RequestRefusal> {
     let request = former.ask.key.clone();
     if !former.ask.is_passed_on_as(ask) {

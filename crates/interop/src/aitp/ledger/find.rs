@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// So many requests are named where a message could be meant for several.
+/// Maximum number of requests listed for an ambiguous message.
 const MAX_NAMED: usize = 8;
 
 /// One request as a draft sees it.
@@ -45,7 +45,7 @@ impl Draft<'_> {
         self.get(number)
     }
 
-    /// The request that an answer is for: the one it names, or the only open one of its topic.
+    /// The request that an answer refers to: the one it names, or the only open one of its topic.
     pub(super) fn meant(
         &self,
         topic: Topic,
@@ -66,8 +66,8 @@ impl Draft<'_> {
         .ok_or(RequestRefusal::NothingOpen(topic))
     }
 
-    /// The request that a message of our extension is about: of those of its id, those that the
-    /// speaker may say this of.
+    /// The request that a message of our extension refers to: the one with its id that the author may
+    /// control.
     pub(super) fn controlled(
         &self,
         kind: Kind,
@@ -97,7 +97,8 @@ impl Draft<'_> {
         only(among)?.ok_or(refused)
     }
 
-    /// Only the asker cancels and sets an end; only who may answer declines and reports an error.
+    /// Only the requester cancels and sets an end. Only a party that may answer declines and reports
+    /// an error.
     fn may_control(&self, kind: Kind, ask: &RequestTerms) -> Result<(), RequestRefusal> {
         if !matches!(kind, Kind::Cancel | Kind::Expire) {
             self.base.may_answer(ask, &self.by)

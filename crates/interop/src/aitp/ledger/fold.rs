@@ -20,14 +20,14 @@ use timeline::{
     StepId, StepStatus, chunk_type, messages_with_answers,
 };
 
-/// Why the requests of an actor that left are open no longer.
+/// The reason recorded for cancelling the requests of an actor that left.
 const LEFT: &str = "who asked has left the thread";
 
 /// Why requests of what was removed are open no longer.
 const REMOVED: &str = "what asked was removed from the thread";
 
-/// The execution that runs, and the capability messages of its running step. They count when the
-/// step is complete: before that a crash may void them.
+/// The running execution, and the capability messages of its running step. They count once the step is
+/// complete, because a crash may void them before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Running {
     item_id: ItemId,
@@ -37,7 +37,7 @@ pub(super) struct Running {
     messages: BTreeMap<u32, Message>,
 }
 
-/// Where messages come from.
+/// The origin of messages.
 struct Source<'a> {
     item_id: &'a ItemId,
     step_id: Option<&'a StepId>,
@@ -96,8 +96,9 @@ impl Ledger {
         }
     }
 
-    /// What was asked in what is removed waits no longer. An answer that is removed stands: who
-    /// asked has acted upon it. O(what is remembered), which is bounded.
+    /// Cancels the open requests of a removed item or step. Removed answers still count, because the
+    /// requester may have acted on them. The cost is linear in the stored requests, whose number is
+    /// bounded.
     fn removed(&mut self, what: &Removed) {
         let asked = self.requests.iter().filter(|(_, request)| {
             let is_there = match what {
@@ -115,8 +116,8 @@ impl Ledger {
         }
     }
 
-    /// Who takes part after a record. What one asked who left is open no longer, and what the one
-    /// who began the thread asked is found as that once it is known who that is.
+    /// Updates the participants. When an actor leaves, its open requests are cancelled. When the
+    /// initiator becomes known, the requests of that actor become the initiator's.
     fn people(&mut self, record: &Record) {
         let leaver = if let Event::ItemCreated { item } = &record.event
             && let Some(ParticipantChange::Leave { actor_id }) = ParticipantChange::of_item(item)
@@ -198,7 +199,8 @@ impl Ledger {
         }
     }
 
-    /// The first messages of a step count; nothing that is beyond can be refused here.
+    /// Adds a capability message of a step, up to the limit. Those above the limit are ignored,
+    /// because the fold can't refuse them.
     fn part(&mut self, step_id: &StepId, idx: u32, part: &Payload) {
         let Some(running) = &mut self.running else {
             return;
@@ -324,8 +326,8 @@ impl Ledger {
         }
     }
 
-    /// Of what somebody asked, what was closed last is remembered. Nobody else's is forgotten for
-    /// it, so nobody can make an id free that is not its own.
+    /// Drops the oldest closed requests of a party above [`MAX_CLOSED`]. Requests of other parties
+    /// stay, so no party can free an id that another one used.
     fn forget_surplus(&mut self, asker: &Party) {
         while let Some(number) = self.index.surplus(asker, MAX_CLOSED) {
             let Some(request) = self.requests.remove(&number) else {
@@ -335,7 +337,7 @@ impl Ledger {
         }
     }
 
-    /// An answer that came too late is remembered. Not so what else comes too late.
+    /// Stores an answer that came too late. Other late messages are ignored.
     fn late(&mut self, source: &Source<'_>, message: &Message, key: &Key) {
         let Some(number) = self.index.latest(key) else {
             return;
@@ -372,7 +374,7 @@ fn given(
     })
 }
 
-/// An agent speaks as the actor that its run names, or else under its own name.
+/// The party of an execution: the actor that its run names, or else the agent under its own name.
 fn running(execution: &Execution) -> Running {
     let run = execution.run.as_ref().map(Payload::value);
     let text = |key: &str| Some(run.as_ref()?.get(key)?.as_str()?.to_owned());

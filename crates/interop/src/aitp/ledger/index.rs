@@ -1,4 +1,4 @@
-//! Where requests are found without looking at all of them. It is made from them and not kept.
+//! Indexes for finding requests. They are derived from the ledger's requests and are not stored.
 
 use super::Key;
 use super::request::{Request, RequestProgress, RequestStatus};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Numbers of requests by the last instant at which an answer counts.
 type ByEnd = BTreeSet<(Timestamp, u64)>;
 
-/// What somebody asked.
+/// The requests of one party.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Share {
     open: ByEnd,
@@ -35,13 +35,13 @@ impl Index {
         index
     }
 
-    /// Takes in a request, which from now on is the one of its key.
+    /// Adds a request, which becomes the latest under its key.
     pub(super) fn insert(&mut self, number: u64, request: &Request) {
         self.latest.insert(request.ask.key.clone(), number);
         self.list(number, request);
     }
 
-    /// Takes in a request that another one of its key came after.
+    /// Adds a request that is not the latest under its key.
     pub(super) fn list(&mut self, number: u64, request: &Request) {
         let share = self.askers.entry(request.ask.by.clone()).or_default();
         if request.life.status == RequestStatus::Open {
@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// Gives a request another life, in this turn.
+    /// Changes a request's progress, in the ledger's change number `turn`.
     pub(super) fn relive(
         &mut self,
         number: u64,
@@ -85,7 +85,7 @@ impl Index {
         self.list(number, request);
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     pub(super) fn remove(&mut self, number: u64, request: &Request) {
         self.unlist(number, request);
         if self.latest.get(&request.ask.key) == Some(&number) {
@@ -93,25 +93,25 @@ impl Index {
         }
     }
 
-    /// The last request that was asked under this key.
+    /// The number of the latest request under this key.
     pub(super) fn latest(&self, key: &Key) -> Option<u64> {
         self.latest.get(key).copied()
     }
 
-    /// What waits for an answer of this topic at this instant, what ends first before the rest.
+    /// The requests of a topic that are open at `now`, those that expire first before the others.
     pub(super) fn open(&self, topic: Topic, now: Timestamp) -> impl Iterator<Item = u64> {
         let open = self.open.get(&topic).into_iter();
         let open = open.flat_map(move |open| open.range((now, 0)..));
         open.map(|(_, number)| *number)
     }
 
-    /// How many requests of somebody wait for an answer at this instant.
+    /// Number of a party's requests that are open at `now`.
     pub(super) fn n_open(&self, asker: &Party, now: Timestamp) -> usize {
         let share = self.askers.get(asker);
         share.map_or(0, |share| share.open.range((now, 0)..).count())
     }
 
-    /// What somebody asked that is open, or was until its time was over before this instant.
+    /// The open requests of a party. With `over`, only those that expired before that instant.
     pub(super) fn of_asker(&self, asker: &Party, over: Option<Timestamp>) -> Vec<u64> {
         let open = self.askers.get(asker).map(|share| share.open.iter());
         let open = open.into_iter().flatten();
@@ -119,7 +119,7 @@ impl Index {
         open.map(|(_, number)| *number).collect()
     }
 
-    /// All that somebody asked.
+    /// All requests of a party, open and closed.
     pub(super) fn all_of(&self, asker: &Party) -> Vec<u64> {
         let mut all = self.of_asker(asker, None);
         let closed = self.askers.get(asker).map(|share| share.closed.iter());
@@ -127,7 +127,7 @@ impl Index {
         all
     }
 
-    /// What was closed first of what somebody asked, if that is more than so many.
+    /// The request of a party that was closed first, if the party has more than `max` closed ones.
     pub(super) fn surplus(&self, asker: &Party, max: usize) -> Option<u64> {
         let closed = &self.askers.get(asker)?.closed;
         let first = closed.first().filter(|_| closed.len() > max);

@@ -1,4 +1,4 @@
-//! One request and its life.
+//! A request and its state.
 
 use super::Key;
 use crate::aitp::choice::instant;
@@ -14,22 +14,22 @@ use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use timeline::{ItemId, Payload, Seq, StepId};
 
-/// What is asked, as it was asked.
+/// The terms of a request, as its message states them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestTerms {
-    /// What it is answered under.
+    /// The key that an answer refers to.
     pub key: Key,
     /// The capability.
     pub family: Family,
     /// Its version.
     pub version: FamilyVersion,
-    /// The URL that the message had; an answer has it too.
+    /// The schema's URL in the message; an answer has the same one.
     pub schema: String,
     /// The member that holds the payload: `request_decision`, `quote`, …
     pub message_type: String,
     /// The payload.
     pub payload: Payload,
-    /// Who asks.
+    /// The party that made the request.
     pub by: Party,
     #[serde(skip)]
     read: Read,
@@ -46,7 +46,7 @@ impl PartialEq for Read {
 }
 
 impl RequestTerms {
-    /// What a message asks; nothing for one that does not ask.
+    /// The request in `message`; `None` if the message requests nothing.
     pub(super) fn of(message: &Message, by: Party) -> Result<Option<Self>, Vec<MessageViolation>> {
         let Some((kind, (family, version))) = message.kind.zip(message.capability) else {
             return Ok(None);
@@ -75,13 +75,13 @@ impl RequestTerms {
         Kind::find(self.family, &self.message_type)
     }
 
-    /// What is asked, read once; nothing for a request that was never one.
+    /// The decoded payload. It is decoded once; `None` if it is not a valid request.
     pub fn question(&self) -> Option<&RequestedWork> {
         let read = || RequestedWork::read(self.kind()?, &self.payload.value()).ok();
         self.read.0.get_or_init(read).as_ref()
     }
 
-    /// Until when an answer counts, as the request itself says: a quote's `expiration` or
+    /// The last instant at which an answer counts, from the request: a quote's `expiration` or
     /// `valid_until`, our `expires_at`, or the end of the last price of a choice.
     pub(super) fn expires_at(&self, payload: &Value) -> Option<Timestamp> {
         let of = |value: &Value, key: &str| value.get(key).and_then(instant);
@@ -96,7 +96,7 @@ impl RequestTerms {
         }
     }
 
-    /// Whether another request is this one, passed on: the same, or a quote with a wrapping.
+    /// Whether another request forwards this one: an equal one, or the same quote in a wrapping.
     pub(super) fn is_passed_on_as(&self, other: &Self) -> bool {
         if self.family != other.family {
             return false;
@@ -112,12 +112,12 @@ impl RequestTerms {
     }
 }
 
-/// Somebody's refusal to answer.
+/// A party's refusal to answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusing {
-    /// Who.
+    /// The party that refused.
     pub by: Party,
-    /// Why, for people.
+    /// The reason, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Why, for programs, where it is an error and no choice.
@@ -125,34 +125,34 @@ pub struct Refusing {
     pub code: Option<String>,
 }
 
-/// How a request stands, whatever the time is.
+/// The recorded state of a request, without regard to the current time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestStatus {
-    /// Nobody has answered.
+    /// No party has answered.
     #[default]
     Open,
-    /// Somebody has; the last answer counts.
+    /// A party has answered; the last answer counts.
     Answered,
-    /// Somebody will not, or can't.
+    /// A party will not answer, or can't.
     Declined(Refusing),
-    /// The asker needs no answer any more, for this reason.
+    /// The requester cancelled it, for this reason.
     Cancelled(Option<String>),
-    /// The asker asked again under the same id.
+    /// The requester sent another request with this id.
     Superseded,
-    /// Nobody answered in time, which a later record has made sure of.
+    /// No party answered in time, as a later record shows.
     Expired,
 }
 
-/// What came of a payment, as the seller says, or the payer whose payment failed.
+/// The result of a payment, as reported by the seller, or by the payer of a failed payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Settlement {
-    /// It came.
+    /// The payment arrived.
     Success,
     /// It did not; the quote can be paid again.
     Failure,
-    /// It is on its way.
+    /// The payment is in progress.
     Pending,
 }
 
@@ -167,16 +167,16 @@ impl Settlement {
     }
 }
 
-/// What of a request changes.
+/// The part of a request that changes over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestProgress {
-    /// How it stands.
+    /// The recorded state.
     #[serde(rename = "standing")]
     pub status: RequestStatus,
     /// After this instant an answer is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What came of the payment.
+    /// The result of the payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settlement: Option<Settlement>,
     /// How many answers there are.
@@ -184,21 +184,21 @@ pub struct RequestProgress {
     pub n_answers: usize,
 }
 
-/// How a request stands at some instant.
+/// The state of a request at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
-    /// It waits for an answer.
+    /// It has no answer yet.
     Open,
     /// It has one.
     Answered,
-    /// Somebody will not answer, or can't.
+    /// A party will not answer, or can't.
     Declined,
-    /// The asker took it back.
+    /// The requester cancelled it.
     Cancelled,
-    /// Nobody answered in time.
+    /// No party answered in time.
     Expired,
-    /// The asker asked again under the same id.
+    /// The requester sent another request with this id.
     Superseded,
 }
 
@@ -217,7 +217,7 @@ impl RequestState {
 }
 
 impl RequestProgress {
-    /// How it stands at this instant.
+    /// The state at `now`. An open request is expired if `expires_at` is before `now`.
     pub fn state(&self, now: Timestamp) -> RequestState {
         match self.status {
             RequestStatus::Open if self.is_over(now) => RequestState::Expired,
@@ -244,47 +244,48 @@ impl RequestProgress {
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubmittedAnswer {
-    /// The item it stands in.
+    /// The item that contains it.
     pub item_id: ItemId,
     /// The record that brought it.
     pub seq: Seq,
-    /// When it came.
+    /// When it was posted.
     pub at: Timestamp,
-    /// Who gave it.
+    /// The party that answered.
     pub by: Party,
     /// The member that holds the payload: `decision`, `data`, …
     pub message_type: String,
-    /// The payload, of the answer that counts. The log has it of the others.
+    /// The payload, for the answer that counts. The payloads of other answers are only in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Payload>,
 }
 
-/// A request with what came of it.
+/// A request with its answers and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What is asked.
+    /// The terms of the request.
     pub ask: Arc<RequestTerms>,
-    /// The item that asks.
+    /// The item that contains the request.
     pub item_id: ItemId,
-    /// The step that asks, where an agent does.
+    /// The step that contains it, if an agent made the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_id: Option<StepId>,
     /// The record that brought it.
     pub seq: Seq,
-    /// When it was asked.
+    /// When the request was posted.
     pub at: Timestamp,
-    /// How it stands.
+    /// The state of the request.
     pub life: RequestProgress,
-    /// Which of the ledger's changes was its last: what was closed first is forgotten first.
+    /// The number of the ledger change that last changed it. Requests that were closed first are
+    /// dropped first.
     pub(super) turn: u64,
     /// All answers, in order; the last one counts.
     pub answers: Vec<SubmittedAnswer>,
-    /// Answers that came too late and don't count, without their payloads.
+    /// Answers that were late and don't count, without their payloads.
     pub late: Vec<SubmittedAnswer>,
 }
 
 impl Request {
-    /// How it stands at this instant.
+    /// The state at `now`.
     pub fn state(&self, now: Timestamp) -> RequestState {
         self.life.state(now)
     }

@@ -1,4 +1,4 @@
-//! What a message does, or why it can't be.
+//! The effect of a message on the ledger, and the reasons to refuse one.
 
 use super::request::{RequestState, Settlement};
 use super::{Key, MAX_ANSWERS, MAX_OPEN};
@@ -7,41 +7,41 @@ use crate::aitp::participants::Party;
 use crate::aitp::violation::MessageViolation;
 use jiff::Timestamp;
 
-/// What a message does to a request.
+/// The effect of a message on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestEffect {
-    /// It asks.
+    /// It makes a request.
     Opens,
-    /// It asks again, in place of an open request of the same id.
+    /// It replaces an open request with an equal id.
     Supersedes,
     /// It passes a request on that is open already.
     Forwards,
     /// It is the first answer.
     Answers,
-    /// It takes the place of an earlier answer.
+    /// It replaces an earlier answer.
     Replaces,
-    /// It says what came of a payment.
+    /// It reports the result of a payment.
     Settles(Settlement),
-    /// It says that there will be no answer.
+    /// It declines the request.
     Declines,
-    /// It says that there can be no answer.
+    /// It reports that the request can't be answered.
     Fails,
-    /// It takes the request back.
+    /// It cancels the request.
     Cancels,
-    /// It says until when an answer counts.
+    /// It sets the last instant at which an answer counts.
     Limits(Timestamp),
 }
 
-/// What a message does.
+/// The effect of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageVerdict {
-    /// Nothing that is followed here: a notice, or a message of an unknown capability.
+    /// No effect: a notice, or a message of an unknown capability.
     Passes,
     /// Something to a request.
     Does {
-        /// What.
+        /// The effect.
         effect: RequestEffect,
-        /// Which.
+        /// The request.
         request: Key,
     },
 }
@@ -52,10 +52,10 @@ pub enum RequestRefusal {
     /// It has no payload that is known, or several.
     #[error("a capability message has exactly one member that says what it is")]
     NotOneMessage,
-    /// It makes no sense, or does not fit its request.
+    /// It is inconsistent, or does not fit its request.
     #[error("the message does not fit: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Unfit(Vec<MessageViolation>),
-    /// It names a request that was never asked here.
+    /// It names a request that does not exist in this thread.
     #[error("nothing was asked under the id {0:?}")]
     Unknown(String),
     /// It names no request, and none is open that it could be meant for.
@@ -67,41 +67,41 @@ pub enum RequestRefusal {
     /// The request is open no longer.
     #[error("the request {request} is {}", .state.name())]
     Late {
-        /// Which.
+        /// The request.
         request: Key,
-        /// How it stands.
+        /// The request's state.
         state: RequestState,
     },
-    /// Nobody pays twice.
+    /// The payment was already made and has not been reported as failed.
     #[error("the request {0} was answered, and what came of it is not known to have failed")]
     AnsweredBefore(Key),
-    /// A payment is confirmed that nobody made.
+    /// It reports the result of a payment that was not made.
     #[error("the request {0} was not answered")]
     NotAnswered(Key),
-    /// Nobody answers their own request.
+    /// The requester answers its own request.
     #[error("the request {0} is answered by somebody else than the asker")]
     OwnRequest(Key),
-    /// Only the asker may say this.
+    /// Only the requester may post this message.
     #[error("only who asked the request {0} may say this of it")]
     NotTheAsker(Key),
     /// One who is no actor of the thread answers.
     #[error("{party} is no actor of the thread")]
     NotAnActor {
-        /// Who.
+        /// The party that answered.
         party: Party,
     },
     /// An actor answers that did not declare the capability.
     #[error("{party} did not declare the capability {capability}")]
     NotDeclared {
-        /// Who.
+        /// The actor that answered.
         party: Party,
-        /// Its URL.
+        /// The capability's URL.
         capability: String,
     },
-    /// Somebody else asked under this id, whatever became of it.
+    /// Another party has used this id for a request, whatever its state.
     #[error("the id of the request {0} is somebody else's")]
     IdInUse(Key),
-    /// Too much is open at once.
+    /// The party has too many open requests.
     #[error("nobody has more than {MAX_OPEN} open requests in a thread")]
     TooManyOpen,
     /// A request was answered too often.

@@ -2,7 +2,7 @@
 
 use crate::aitp::form::{Field, FieldType};
 
-/// What was expected of a value that does not fit its field. An empty one fits every field.
+/// The expected form, if a value does not fit its field. An empty value fits every field.
 pub(super) fn wrong_value(field: &Field, value: &str) -> Option<&'static str> {
     if value.is_empty() {
         return None;

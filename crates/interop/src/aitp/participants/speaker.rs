@@ -1,21 +1,21 @@
-//! Who speaks, and whether a credential may.
+//! The author of a message, and whether a credential may post as that author.
 
 use super::{Began, Participants};
 use serde::{Deserialize, Serialize};
 use timeline::Role;
 
-/// Who speaks, as far as the thread knows them apart. Ids of actors and names of agents are of two
-/// kinds: an actor that calls itself as an agent does is somebody else.
+/// The author of a message. Ids of actors and names of agents are separate: an actor with an agent's
+/// name is a different party.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Party {
-    /// The one who began the thread, under whatever id.
+    /// The thread's initiator, under any id.
     Initiator,
-    /// An actor by its id.
+    /// An actor, by its id.
     Actor(String),
-    /// An agent that this server runs and that speaks as no actor, by its name.
+    /// An agent of this server that is not an actor, by its name.
     Agent(String),
-    /// Somebody who answers and has no id.
+    /// An author in the role `assistant` without an id.
     Assistant,
 }
 
@@ -30,17 +30,17 @@ impl std::fmt::Display for Party {
     }
 }
 
-/// The party that a credential speaks as.
+/// The party that a credential posts as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartyBinding {
-    /// As whom.
+    /// The party.
     pub party: Party,
-    /// Whether this party is an actor that is bound to the credential. Who may speak for those that
-    /// are bound to none is for the server to say.
+    /// Whether this party is an actor bound to the credential. For unbound actors, the server decides
+    /// who may post as them.
     pub is_bound: bool,
 }
 
-/// Why a credential may not speak so.
+/// The reason why a credential may not post as a party.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MayNotSpeak {
     /// There is no such actor.
@@ -58,7 +58,7 @@ pub enum MayNotSpeak {
     /// The message is in a role that the actor does not have.
     #[error("the messages of {id:?} have the role {}", if *.has == Role::User { "user" } else { "assistant" })]
     OtherRole {
-        /// Who.
+        /// The actor's id.
         id: String,
         /// The role it has.
         has: Role,
@@ -69,8 +69,8 @@ pub enum MayNotSpeak {
 }
 
 impl Participants {
-    /// As whom this credential speaks when a message names this actor, or none, and has this role.
-    /// Nothing else decides who may speak: what is not said is never in the speaker's favour.
+    /// The party that a message has under this credential, from its actor's id, if any, and its role.
+    /// Nothing else decides who may post. A missing actor or role never extends the author's rights.
     pub fn may_speak(
         &self,
         principal: &str,
@@ -131,8 +131,8 @@ impl Participants {
         })
     }
 
-    /// Who said what was recorded under this id and in this role; nothing where that is nobody. An
-    /// id counts only while its actor takes part, and then more than the role.
+    /// The author of an item that was recorded with this actor id and role; `None` if there is none.
+    /// While the actor is a participant, its id takes precedence over the role.
     pub fn party(&self, actor_id: Option<&str>, role: Option<Role>) -> Option<Party> {
         match actor_id {
             Some(id) => self.member(id).map(|_| self.named(id)),

@@ -13,7 +13,7 @@ use crate::aitp::violation::{MessageViolation, member};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// A payload, and where each element of its list stood in the value.
+/// A payload, and the place of each list element in the value.
 struct Draft {
     payload: Map<String, Value>,
     list: &'static str,
@@ -243,7 +243,7 @@ fn authorization(
     Ok(Draft::plain(payload))
 }
 
-/// The value's own members; what the request or the clock says is filled in where the message has it.
+/// The value's own members, with those that are filled in from the request or the clock.
 fn members(asked: &Value, kind: Kind, value: &Map<String, Value>, now: Timestamp) -> Draft {
     let mut payload = value.clone();
     payload.remove(kind.id_field());

@@ -8,7 +8,7 @@ use crate::aitp::meaning::{RequestedWork, ways};
 use crate::aitp::schemas::payload_schema;
 use serde_json::{Map, Value, json};
 
-/// Members that an answer may leave out, for the request or the clock says them.
+/// Members that an answer may omit, because they are filled in from the request or the clock.
 pub(super) const FILLED_IN: [&str; 3] = ["timestamp", "amount", "currency"];
 
 pub(super) fn of(

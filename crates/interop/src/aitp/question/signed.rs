@@ -1,11 +1,12 @@
-//! What somebody signs or sends who answers.
+//! The data that an answer signs or sends.
 
 use crate::aitp::kind::Topic;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// All of it: the request as it stands, whatever members it has. A wallet's request is without its
-/// id and the asker's words, which are not signed; a quote and a top-up are whole.
+/// The data to sign: the whole request, with all its members. For a wallet's request, the id and the
+/// requester's description are left out, because they are not signed. `None` for topics whose answers
+/// sign nothing.
 pub(super) fn of(topic: Topic, payload: &Value) -> Option<Value> {
     let mut signed = payload.clone();
     match topic {
@@ -20,8 +21,8 @@ pub(super) fn of(topic: Topic, payload: &Value) -> Option<Value> {
     Some(signed)
 }
 
-/// The text for people. What is signed comes first and is JSON, so that nothing in it and nothing
-/// that the asker says can pass for something else.
+/// The text for people. It starts with the data to sign, as JSON. Neither the data nor the requester's
+/// description can imitate the other part.
 pub(super) fn signed_text(signed: &Value, said: Option<&str>) -> String {
     let mut text = format!("What is signed:\n{}", visible(&format!("{signed:#}")));
     if let Some(said) = said {

@@ -1,4 +1,4 @@
-//! Why something is not taken.
+//! Reasons for refusing messages and changes.
 
 use crate::aitp::change::ChangeRefused;
 use crate::aitp::ledger::RequestRefusal;
@@ -10,33 +10,34 @@ use crate::aitp::violation::MessageViolation;
 /// Why a message may not be recorded. `place` is that of the part in the content that is at fault.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum MessageRefusal {
-    /// It is an item of another type, which nobody says.
+    /// The item is not a message.
     #[error("only messages are said; joining and leaving are changes")]
     NotAMessage,
-    /// Its metadata names its actor by something that is no id. Pointers begin at the metadata.
+    /// The metadata names its actor by a value that is not an id. Pointers are relative to the
+    /// metadata.
     #[error("the message's actor can't be read: {0}")]
     Actor(MessageViolation),
-    /// The credential may not speak so.
+    /// The credential may not post as this party.
     #[error(transparent)]
     PartyBinding(#[from] MayNotSpeak),
     /// It has too many capability messages.
     #[error(transparent)]
     TooManyMessages(#[from] TooManyMessages),
-    /// A capability message does not satisfy its schema, or not the form that it answers. Pointers
-    /// begin at the capability message.
+    /// A capability message does not satisfy its schema, or the form that it answers. Pointers are
+    /// relative to the capability message.
     #[error("the capability message does not fit: {}", .wrong.first().map(ToString::to_string).unwrap_or_default())]
     Unfit {
-        /// Where.
+        /// The index of its part in the content.
         place: usize,
-        /// What is wrong.
+        /// The violations.
         wrong: Vec<MessageViolation>,
     },
-    /// A capability message can't be said here, now or by this speaker.
+    /// The ledger refuses the capability message from this party at this time.
     #[error("{refusal}")]
     Refused {
-        /// Where.
+        /// The index of its part in the content.
         place: usize,
-        /// Why.
+        /// The reason.
         refusal: RequestRefusal,
     },
     /// The schemas do not compile, which the crate's tests rule out.
@@ -44,13 +45,13 @@ pub enum MessageRefusal {
     Schemas(#[from] &'static PayloadSchemaError),
 }
 
-/// Why a change of who takes part may not be recorded.
+/// The reason for refusing a change of the participants.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeTurned {
-    /// An actor would be bound to somebody else's credential.
+    /// The change would bind an actor to another client's credential.
     #[error("the actor {0:?} joins with another credential than it would be bound to")]
     OtherPrincipal(String),
-    /// The credential may not speak as the actor.
+    /// The credential may not post as the actor.
     #[error(transparent)]
     PartyBinding(#[from] MayNotSpeak),
     /// The change can't be.

@@ -1,4 +1,4 @@
-//! What one answer says: whether a tool may run, or what a call came to.
+//! Reads one answer: an approval or a denial, or the result of a call.
 
 use crate::langgraph::error::RequestError;
 use crate::langgraph::fields::{Fields, MAX_ID};
@@ -28,11 +28,11 @@ pub(super) fn output(answer: &Value) -> Map<String, Value> {
     Map::from_iter([("output".to_owned(), answer.clone())])
 }
 
-/// What an approval wants, for refusals.
+/// The expected form of an approval, for errors.
 const APPROVAL: &str = "expected true or false, {\"approved\": …}, or a decision: {\"type\": \"approve\"}, \
                         {\"type\": \"edit\", \"edited_action\": {\"name\", \"args\"}} or {\"type\": \"reject\", \"message\"}";
 
-/// Whether the tool of a call may run, as the log's answers say it, with other arguments perhaps.
+/// Reads an approval or a denial in the log's form. An approval may change the arguments.
 pub(super) fn approval(
     answer: &Value,
     pointer: &str,
@@ -96,7 +96,8 @@ pub(super) fn approval(
     }
 }
 
-/// The arguments of an edited call. It stays a call of its tool: what names another one asks for what nobody approves.
+/// The arguments of an edited call. The tool must stay the same, because another tool would run
+/// without an approval.
 fn edited(fields: &Fields<'_>, tool: &str) -> Result<Value, RequestError> {
     let spellings = [("edited_action", "name"), ("args", "action")];
     let mut given = spellings.into_iter();

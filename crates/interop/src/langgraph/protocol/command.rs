@@ -6,7 +6,7 @@ use crate::langgraph::stream::FrameId;
 use crate::langgraph::{ResumeValues, RunCreate, Speaks};
 use serde_json::{Map, Value, json};
 
-/// The commands that there are and that are not taken here, each with what does the same.
+/// The protocol's commands that this server does not support, each with the alternative.
 const ELSEWHERE: [(&str, &str); 8] = [
     (
         "subscription.subscribe",
@@ -23,7 +23,8 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("state.listCheckpoints", "POST /threads/{thread_id}/history"),
     ("state.fork", "POST /threads/{thread_id}/copy"),
 ];
-/// The most bytes of an interrupt's id: of a call's, and of the key of the sub-agent's thread that has it.
+/// Maximum length of an interrupt's id in bytes: the id of a call, and the key of the sub-agent's
+/// thread.
 const MAX_INTERRUPT: usize = 4 * MAX_ID;
 /// The most answers of a command.
 const MAX_ANSWERS: usize = 1000;
@@ -31,15 +32,15 @@ const MAX_ANSWERS: usize = 1000;
 /// The protocol's words for what is wrong with a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// Something in it is not as it must be, or does not fit how things stand.
+    /// A parameter is wrong, or does not fit the current state.
     InvalidArgument,
     /// There is no such command.
     UnknownCommand,
-    /// The thread, the agent or the run is not there.
+    /// The thread, the agent or the run does not exist.
     NoSuchRun,
-    /// Nothing waits under this id.
+    /// No call is pending under this id.
     NoSuchInterrupt,
-    /// There is such a command, and it is not taken here.
+    /// The protocol has this command, but the server does not support it.
     NotSupported,
 }
 
@@ -61,9 +62,9 @@ impl ErrorCode {
 pub struct CommandError {
     /// The command's id, if it has one.
     pub id: Option<u64>,
-    /// What is wrong.
+    /// The kind of error.
     pub code: ErrorCode,
-    /// For people.
+    /// The text for people.
     pub message: String,
     /// The place in the command that is wrong, as a JSON pointer.
     pub pointer: Option<String>,
@@ -80,7 +81,7 @@ impl CommandError {
         }
     }
 
-    /// What `LangGraph`'s other requests are refused with, in this protocol's words.
+    /// Converts an error of the other `LangGraph` requests to this protocol's error.
     pub fn of(id: Option<u64>, error: &RequestError) -> Self {
         let code = match error.kind {
             ErrorKind::Invalid | ErrorKind::Conflict => ErrorCode::InvalidArgument,
@@ -98,7 +99,7 @@ impl CommandError {
         }
     }
 
-    /// As the protocol has it.
+    /// The error in the protocol's form.
     pub fn to_json(&self) -> Value {
         let mut error = json!({
             "type": "error", "id": self.id, "error": self.code.word(), "message": self.message,
@@ -110,19 +111,20 @@ impl CommandError {
     }
 }
 
-/// That a command was taken.
+/// The response to an accepted command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The command's id.
     pub id: u64,
-    /// The run that it has begun.
+    /// The run that the command started.
     pub run_id: String,
     /// The last event before the run's own.
     pub after: FrameId,
 }
 
 impl Answered {
-    /// As the protocol has it. A client that follows the thread from `applied_through_seq` on hears the whole run.
+    /// The response in the protocol's form. A client that follows the thread after
+    /// `applied_through_seq` receives the whole run.
     pub fn to_json(&self) -> Value {
         json!({
             "type": "success", "id": self.id, "result": {"run_id": self.run_id},
@@ -134,15 +136,15 @@ impl Answered {
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProtocolCommand {
-    /// What its answer is known by.
+    /// The command's id, which the response repeats.
     pub id: u64,
-    /// The run that it begins: `run.start`, which makes the thread if there is none; or that goes on with answers:
-    /// `input.respond`.
+    /// The run to start. `run.start` also creates the thread if there is none. `input.respond` starts
+    /// a run with answers to pending calls.
     pub run: Box<RunCreate>,
 }
 
 impl ProtocolCommand {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &["id", "method", "params"];
 
     /// Reads a command.
@@ -180,7 +182,7 @@ impl ProtocolCommand {
     }
 }
 
-/// The run that is to begin.
+/// Reads the run that `run.start` starts.
 fn start(params: &Value) -> Result<RunCreate, RequestError> {
     let known = [
         "assistant_id",
@@ -203,7 +205,7 @@ fn start(params: &Value) -> Result<RunCreate, RequestError> {
     read_run(&Value::Object(body))
 }
 
-/// Reads a run, which stands in its command's parameters.
+/// Reads a run from the command's `params`.
 fn read_run(body: &Value) -> Result<RunCreate, RequestError> {
     RunCreate::read(body).map_err(|error| RequestError {
         pointer: error.pointer.map(|place| format!("/params{place}")),
@@ -211,7 +213,7 @@ fn read_run(body: &Value) -> Result<RunCreate, RequestError> {
     })
 }
 
-/// The run that goes on with answers. Its agent is that of the run which has asked.
+/// The run that continues with answers. It names no agent; the agent of the pending calls runs.
 fn respond(params: &Value) -> Result<RunCreate, RequestError> {
     let known = [
         "namespace",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// One event of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProtocolEvent {
-    /// Its id. Its number is `seq`, after which a client continues.
+    /// The event's id. Its number is `seq`, after which a client continues.
     pub id: FrameId,
     /// Its name.
     pub method: &'static str,
@@ -18,7 +18,7 @@ pub struct ProtocolEvent {
 }
 
 impl ProtocolEvent {
-    /// The event as the protocol has it.
+    /// The event in the protocol's form.
     pub fn to_json(&self) -> Value {
         json!({
             "type": "event", "event_id": self.id.to_string(), "seq": self.id.number(), "method": self.method,

@@ -16,7 +16,7 @@ const CUSTOM: &str = "custom:";
 /// A channel of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Channel {
-    /// The thread's values, when a run begins and when it is over.
+    /// The thread's values, when a run starts and when it ends.
     Values,
     /// The messages that each step added.
     Updates,
@@ -28,11 +28,11 @@ pub(super) enum Channel {
     Lifecycle,
     /// Interrupts: requests to a person or a client.
     Input,
-    /// The states of the thread after its runs.
+    /// The states of the thread after each run.
     Checkpoints,
     /// Custom data of agents and tools.
     Custom,
-    /// Always empty: agents have no nodes here.
+    /// Always empty, because agents have no nodes.
     Tasks,
 }
 
@@ -54,9 +54,9 @@ impl Channel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
     channels: BTreeSet<Channel>,
-    /// The names of wanted custom data, where the channel itself is not wanted.
+    /// The names of custom data that the client selected without the whole channel.
     named: BTreeSet<String>,
-    /// Whether the root namespace is wanted.
+    /// Whether the client selected the root namespace.
     is_root: bool,
     /// The id of the last event that the reader has.
     pub since: Option<FrameId>,
@@ -97,18 +97,18 @@ impl EventRequest {
         })
     }
 
-    /// Whether the events of this channel are wanted.
+    /// Whether the client selected this channel.
     pub(super) fn wants(&self, channel: Channel) -> bool {
         self.is_root && self.channels.contains(&channel)
     }
 
-    /// Whether custom data of this name are wanted.
+    /// Whether the client selected custom data of this name.
     pub(super) fn wants_custom(&self, name: &str) -> bool {
         self.wants(Channel::Custom) || self.is_root && self.named.contains(name)
     }
 }
 
-/// Whether the root is among the namespaces: a namespace stands for all that begin with it.
+/// Whether the namespaces include the root. A namespace includes all namespaces that start with it.
 fn is_root(fields: &Fields<'_>) -> Result<bool, RequestError> {
     let Some(list) = fields.placed("namespaces", MAX_ENTRIES)? else {
         return Ok(true);

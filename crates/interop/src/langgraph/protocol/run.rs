@@ -1,4 +1,4 @@
-//! From the log of one run to the events of its thread.
+//! Converts the log of one run to events of the protocol.
 
 mod messages;
 mod tools;
@@ -17,8 +17,8 @@ use timeline::{Chunk, ExecutionId, ItemId, Marker, OpenCall, Record, StepStatus}
 
 /// The events of one run for one reader of its thread.
 ///
-/// Each record costs what it carries. Values cost the thread, so the caller reads them, and only where
-/// they are wanted: when the run begins and when it ends.
+/// The cost of a record depends on its content. Values cost time for the whole thread. So the caller
+/// reads them only if the client wants them, when the run starts and when it ends.
 #[derive(Clone, Debug)]
 pub struct ProtocolRun {
     run: RunUpdates,
@@ -34,7 +34,7 @@ pub struct ProtocolRun {
     at_work: BTreeSet<String>,
     /// The calls that the last step left open.
     open: Vec<OpenCall>,
-    /// How many steps have begun.
+    /// Number of steps started.
     n_steps: u32,
     /// The record whose events are made.
     seq: u64,
@@ -58,8 +58,8 @@ enum Phase {
 /// thousand calls in one answer, share the last id: a reader that stops among them misses the rest.
 const MAX_EVENTS: u32 = 1 << 12;
 
-/// The order of the events of a record. Each channel has ids of its own, so that an event has one id
-/// whatever other channels are wanted.
+/// The order of the events of a record. Each channel has ids of its own, so an event's id does not
+/// depend on the channels that the client selects.
 fn rank(channel: Channel, phase: Phase) -> u32 {
     let rank = match channel {
         // The start of a run comes first, its end last.
@@ -108,8 +108,8 @@ impl ProtocolRun {
         self
     }
 
-    /// What a record of the thread's log is to the run, and its events. After them
-    /// [`ProtocolRun::wants_values`] may hold.
+    /// Classifies a record of the thread's log for this run, and returns the record's events. Call
+    /// [`ProtocolRun::wants_values`] afterwards.
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<ProtocolEvent>) {
         self.seq = record.seq.0;
         self.at_ms = record.at.as_millisecond();
@@ -131,12 +131,13 @@ impl ProtocolRun {
         self.run.fold.selector().execution()
     }
 
-    /// Whether the run has just begun and its values are wanted: [`ProtocolRun::begin`] gives them.
+    /// Whether the run has just started and its values are wanted; [`ProtocolRun::begin`] returns
+    /// them.
     pub fn wants_values(&mut self) -> bool {
         std::mem::take(&mut self.values_wanted)
     }
 
-    /// The values when the run begins.
+    /// The values when the run starts.
     pub fn begin(&mut self, values: Value) -> Vec<ProtocolEvent> {
         self.push(Channel::Values, "values", || values);
         std::mem::take(&mut self.out)
@@ -154,9 +155,9 @@ impl ProtocolRun {
         self.request.wants(Channel::Values) && self.is_new(FrameId { seq, nth })
     }
 
-    /// The events at the end of the run: the values, its interrupts, and last its outcome.
+    /// The events at the end of the run: the values, the interrupts, and finally the outcome.
     ///
-    /// The open calls of the thread are those of the log, even if somebody has answered them since.
+    /// The open calls of the thread are those in the log, even if they have been answered since.
     /// `beneath` are those in the threads of sub-agents.
     pub fn end(
         &mut self,
@@ -214,8 +215,8 @@ impl ProtocolRun {
         self.put((channel, is_wanted), method, data);
     }
 
-    /// Adds an event. Each has its id, whether it is wanted or not. The data of unwanted events are not
-    /// made.
+    /// Adds an event. It uses up an id even if the client does not want it; then its data is not
+    /// built.
     fn put(
         &mut self,
         (channel, is_wanted): (Channel, bool),
@@ -290,7 +291,7 @@ impl ProtocolRun {
         }
     }
 
-    /// What an event is beside the updates that were made of it.
+    /// Handles an event's effects other than its updates.
     fn event(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Started { .. } => {

@@ -13,7 +13,7 @@ enum Key {
     Text(BlockKind, usize),
     /// By its position among the calls.
     Call(usize),
-    /// A file is whole at once.
+    /// A file, which is complete when it starts.
     File,
 }
 
@@ -51,7 +51,7 @@ impl Block {
         }
     }
 
-    /// Sends what was not sent yet; `index` is its position in the message.
+    /// Sends the part that was not sent yet; `index` is the block's position in the message.
     fn send(&mut self, index: usize, out: &mut Vec<Value>) {
         if self.sent.is_none() {
             let content = &self.start;
@@ -84,11 +84,11 @@ impl Block {
     }
 }
 
-/// A message that is being written.
+/// Writes a message in progress.
 ///
-/// Blocks don't interleave in this protocol. Text ends where another block begins. A call is open until
-/// the message ends, for only then are its arguments complete for sure. Blocks that begin while it is
-/// open follow it. Each piece costs its length.
+/// Blocks don't interleave in this protocol. A text ends where another block starts. A call is open
+/// until the message ends, because its arguments may grow until then. Blocks that start while a call
+/// is open follow it. The cost of each addition is its length.
 #[derive(Clone, Debug)]
 pub(super) struct MessageWriter {
     /// The message's id.
@@ -107,7 +107,7 @@ impl MessageWriter {
         }
     }
 
-    /// Writes a piece.
+    /// Writes an addition.
     pub(super) fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Value>) {
         match piece {
             Piece::Text { kind, index, text } => self.text(*kind, *index, text, out),
@@ -157,7 +157,7 @@ impl MessageWriter {
         self.grow(Key::Text(kind, index), block(kind, ""), text, out);
     }
 
-    /// Appends to a block, which begins where it is not there.
+    /// Appends to a block, or starts it.
     fn grow(&mut self, key: Key, start: Value, text: &str, out: &mut Vec<Value>) {
         let mut rest = self.blocks.iter().skip(self.n_finished);
         let position = match rest.position(|block| block.key == key) {
@@ -173,7 +173,7 @@ impl MessageWriter {
         }
     }
 
-    /// Begins a block and gives its position.
+    /// Starts a block. Returns its position.
     fn begin(&mut self, key: Key, start: Value, out: &mut Vec<Value>) -> usize {
         if let Some(open) = self.blocks.get_mut(self.n_finished)
             && !matches!(open.key, Key::Call(_))

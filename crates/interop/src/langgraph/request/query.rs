@@ -62,20 +62,20 @@ fn all(pairs: Pairs<'_>, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads the query of a cancel: whether the run is taken out of its thread as well. One that was stopped is over at once,
-/// so nothing is to be waited for.
+/// Reads the query of a cancel. Returns whether the run is also removed from its thread. `wait` has no
+/// effect, because a stopped run ends immediately.
 pub fn read_cancel(pairs: &[(String, String)]) -> Result<bool, RequestError> {
     flag(pairs, "wait")?;
     let actions = [("interrupt", false), ("rollback", true)];
     Ok(word(pairs, "action", &actions)?.unwrap_or_default())
 }
 
-/// The query of a stream that is taken up.
+/// The query of a client that joins a run's stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinQuery {
-    /// What is streamed; none where nothing is said.
+    /// The stream modes; empty if the query names none.
     pub modes: Vec<StreamMode>,
-    /// Whether the run stops when its reader goes away.
+    /// Whether the run stops when the client disconnects.
     pub cancels_on_disconnect: bool,
 }
 
@@ -96,11 +96,11 @@ impl JoinQuery {
 /// The query of a list of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunsQuery {
-    /// At most so many.
+    /// Maximum number of runs.
     pub limit: usize,
-    /// After so many.
+    /// Number of runs to skip.
     pub offset: usize,
-    /// How they stand.
+    /// Only runs in this state.
     pub status: Option<RunStatus>,
     /// Which members are shown.
     pub select: Select,
@@ -123,12 +123,12 @@ impl RunsQuery {
 pub struct RunsSearch {
     /// The thread.
     pub thread_id: String,
-    /// Which of its runs.
+    /// The filter on the thread's runs.
     pub query: RunsQuery,
 }
 
 impl RunsSearch {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &[
         "metadata",
         "status",
@@ -163,19 +163,19 @@ impl RunsSearch {
     }
 }
 
-/// Which of the states a thread has been in are shown.
+/// The range of a thread's states to return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryQuery {
-    /// At most so many.
+    /// Maximum number of states.
     pub limit: usize,
-    /// Only those before this one.
+    /// Only states before this one.
     pub before: Option<String>,
     /// Which members are shown.
     pub select: Select,
 }
 
 impl HistoryQuery {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] =
         &["limit", "before", "metadata", "checkpoint", "select"];
 
@@ -221,17 +221,17 @@ impl HistoryQuery {
 /// Which state is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateQuery {
-    /// This one; the last when absent.
+    /// The checkpoint; the last one when absent.
     pub checkpoint: Option<String>,
     /// Which members are shown.
     pub select: Select,
 }
 
 impl StateQuery {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &["checkpoint", "subgraphs", "select"];
 
-    /// Reads a query. There are no subgraphs, so whether theirs are wanted changes nothing.
+    /// Reads a query. `subgraphs` has no effect, because there are none.
     pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
         flag(pairs, "subgraphs")?;
         Ok(Self {

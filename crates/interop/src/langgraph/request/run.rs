@@ -1,4 +1,4 @@
-//! Runs that are to begin.
+//! Requests that start runs.
 
 use super::{Speaks, checkpoint, uuid};
 use crate::langgraph::error::RequestError;
@@ -8,7 +8,7 @@ use crate::langgraph::run::{BEFORE, ECHO};
 use crate::options::RunOptions;
 use serde_json::{Map, Value};
 
-/// What a run's body may say.
+/// The fields that a run's body may have.
 const KNOWN: &[&str] = &[
     "assistant_id",
     "agent_id",
@@ -44,23 +44,23 @@ const KNOWN: &[&str] = &[
 ];
 /// The most stream modes of a request.
 const MAX_MODES: usize = 16;
-/// Under which name the echo of a run has its stream modes.
+/// The member of a run's echo that holds its stream modes.
 pub(in crate::langgraph) const MODES: &str = "stream_mode";
 /// The most steps that a run can be limited to.
 const MAX_STEPS: u64 = 1_000_000;
 
-/// What of a run is streamed.
+/// A kind of event in a run's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamMode {
-    /// The thread's values: when the run begins, and when it is over.
+    /// The thread's values, when the run starts and when it ends.
     Values,
-    /// What each step has added.
+    /// The messages that each step added.
     Updates,
     /// Messages, each grown so far.
     Messages,
-    /// Messages piece by piece.
+    /// Messages in chunks.
     MessagesTuple,
-    /// What agents and their tools send beside messages.
+    /// Custom data that agents and their tools send.
     Custom,
 }
 
@@ -91,20 +91,20 @@ impl StreamMode {
     }
 }
 
-/// What happens if the thread is busy.
+/// The handling of a run request for a busy thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multitask {
     /// The run is refused.
     Reject,
-    /// What runs is stopped, and the run begins.
+    /// The server stops the current run, then starts this one.
     Interrupt,
-    /// What runs is stopped and taken out of the thread, and the run begins.
+    /// The server stops the current run and removes it from the thread, then starts this one.
     Rollback,
-    /// The run waits for its turn.
+    /// The run is queued.
     Enqueue,
 }
 
-/// What answers calls that wait.
+/// Answers to pending calls.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResumeValues {
     /// `command.resume`, which may name them in several ways.
@@ -113,39 +113,39 @@ pub enum ResumeValues {
     ById(Map<String, Value>),
 }
 
-/// A run that is to begin.
+/// A request to start a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCreate {
     /// The protocol of the request.
     pub speaks: Speaks,
     /// The thread that the body names.
     pub thread_id: Option<String>,
-    /// Who answers; the default agent when absent.
+    /// The agent that runs; the default agent when absent.
     pub agent: Option<String>,
-    /// What is said.
+    /// The new messages, and the results of client tools.
     pub input: Input,
-    /// What answers calls that wait.
+    /// The answers to pending calls.
     pub resume: Option<ResumeValues>,
-    /// What is streamed.
+    /// The kinds of events to stream.
     pub modes: Vec<StreamMode>,
-    /// Whether the run stops when its reader goes away.
+    /// Whether the run stops when the client disconnects.
     pub cancels_on_disconnect: bool,
-    /// Whether the thread is kept that a run without one is given.
+    /// Whether the server retains the thread that it creates for a run without one, after that run.
     pub keeps: bool,
-    /// What happens if the thread is busy.
+    /// The handling of the run if the thread is busy.
     pub multitask: Multitask,
     /// Whether the thread is made if there is none.
     pub makes_thread: bool,
-    /// The state that the run is to go on from: only the last one can be.
+    /// The state to continue from. It must be the last one.
     pub checkpoint: Option<String>,
-    /// At most so many steps.
+    /// Maximum number of steps.
     pub max_steps: Option<u32>,
-    /// What is said again of the run.
+    /// The request's options, which the run's object returns to clients.
     echo: Map<String, Value>,
 }
 
 impl RunCreate {
-    /// What a body may say.
+    /// The fields that a run's body may have.
     pub const KNOWN: &'static [&'static str] = KNOWN;
 
     /// Reads a body.
@@ -213,12 +213,13 @@ impl RunCreate {
         })
     }
 
-    /// Whether it answers calls that wait.
+    /// Whether the run answers pending calls.
     pub fn is_resumed(&self) -> bool {
         self.resume.is_some() || !self.input.results.is_empty()
     }
 
-    /// What the run's parameters keep, with the ids of what was said before what the run answers.
+    /// The options to store with the run: the echoed request options, and the ids in `before`.
+    /// `before` are the messages that precede those the run responds to.
     pub fn options<'a>(&self, before: impl IntoIterator<Item = &'a str>) -> RunOptions {
         let mut options = RunOptions::default();
         self.note(&mut options);
@@ -231,7 +232,8 @@ impl RunCreate {
         options
     }
 
-    /// Keeps what is said again of the run among parameters; what was kept before and is not said anew stays.
+    /// Merges the echoed request options into `options`. Options stored earlier remain unless this
+    /// request replaces them.
     pub fn note(&self, options: &mut RunOptions) {
         let kept = options.echo.remove(ECHO);
         let mut echo = kept
@@ -242,7 +244,7 @@ impl RunCreate {
     }
 }
 
-/// Refuses what nobody does here.
+/// Refuses options that this server does not support.
 fn refuse(fields: &Fields<'_>) -> Result<(), RequestError> {
     let nodes = "an agent has no nodes to stop at here; its configuration says which tools want an approval";
     for (key, why) in [
@@ -265,7 +267,8 @@ fn refuse(fields: &Fields<'_>) -> Result<(), RequestError> {
     ] {
         fields.refuse(key, why)?;
     }
-    // All of these are kept in any case: what a run does is durable at once, and its stream can be taken up again.
+    // All of these are kept in any case: what a run does is durable at once, and its stream can be
+    // taken up again.
     for key in ["stream_resumable", "checkpoint_during", "strict_resume"] {
         fields.flag(key)?;
     }
@@ -273,7 +276,7 @@ fn refuse(fields: &Fields<'_>) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// What is said, and what answers.
+/// Reads `input`, `messages` and `command` into the run's input and its answers to pending calls.
 fn given(fields: &Fields<'_>) -> Result<(Input, Option<ResumeValues>), RequestError> {
     let mut input = match fields.get("input") {
         Some(given) => Input::read(given, &fields.at("input"))?,
@@ -300,7 +303,7 @@ fn given(fields: &Fields<'_>) -> Result<(Input, Option<ResumeValues>), RequestEr
 /// A run's configuration, and the steps that it is limited to.
 type Config = (Option<Map<String, Value>>, Option<u32>);
 
-/// The configuration of the run, which is said again of it, and its limit.
+/// Reads `config`: the configuration to echo, without the thread's id, and `recursion_limit`.
 fn config(fields: &Fields<'_>) -> Result<Config, RequestError> {
     let Some(mut config) = fields.noted("config")? else {
         return Ok((None, None));

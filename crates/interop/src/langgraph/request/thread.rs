@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 
 /// The most objects of a page.
 const MAX_LIMIT: u64 = 1_000;
-/// How many stand on a page if nothing is said.
+/// Objects on a page if the request has no limit.
 const LIMIT: u64 = 10;
-/// Where a page may begin at the latest: what comes before it is walked through.
+/// Maximum offset of a page. The server walks over all earlier entries.
 pub(super) const MAX_OFFSET: u64 = 10_000;
 
-/// What a client notes on a thread: any members but the server's own and AITP's.
+/// Reads the client's `metadata`. Members that belong to the server or to AITP are refused.
 fn metadata(fields: &Fields<'_>) -> Result<Map<String, Value>, RequestError> {
     let noted = fields.noted("metadata")?.unwrap_or_default();
     let Some(key) = noted.keys().find(|key| is_own(key) || is_aitp(key)) else {
@@ -34,16 +34,16 @@ fn metadata(fields: &Fields<'_>) -> Result<Map<String, Value>, RequestError> {
 /// A thread that is to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadCreate {
-    /// The id that its client gives it.
+    /// The id that the client chose.
     pub thread_id: Option<String>,
-    /// What is noted on it.
+    /// The client's metadata.
     pub metadata: Map<String, Value>,
-    /// Whether one that is there is as good.
+    /// Whether an existing thread is returned instead of an error.
     pub takes_existing: bool,
 }
 
 impl ThreadCreate {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] =
         &["thread_id", "metadata", "if_exists", "ttl", "supersteps"];
 
@@ -64,17 +64,17 @@ impl ThreadCreate {
     }
 }
 
-/// What of a thread is to change.
+/// A change of a thread's metadata, with messages to post.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadPatch {
-    /// Members of its metadata.
+    /// Members of the metadata to set.
     pub metadata: Map<String, Value>,
-    /// What is said, and nobody answers.
+    /// Messages to post without starting a run.
     pub input: Input,
 }
 
 impl ThreadPatch {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] =
         &["metadata", "values", "messages", "checkpoint", "ttl"];
 
@@ -102,12 +102,12 @@ impl ThreadPatch {
 pub struct StateUpdate {
     /// The messages.
     pub input: Input,
-    /// The state that they go on from: only the last one can be.
+    /// The state to continue from. It must be the last one.
     pub checkpoint: Option<String>,
 }
 
 impl StateUpdate {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] =
         &["values", "as_node", "checkpoint", "checkpoint_id"];
 
@@ -138,22 +138,22 @@ impl StateUpdate {
 /// Threads that are looked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadSearch {
-    /// What their metadata has.
+    /// Members that the threads' metadata must contain.
     pub metadata: Map<String, Value>,
-    /// How they stand.
+    /// Only threads in this state.
     pub status: Option<ThreadStatus>,
     /// Only these.
     pub ids: Option<Vec<String>>,
-    /// At most so many.
+    /// Maximum number of threads.
     pub limit: usize,
-    /// After so many.
+    /// Number of threads to skip.
     pub offset: usize,
     /// Which members are shown.
     pub select: Select,
 }
 
 impl ThreadSearch {
-    /// What a body may say.
+    /// The fields that a body may have.
     pub const KNOWN: &'static [&'static str] = &[
         "metadata",
         "values",
@@ -198,7 +198,7 @@ impl ThreadSearch {
         })
     }
 
-    /// Reads how many are wanted, and after how many.
+    /// Reads `limit` and `offset`.
     pub(in crate::langgraph) fn bounds(
         fields: &Fields<'_>,
     ) -> Result<(usize, usize), RequestError> {

@@ -3,8 +3,8 @@
 use crate::sse;
 use serde_json::{Value, json};
 
-/// The id of a frame: the record of the log that it comes from, and its position among the record's
-/// frames. A reader that asks for the same modes again gets equal frames under equal ids.
+/// The id of a frame: the number of its record in the log, and the frame's position among the record's
+/// frames. A reader that selects equal modes again receives equal frames under equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId {
     pub(in crate::langgraph) seq: u64,
@@ -60,7 +60,7 @@ impl FrameId {
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Its id; none of a frame that is sent again whenever the stream is opened.
+    /// The frame's id; `None` for a frame that is sent each time the stream is opened.
     pub id: Option<FrameId>,
     /// Its name.
     pub event: &'static str,

@@ -1,4 +1,4 @@
-//! The frames of messages, piece by piece and whole, and of what steps add to the thread.
+//! The frames of messages, in chunks and whole, and of the messages that steps add.
 
 use super::{RunEventStream, StreamMode};
 use crate::langgraph::message::{base, put_response};
@@ -42,7 +42,7 @@ impl RunEventStream {
         }
     }
 
-    /// A message, whole. Readers of pieces get it only where they lack it.
+    /// Sends a whole message. Readers of chunks receive it only if they lack it.
     fn message(&mut self, message: &Value, node: fn(&RunUpdates) -> &str, for_pieces: bool) {
         if for_pieces {
             self.push(StreamMode::MessagesTuple, "messages", |this| {
@@ -94,7 +94,7 @@ impl RunEventStream {
         message
     }
 
-    /// A piece as a message chunk, which clients append to those before.
+    /// A message chunk, which clients append to the earlier ones.
     fn chunk(&self, piece: &Piece<'_>) -> Value {
         let content = match piece {
             Piece::Text { kind, index, text } if self.run.draft.is_list => {

@@ -10,7 +10,7 @@ use timeline::BlockKind;
 /// The least growth in bytes after which the whole message is streamed again.
 const MIN_GROWTH: usize = 64;
 
-/// What is added to a message.
+/// An addition to a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::langgraph) enum Piece<'e> {
     /// More text of a block.
@@ -29,20 +29,20 @@ pub(in crate::langgraph) enum Piece<'e> {
         /// The file as a content block.
         block: Value,
     },
-    /// A call that begins, or more of its arguments.
+    /// A new call, or more of a call's arguments.
     Call(CallChunk<'e>),
-    /// What the model says of its answer, which is complete.
+    /// The model's data about its complete answer.
     Response(&'e StepResponse),
 }
 
-/// A piece of a call, as `LangChain` has it.
+/// A chunk of a call, in `LangChain`'s form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::langgraph) struct CallChunk<'e> {
-    /// The name of the tool, where the call begins.
+    /// The name of the tool, in the first chunk of the call.
     pub(in crate::langgraph) name: Option<&'e str>,
     /// The text to append to the arguments.
     pub(in crate::langgraph) args: &'e str,
-    /// The id, where the call begins.
+    /// The call's id, in its first chunk.
     pub(in crate::langgraph) id: Option<&'e str>,
     /// The position of the call among the message's calls.
     pub(in crate::langgraph) index: usize,
@@ -51,7 +51,7 @@ pub(in crate::langgraph) struct CallChunk<'e> {
 }
 
 impl<'e> Piece<'e> {
-    /// A piece of a call; `start` are the id and the tool's name.
+    /// A chunk of a call; `start` are the id and the tool's name.
     pub(in crate::langgraph) fn call(
         index: usize,
         start: Option<(&'e str, &'e str)>,
@@ -81,11 +81,11 @@ pub(in crate::langgraph) struct Draft {
     blocks: Vec<Block>,
     /// Whether the content is a list of blocks, and no longer one text.
     pub(in crate::langgraph) is_list: bool,
-    /// The calls that have begun, each with its position and the arguments so far.
+    /// The calls that were started, each with its position and its arguments so far.
     calls: BTreeMap<String, (usize, String)>,
     /// Whether the arguments that were streamed are not those of the stored call.
     pub(super) is_wrong: bool,
-    /// How many pieces of it were streamed.
+    /// Number of its chunks that were streamed.
     pub(in crate::langgraph) n_pieces: u32,
     n_bytes: usize,
     /// The length from which on it is streamed whole again.
@@ -93,7 +93,7 @@ pub(in crate::langgraph) struct Draft {
 }
 
 impl Draft {
-    /// Appends to a block, which begins where it is not there.
+    /// Appends to a block, or starts it.
     pub(super) fn grow<'e>(
         &mut self,
         kind: BlockKind,
@@ -132,7 +132,7 @@ impl Draft {
         self.blocks.len() - 1
     }
 
-    /// Begins a call, unless it has begun.
+    /// Starts a call, unless it was started before.
     pub(super) fn start_call<'e>(&mut self, call: &'e str, tool: &'e str) -> Option<Piece<'e>> {
         if self.calls.contains_key(call) {
             return None;
@@ -161,8 +161,8 @@ impl Draft {
         None
     }
 
-    /// Whether the message has grown enough to be streamed whole again: by an eighth, so that a long
-    /// message costs its length and not the square of it.
+    /// Whether the message has grown by an eighth since it was last streamed whole. The total cost is
+    /// therefore linear in its length.
     pub(in crate::langgraph) fn take_snapshot_due(&mut self) -> bool {
         let is_due = self.n_bytes >= self.snapshot_at;
         if is_due {

@@ -1,4 +1,4 @@
-//! What an archive has, and what a list of messages is to it.
+//! Compares a list of messages with the history in an archive.
 
 use super::super::note::Note;
 use crate::archive::{Archive, Format, SourceText};
@@ -6,17 +6,17 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use thread::Json;
 
-/// What a list of messages is to an archive.
+/// The relation of a list of messages to an archive.
 pub(super) enum Meaning {
-    /// What the archive has already, or had.
+    /// The archive has the messages, or had them.
     Nothing,
-    /// What one run of the archive added, told again; the place of the run.
+    /// The messages replace those of one run of the archive; the index of the run.
     Again(usize),
-    /// What one run of the archive has added since; the place of the run.
+    /// The messages are new ones of one run of the archive; the index of the run.
     More(usize),
     /// The whole history.
     Whole,
-    /// What a run added.
+    /// The messages are those that a new run added.
     Added,
 }
 
@@ -38,7 +38,7 @@ impl Old {
         }
     }
 
-    /// What there is of one run.
+    /// The history of one run only.
     pub(super) fn of_run(&self, run: usize) -> Self {
         let messages = self.messages.iter().filter(|(owner, _)| *owner == run);
         Self {
@@ -116,7 +116,8 @@ impl Old {
         from.is_some_and(|from| (from..).zip(new).all(|(place, text)| self.is(place, text)))
     }
 
-    /// Whether a history has this one in it, as it was or rewritten, as far as messages tell.
+    /// Whether the new history contains this one, unchanged or rewritten. The test compares
+    /// messages and is a heuristic.
     fn is_in(&self, new: &[&str], notes: &[Note<'_>]) -> bool {
         if self.messages.is_empty() {
             return false;
@@ -139,8 +140,9 @@ impl Old {
         in_place.count() * 2 > self.messages.len()
     }
 
-    /// The places where a user says the same at the same instant in both, and the runs that have
-    /// them here: system prompts are evaluated anew there, and what follows may be rewritten.
+    /// The indexes at which both histories have the same user prompt with the same timestamp, with
+    /// the runs that own them. System prompts are evaluated anew and the rest may be rewritten, so
+    /// only the prompts are compared.
     pub(super) fn alike(
         &self,
         new: &[&str],
@@ -159,7 +161,7 @@ impl Old {
         })
     }
 
-    /// Where each message of this history stands in the new one, if it still does; in order.
+    /// The index of each message of this history in the new one, in order; `None` if it is gone.
     pub(super) fn positions_in(&self, new: &[&str]) -> Vec<Option<usize>> {
         let mut places = vec![None; self.messages.len()];
         let pairs = self.messages.iter().zip(new);
@@ -230,7 +232,7 @@ fn asks_the_same(one: &Json, text: &str) -> bool {
         && one.get("content") == other.get("content")
 }
 
-/// The first part of a request that a user said.
+/// The first user prompt of a request.
 fn prompt(message: &Json) -> Option<&Json> {
     let mut parts = message.get("parts")?.as_array()?.iter();
     parts.find(|part| part.get("part_kind").and_then(Json::as_str) == Some("user-prompt"))

@@ -1,4 +1,4 @@
-//! The parts of those messages.
+//! The parts of such messages.
 
 use super::{judged, refusal, without_refused};
 use crate::Losses;
@@ -6,7 +6,7 @@ use crate::pydantic_ai::PydanticAiError;
 use crate::pydantic_ai::schema::{self, NAMED_BY_KIND};
 use thread::{Json, Object};
 
-/// Kinds of parts that the library gives the present instant if they have none.
+/// Kinds of parts to which the library assigns the current time if they have none.
 const TIMED: [&str; 6] = [
     "user-prompt",
     "system-prompt",
@@ -36,7 +36,7 @@ pub(super) fn library_part(
     read_part(part, kind, at, losses)
 }
 
-/// A part in the library's words: outcome for status, `id` for `thinking_id`, an instant where the
+/// A part in the library's form: outcome for status, `id` for `thinking_id`, and a timestamp if the
 /// library would make one up.
 fn in_words(part: &Object, instant: Option<&str>, at: &str, losses: &mut Losses) -> Object {
     let mut part = part.clone();
@@ -113,7 +113,7 @@ fn in_words(part: &Object, instant: Option<&str>, at: &str, losses: &mut Losses)
     part
 }
 
-/// Gives a call or an answer without a name one, so that neither goes without the other.
+/// Names a call or an answer that has no name, so that both stay.
 fn name_tool(part: &mut Object, at: &str, losses: &mut Losses) {
     let by_kind = part
         .get_str("tool_kind")
@@ -129,8 +129,8 @@ fn name_tool(part: &mut Object, at: &str, losses: &mut Losses) {
     );
 }
 
-/// Writes what the library says where the protocol says `status`; success goes without saying.
-/// Says whether there is a word for it.
+/// Writes the library's equivalent of `status`; success needs none. Returns whether there is an
+/// equivalent.
 fn outcome(part: &mut Object, status: &str) -> bool {
     match status {
         "success" => {
@@ -148,8 +148,8 @@ fn outcome(part: &mut Object, status: &str) -> bool {
     true
 }
 
-/// A part of a message of this kind without what the library does not take in it, or `None` if
-/// it does not take the part.
+/// A part of a message of this kind without the data that the library refuses, or `None` if it
+/// refuses the part.
 fn read_part(mut part: Object, kind: &str, at: &str, losses: &mut Losses) -> Option<Object> {
     if part.get_str("part_kind") == Some("user-prompt")
         && let Some(content) = part.get_mut("content").and_then(Json::as_array_mut)
@@ -174,7 +174,7 @@ fn read_part(mut part: Object, kind: &str, at: &str, losses: &mut Losses) -> Opt
     Some(part)
 }
 
-/// What a user said, as the library takes it. Nulls go if it does not take them.
+/// Converts an item of user content to the library's form. Removes nulls that the library refuses.
 fn taken_item(item: Json, at: &str, losses: &mut Losses) -> Option<Json> {
     let kind = item.get("kind").and_then(Json::as_str);
     if kind.is_some_and(|kind| schema::content(kind).is_none()) {

@@ -1,11 +1,11 @@
-//! The parts of messages and what users say in them.
+//! The parts of messages and users' content.
 
 use super::{
     ANY, ARGS, ARRAY, DICT_, FLAG, Field, INSTANT, LOADED_FROM, NULL, NUMBER, OBJECT, OUTCOME,
     STRING, TEXT, TEXT_, TEXTS, Table, Then, Type, WHOLE, WHOLE_, list, may, must, object, one_of,
 };
 
-/// Where a part may stand.
+/// The side of a message on which a part may occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pydantic_ai) enum Side {
     Request,
@@ -13,7 +13,7 @@ pub(in crate::pydantic_ai) enum Side {
     Either,
 }
 
-/// Where a part of this kind stands and what it holds, if the kind is known.
+/// The side and the members of a part of this kind; `None` for an unknown kind.
 pub(in crate::pydantic_ai) fn part(kind: &str) -> Option<(Side, &'static Table)> {
     Some(match kind {
         "user-prompt" => (Side::Request, &USER_PROMPT),
@@ -37,7 +37,7 @@ pub(in crate::pydantic_ai) fn part(kind: &str) -> Option<(Side, &'static Table)>
     })
 }
 
-/// Kinds of tools whose calls and returns need not name the tool.
+/// Kinds of tools whose calls and returns need no tool name.
 pub(in crate::pydantic_ai) const NAMED_BY_KIND: [&str; 2] = ["tool-search", "capability-load"];
 
 const KIND: Field = must("part_kind", TEXT);
@@ -224,7 +224,7 @@ static SPEECH: Table = Table::new(&[
     KIND,
 ]);
 
-/// What content of this kind holds, if the kind is known.
+/// The members of content of this kind; `None` for an unknown kind.
 pub(in crate::pydantic_ai) fn content(kind: &str) -> Option<&'static Table> {
     Some(match kind {
         "image-url" | "audio-url" | "video-url" | "document-url" => &URL,

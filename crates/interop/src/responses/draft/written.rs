@@ -7,7 +7,8 @@ use crate::parts::{StepResponse, ToolState};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Command, Ending, OpenCall, OpenKind, Payload, StepOutcome};
 
-/// The steps of an execution to its end; gives the answers to the calls that are left open.
+/// Converts the steps of an execution up to its end; returns the answers to the calls that stay
+/// open.
 pub(super) fn write(
     steps: Vec<Step>,
     waits: bool,
@@ -50,7 +51,7 @@ pub(super) fn write(
     Ok(given)
 }
 
-/// What one step is written as.
+/// The records of one step.
 #[derive(Default)]
 struct Written {
     parts: Vec<Payload>,

@@ -1,4 +1,4 @@
-//! What the texts of an answer cite.
+//! The citations in the texts of an answer.
 
 use super::super::content::citation;
 use serde_json::Value;
@@ -8,8 +8,8 @@ use timeline::Payload;
 /// The citations of each block of an answer, as JSON texts.
 pub(super) type Citations = BTreeMap<usize, Vec<String>>;
 
-/// The citations that a provider of the Responses format has kept with its message, by the blocks
-/// they are in: `metadata.<provider>.items`, each of which names a block.
+/// The citations that a provider of the Responses format stored with its message, by their blocks:
+/// `metadata.<provider>.items`, each of which names a block.
 pub(super) fn citations(metadata: &Payload) -> Citations {
     let mut citations = Citations::new();
     let Value::Object(providers) = metadata.value() else {

@@ -96,7 +96,7 @@ impl Output {
         self.step.by_delta.insert(key, place);
     }
 
-    /// Reasoning is over when something else begins, unless it must wait for its provider's seal.
+    /// Ends reasoning when another item starts, unless it must wait for its provider's signature.
     pub(super) fn end_reasoning(&mut self, out: &mut String) {
         if self.shows.sealed == Sealed::Always {
             return;
@@ -111,8 +111,8 @@ impl Output {
         self.end(place, &last, out);
     }
 
-    /// The attempt at the step died: its items end as they are, and the next attempt makes new ones.
-    /// The response has none of them when it is over.
+    /// Ends the items of an attempt that died; the next attempt makes new ones. The final response
+    /// has none of the old ones.
     pub(super) fn reset(&mut self, out: &mut String) {
         self.interrupt(None, out);
         let step = std::mem::take(&mut self.step);

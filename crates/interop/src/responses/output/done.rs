@@ -1,6 +1,6 @@
-//! Items that are over, and where they stand.
+//! Finished items and their positions.
 
-/// Whether an item stands right before an index, or has it.
+/// Whether an item comes directly before an index, or has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     Before,
@@ -10,8 +10,8 @@ pub(super) enum Order {
 /// An item that is over.
 #[derive(Clone, Debug)]
 pub(in crate::responses) struct Done {
-    /// Where it stands in the end: by its `output_index` in events. What could not be told in its place
-    /// stands right before this index.
+    /// The final position of the item: its `output_index` in events. An item that could not be
+    /// streamed at its position comes directly before this index.
     pub(super) order: (usize, Order),
     /// Of which execution and which of its steps it is.
     pub(super) step: (u32, u32),

@@ -32,8 +32,8 @@ impl Output {
         };
     }
 
-    /// The step is over. Its stored parts are shown now if no model has answered. If nothing is stored,
-    /// its deltas are its content, also those of a step that failed.
+    /// Ends the step. If no model answered, its stored parts are emitted now. If nothing is stored,
+    /// the deltas are its content, even if the step failed.
     pub(super) fn step_ended(
         &mut self,
         status: StepStatus,
@@ -184,8 +184,8 @@ impl Output {
         self.complete(streamed, SlotKind::Block(block), id, &last, out);
     }
 
-    /// Completes an item that deltas have begun. If there is none, or its text differs, the item is shown
-    /// whole; an item that differs can't be taken back and ends as it is.
+    /// Completes an item that deltas have started. If there is none, or its text differs, the item
+    /// is emitted whole. A streamed item that differs can't be withdrawn and ends unchanged.
     fn complete(
         &mut self,
         streamed: Option<usize>,
@@ -236,7 +236,7 @@ impl Output {
         self.complete(streamed, kind, id, &last, out);
     }
 
-    /// Reasoning that its provider does not show.
+    /// Emits reasoning that its provider hides.
     fn hidden_reasoning(&mut self, sealed: &str, out: &mut String) {
         let id = child(
             REASONING,

@@ -1,9 +1,9 @@
-//! How a client wants the output shown.
+//! A client's wishes for the form of the output.
 
 use super::super::echo::Echo;
 use super::super::slot::Block;
 
-/// How a client wants the output shown.
+/// A client's wishes for the form of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::responses) struct Shows {
     pub(in crate::responses) summary: bool,
@@ -11,12 +11,13 @@ pub(in crate::responses) struct Shows {
     pub(in crate::responses) extensions: bool,
 }
 
-/// Whether reasoning goes out with what its provider needs to take it back.
+/// Whether reasoning includes the encrypted content that its provider needs to accept it as input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::responses) enum Sealed {
     #[default]
     No,
-    /// If it is known when the reasoning is shown. Later readers change nothing in the events.
+    /// Included if it is known when the reasoning is emitted. Later readers change nothing in the
+    /// events.
     IfKnown,
     /// The events of reasoning wait for it.
     Always,

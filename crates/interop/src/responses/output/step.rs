@@ -6,7 +6,7 @@ use crate::run::RunPart;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{BlockKind, Payload};
 
-/// Names the item that a delta belongs to.
+/// Identifies the item that a delta belongs to.
 pub(super) type DeltaKey = (DeltaKind, String);
 
 /// The kinds of deltas.
@@ -24,7 +24,7 @@ pub(super) struct StoredPart {
     pub(super) payload: Payload,
 }
 
-/// The step that runs, and what it has shown.
+/// The running step, and its emitted items.
 #[derive(Debug, Default)]
 pub(super) struct StepState {
     pub(super) id: String,
@@ -35,29 +35,29 @@ pub(super) struct StepState {
     pub(super) by_delta: BTreeMap<DeltaKey, usize>,
     /// The item that the last delta belonged to.
     pub(super) last: Option<(DeltaKey, usize)>,
-    /// The reasoning that is shown and not over.
+    /// The open reasoning item.
     pub(super) open_reasoning: Option<usize>,
-    /// The items of each kind that deltas have begun, in their order.
+    /// The items of each kind that deltas have started, in their order.
     pub(super) messages: Streamed,
     pub(super) reasonings: Streamed,
     pub(super) calls: Streamed,
-    /// How many reasoning items have nothing to show.
+    /// The number of reasoning items without content.
     pub(super) n_hidden: usize,
-    /// The positions of those among the items that are over, since the last item with content.
+    /// The indexes of those among the finished items, since the last item with content.
     pub(super) hidden: Vec<usize>,
     /// The parts that were stored before the model had answered.
     pub(super) parts: Vec<StoredPart>,
     /// Whether the model has answered.
     pub(super) is_answered: bool,
-    /// Whether the step is about calls that the client knows.
+    /// Whether the step runs calls that the client knows.
     pub(super) answers: bool,
-    /// The parts of calls whose results the client has submitted.
+    /// The parts of calls whose results the client submitted.
     pub(super) submitted: BTreeSet<u32>,
-    /// The calls whose results the execution's trigger has submitted, if that is known.
+    /// The calls whose results the execution's trigger submitted, if known.
     pub(super) results: Option<BTreeSet<String>>,
-    /// The parts whose results have been shown.
+    /// The parts whose results were emitted.
     pub(super) ended: BTreeSet<u32>,
-    /// The parts whose approval requests have been shown.
+    /// The parts whose approval requests were emitted.
     pub(super) approvals: BTreeSet<u32>,
     pub(super) usage: Option<Tokens>,
 }
@@ -70,17 +70,17 @@ pub(super) struct Streamed {
 }
 
 impl Streamed {
-    /// Adds one that deltas have begun.
+    /// Adds an item that deltas have started.
     pub(super) fn push(&mut self, place: usize) {
         self.places.push(place);
     }
 
-    /// How many there are.
+    /// The number of items.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The number of the next one that is stored, and its item if deltas have begun it.
+    /// The number of the next stored item, and the index of its item if deltas have started it.
     pub(super) fn stored(&mut self) -> (usize, Option<usize>) {
         let number = self.n_stored;
         self.n_stored += 1;
@@ -89,8 +89,8 @@ impl Streamed {
 }
 
 impl StepState {
-    /// Whether a stored part of this kind with this text can complete an item. The item's text must be
-    /// a prefix of it, and all of it if the item is over.
+    /// Whether a stored part of this kind with this text can complete an item. The item's text must
+    /// be a prefix of it, and equal to it if the item is finished.
     pub(super) fn is(&self, place: usize, kind: &SlotKind, text: &str) -> bool {
         self.slots.get(place).is_some_and(|(_, slot)| {
             let rest = text.strip_prefix(slot.text.as_str());

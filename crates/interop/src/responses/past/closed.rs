@@ -1,17 +1,17 @@
-//! Calls of a past that have no result, and results that have no call.
+//! Calls without a result and results without a call in a history.
 
 use super::item::{InputContent, InputItem};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::Role;
 
-/// What a model is told of a call that nobody has answered.
+/// The result for the model of a call without an answer.
 const INTERRUPTED: &str = "The call was interrupted: the conversation went on without its result.";
 
-/// A past in which every call has one result, as models need it, but for those that `said` answers or
-/// that wait where nothing is said.
+/// A history in which every call has one result, as models require it. Calls that `said` answers
+/// stay open, and so do pending calls if `said` is empty.
 ///
-/// A result that is there stays where it is. A call without one has been interrupted, and gets a result
-/// that says so, where something is said to the agents instead. Results without a call are left out.
+/// An existing result stays where it is. If a message follows instead, a call without a result gets
+/// one that reports an interruption. Results without a call are left out.
 pub(super) fn closed(past: Vec<InputItem>, said: &[InputItem]) -> Vec<InputItem> {
     let fates = Fates::of(&past, said);
     let mut items = Vec::with_capacity(past.len());
@@ -61,12 +61,12 @@ fn is_agents(says: &InputContent) -> bool {
     }
 }
 
-/// What becomes of calls and results, by their places.
+/// The calls and results that need a change, by their index.
 #[derive(Default)]
 struct Fates {
     /// Calls that have no result.
     left: BTreeSet<usize>,
-    /// Results that no call waits for.
+    /// Results without an open call.
     stray: BTreeSet<usize>,
 }
 

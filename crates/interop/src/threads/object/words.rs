@@ -1,4 +1,4 @@
-//! The protocol's words for how things stand.
+//! The protocol's status words.
 
 use serde::{Serialize, Serializer};
 
@@ -34,13 +34,13 @@ macro_rules! words {
 }
 
 words! {
-    /// How a run stands.
+    /// The state of a run.
     RunStatus {
-        /// It waits to begin or to go on.
+        /// It waits to start or to continue.
         Queued = "queued",
-        /// It runs, or waits for someone that this API has no word for.
+        /// It runs, or waits for an answer that this API has no status for.
         InProgress = "in_progress",
-        /// It waits for the outputs of its client's tools.
+        /// It waits for the outputs of client tools.
         RequiresAction = "requires_action",
         /// It is being stopped.
         Cancelling = "cancelling",
@@ -50,15 +50,15 @@ words! {
         Failed = "failed",
         /// It ended as it should.
         Completed = "completed",
-        /// It ended short of its answer's end.
+        /// Its answer was cut off.
         Incomplete = "incomplete",
-        /// Its time was up.
+        /// It exceeded its time.
         Expired = "expired",
     }
 }
 
 words! {
-    /// How a message stands.
+    /// The state of a message.
     MessageStatus {
         /// It is being written.
         InProgress = "in_progress",
@@ -70,7 +70,7 @@ words! {
 }
 
 words! {
-    /// How a run step stands.
+    /// The state of a run step.
     StepStatus {
         /// It is under way.
         InProgress = "in_progress",
@@ -80,7 +80,7 @@ words! {
         Failed = "failed",
         /// It is done.
         Completed = "completed",
-        /// Its run's time was up.
+        /// Its run exceeded its time.
         Expired = "expired",
     }
 }

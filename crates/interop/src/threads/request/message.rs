@@ -1,4 +1,4 @@
-//! `POST …/messages`, and the messages that come with threads and runs.
+//! `POST …/messages`, and the messages in requests that create threads and runs.
 
 use crate::threads::content::read_content;
 use crate::threads::error::RequestError;
@@ -17,11 +17,12 @@ const MAX_MESSAGES: usize = 10_000;
 /// A message that is to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateMessage {
-    /// Who says it: a user or an assistant.
+    /// The author's role: a user or an assistant.
     pub role: Role,
-    /// What it says, as parts of the log. An attachment is an `input_file` with a `file_id` at the end.
+    /// The content, as parts in the log's form. An attachment is an `input_file` with a `file_id`, at
+    /// the end.
     pub content: Vec<Value>,
-    /// What the client notes, and AITP's `actor`.
+    /// The client's metadata, with AITP's `actor`.
     pub metadata: Metadata,
     attachments: Vec<Value>,
 }
@@ -32,7 +33,7 @@ impl CreateMessage {
         Self::read_at(body, String::new())
     }
 
-    /// Reads a message at its place. In a list, AITP's may be a string alone, which a user says.
+    /// Reads a message at a pointer. In AITP's lists, a plain string is a user's message.
     fn read_at(body: &Value, pointer: String) -> Result<Self, RequestError> {
         if let (Value::String(_), false) = (body, pointer.is_empty()) {
             return Ok(Self {
@@ -79,7 +80,7 @@ impl CreateMessage {
         ids.filter_map(Value::as_str).collect()
     }
 
-    /// The item that it is kept as; `id` is our id of it.
+    /// The item that stores the message under our id `id`.
     pub fn item(self, id: &str) -> NewItem {
         let (mut own, mut kept) = (Map::new(), Map::new());
         // Who speaks is no note of this view's: every other one asks for it, too.

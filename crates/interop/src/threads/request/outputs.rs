@@ -13,7 +13,7 @@ const MAX_OUTPUTS: usize = 256;
 /// The most characters of one output.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// What came of one call.
+/// The result of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmittedOutput {
     /// The call.
@@ -22,7 +22,7 @@ pub struct SubmittedOutput {
     pub output: String,
 }
 
-/// What came of the calls that a run waits for.
+/// The results of the calls that a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmitToolOutputs {
     /// One for each call.
@@ -53,8 +53,8 @@ impl SubmitToolOutputs {
         })
     }
 
-    /// The item that answers the run's calls; `id` is our id of it. There must be one output for each
-    /// call that waits, and no other.
+    /// The item that answers the run's calls; `id` is its id. There must be one output for each
+    /// pending call, and no other.
     pub fn item(self, id: &str, run: &Run, now: Timestamp) -> Result<NewItem, RequestError> {
         let status = run.status(now);
         if status != RunStatus::RequiresAction {

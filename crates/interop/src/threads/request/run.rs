@@ -17,7 +17,7 @@ const MAX_TOOLS: usize = 20;
 const MIN_TOKENS: u64 = 256;
 const TRUNCATIONS: &[&str] = &["auto", "last_messages"];
 
-/// How a run is to differ from what its assistant is set to.
+/// Settings of a run that replace those of its assistant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunOverrides {
     /// The model's name.
@@ -36,13 +36,13 @@ pub struct RunOverrides {
     pub max_prompt_tokens: Option<u64>,
     /// At least 256.
     pub max_completion_tokens: Option<u64>,
-    /// As it came.
+    /// The client's value.
     pub truncation_strategy: Option<Value>,
-    /// As it came, and in our words.
+    /// The client's value, and its decoded form.
     pub tool_choice: Option<(Value, RunToolChoice)>,
     /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,
-    /// As it came, and in our words.
+    /// The client's value, and its decoded form.
     pub response_format: Option<(Value, Option<AnswerFormat>)>,
     /// How much the model reasons.
     pub reasoning_effort: Option<String>,
@@ -91,18 +91,18 @@ fn truncation(fields: &Fields<'_>) -> Result<Option<Value>, RequestError> {
 /// A run that is to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRun {
-    /// Who runs.
+    /// The assistant that runs.
     pub assistant_id: String,
     /// Whether the answer is a stream.
     pub stream: bool,
-    /// What is said before it.
+    /// Messages to post before the run starts.
     pub additional_messages: Vec<CreateMessage>,
-    /// What the client notes.
+    /// The client's metadata.
     pub metadata: Metadata,
-    /// How it differs.
+    /// The settings that replace the assistant's.
     pub overrides: RunOverrides,
-    /// How long it may take, and wait for its client, until it is expired: whole seconds. A server
-    /// that gives runs less says so here.
+    /// Time after which the run expires, including waits for the client, in whole seconds. A server
+    /// with a shorter limit sets it here.
     pub time: Duration,
 }
 
@@ -123,8 +123,8 @@ impl CreateRun {
         })
     }
 
-    /// What the run asks of its agent, with what is to be said again of it. The losses are what the
-    /// client asked for and no agent does.
+    /// The options of the run, with the values that its object returns to clients. The losses list the
+    /// client's options that no agent supports.
     pub fn options(&self, assistant: &Assistant) -> Converted<RunOptions> {
         let mut losses = Losses::default();
         let asked = &self.overrides;

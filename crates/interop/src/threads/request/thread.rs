@@ -12,11 +12,11 @@ use timeline::Payload;
 /// A thread that is to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CreateThread {
-    /// What it begins with.
+    /// The initial messages.
     pub messages: Vec<CreateMessage>,
-    /// What the client notes, and AITP's `actors` and `parent_id`.
+    /// The client's metadata, with AITP's `actors` and `parent_id`.
     pub metadata: Metadata,
-    /// As they came.
+    /// The client's value.
     pub tool_resources: Option<Value>,
 }
 
@@ -37,7 +37,7 @@ impl CreateThread {
         })
     }
 
-    /// What is kept as the thread's metadata.
+    /// The metadata to store with the thread.
     pub fn stored(&self) -> Option<Payload> {
         let mut kept = self.metadata.0.clone();
         if let Some(resources) = &self.tool_resources {
@@ -48,17 +48,17 @@ impl CreateThread {
     }
 }
 
-/// What of a thread is to be changed.
+/// A change of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModifyThread {
-    /// In the place of what was noted; unchanged when absent.
+    /// The new metadata, which replaces the old; unchanged when absent.
     pub metadata: Option<Metadata>,
     /// In the place of what was there, null for none; unchanged when absent.
     pub tool_resources: Option<Value>,
 }
 
 impl ModifyThread {
-    /// Reads the body. AITP retrieves a thread with this request: then it asks for no change.
+    /// Reads the body. AITP retrieves a thread with this request; without a body nothing is changed.
     pub fn read(body: Option<&Value>) -> Result<Self, RequestError> {
         let empty = Value::Object(Map::new());
         let body = body.filter(|body| !body.is_null()).unwrap_or(&empty);
@@ -71,8 +71,8 @@ impl ModifyThread {
         })
     }
 
-    /// AITP's `actors`, where the change has them: who takes part is no note, and changed otherwise.
-    /// The thread that it was forked off stays, whatever the change says.
+    /// Removes and returns AITP's `actors` from the change, because participants are changed
+    /// otherwise. The thread's parent also stays unchanged.
     pub fn take_actors(&mut self) -> Option<Value> {
         let metadata = self.metadata.as_mut()?;
         metadata.0.remove("parent_id");

@@ -13,18 +13,18 @@ use timeline::{ExecutionStatus, Interruption};
 pub(super) enum State {
     /// An execution of it runs.
     Running,
-    /// It has calls that wait for someone.
+    /// It has pending calls.
     Waiting,
     /// It is over.
     Over(Over, Timestamp),
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Completed,
-    /// The last answer was cut off, at the model's limit or else by the provider's policy, or there were no
-    /// tokens left for another one.
+    /// The last answer was cut off at the model's limit or by the provider's policy. Or no tokens were
+    /// left for another answer.
     Incomplete(Option<&'static str>),
     Cancelled,
     Expired,
@@ -42,8 +42,8 @@ impl Over {
         }
     }
 
-    /// How a message and a run step end that were under way. A call that nobody is to answer after a
-    /// run that ended well was dropped.
+    /// The outcome of an open message and an open run step. After a successful end, calls without an
+    /// answer are dropped.
     fn of_parts(&self) -> (MessageEnd, End) {
         match self {
             Self::Completed | Self::Incomplete(_) => (MessageEnd::Whole, End::Cancelled),
@@ -53,7 +53,7 @@ impl Over {
         }
     }
 
-    /// How an execution that failed ended, in the words of its interruption.
+    /// The outcome of a failed execution, from its interruption.
     fn of_failure(why: Option<&Interruption>) -> Self {
         let reason = why.map_or("error", |why| why.reason.as_str());
         let code = match reason {
@@ -108,8 +108,8 @@ impl Run {
         }
     }
 
-    /// A message came to the thread, or another run began: the calls it waits for can't be answered any
-    /// more. Answers that wait to be acted on came before that.
+    /// A message was posted, or another run started, so the pending calls can't be answered any more.
+    /// Unhandled answers came before that and still count.
     pub(in crate::threads) fn overtaken(&mut self, at: Timestamp) {
         self.lapse(at);
         match self.state {
@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// A message that was queued before begins another run: this one has not waited at all.
+    /// A message that was queued earlier starts another run, so this run does not wait.
     pub(in crate::threads) fn overtaken_at_once(&mut self) {
         self.overtaken(self.rested_at);
     }
@@ -134,7 +134,7 @@ impl Run {
         }
     }
 
-    /// A run whose time was up before this instant was over then, whatever comes after it.
+    /// Marks a run as expired whose time ended before `now`, whatever happens later.
     fn lapse(&mut self, now: Timestamp) {
         if let Some(at) = self.lapses_at().filter(|_| self.is_expired(now)) {
             self.over(Over::Expired, at);
@@ -174,7 +174,7 @@ impl Run {
         }
     }
 
-    /// Whether it may be stopped: refused when it is over.
+    /// Checks that the run may be stopped. Fails if it has ended.
     pub fn check_cancel(&self, now: Timestamp) -> Result<(), RequestError> {
         let status = self.status(now);
         if status.is_active() {
@@ -183,7 +183,7 @@ impl Run {
         Err(RequestError::NotCancellable { status })
     }
 
-    /// Whether messages may be added beside it: refused while it is active.
+    /// Checks that messages may be added to the thread. Fails while the run is active.
     pub fn check_message(&self, now: Timestamp) -> Result<(), RequestError> {
         if !self.status(now).is_active() {
             return Ok(());
@@ -194,7 +194,7 @@ impl Run {
         })
     }
 
-    /// Whether its thread may be deleted: refused while it is active.
+    /// Checks that the thread may be deleted. Fails while the run is active.
     pub fn check_delete(&self, now: Timestamp) -> Result<(), RequestError> {
         if !self.status(now).is_active() {
             return Ok(());
@@ -205,7 +205,7 @@ impl Run {
         })
     }
 
-    /// Whether another run may begin: refused while it is active.
+    /// Checks that another run may start. Fails while this run is active.
     pub fn check_run(&self, now: Timestamp) -> Result<(), RequestError> {
         if !self.status(now).is_active() {
             return Ok(());

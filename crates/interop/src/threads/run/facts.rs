@@ -1,4 +1,4 @@
-//! From the events of a run to its steps.
+//! Converts the events of a run to its steps.
 
 use super::step::{self, MessageEnd, Step};
 use super::streamed::Streamed;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use timeline::{Answer, AnswerContent, Item, OpenCall, OpenKind, Payload, StepOutcome, StepStatus};
 
 impl Run {
-    /// Adds an event of the running execution; gives the text that it adds.
+    /// Adds an event of the running execution. Returns the text that it adds.
     pub(in crate::threads) fn event<'e>(
         &mut self,
         event: &'e RunEvent<'_>,
@@ -54,8 +54,8 @@ impl Run {
         Delta::Nothing
     }
 
-    /// A step begins after `n_resets` attempts that died. A removed step is known to have written and
-    /// called; its content and its calls are not shown.
+    /// A step starts after `n_resets` failed attempts. A removed step is listed with its message and
+    /// its calls, but without their content.
     pub(in crate::threads) fn step_started(
         &mut self,
         step: &timeline::Step,
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// The call of an earlier step that a part of this one is about.
+    /// The call of an earlier step that a part of the current step refers to.
     fn earlier(&self, id: &str) -> Option<CallPosition> {
         if !self.by_answers || self.iteration > 0 {
             return None;
@@ -146,7 +146,7 @@ impl Run {
         step.map(Step::take_new_calls).unwrap_or_default()
     }
 
-    /// Whether a step of ours has stored calls.
+    /// Whether a model step has stored calls.
     pub(in crate::threads) fn has_calls(&self, place: usize) -> bool {
         let step = self.steps.get(place);
         step.is_some_and(|step| step.calls.is_some())
@@ -208,7 +208,7 @@ impl Run {
         }
     }
 
-    /// An item brings answers to its calls. A call with a result is done.
+    /// An item contains answers to calls. A call with a result is done.
     pub(in crate::threads) fn answered(&mut self, item: &Item) {
         let Ok(answers) = Answer::read(item.content.as_ref()) else {
             return;

@@ -23,7 +23,7 @@ impl Run {
         self.object_as(self.status(now))
     }
 
-    /// The run as it was when it was made: for the answer to that request.
+    /// The run as it was created, for the response to that request.
     pub fn as_queued(&self) -> RunObject {
         RunObject {
             started_at: None,
@@ -31,7 +31,7 @@ impl Run {
         }
     }
 
-    /// The run after outputs were submitted: for the answer to that request.
+    /// The run after outputs were submitted, for the response to that request.
     pub fn as_queued_again(&self) -> RunObject {
         self.object_as(RunStatus::Queued)
     }
@@ -119,12 +119,12 @@ impl Run {
         }
     }
 
-    /// How many steps of ours it has; each has at most one message.
+    /// Number of model steps; each has at most one message.
     pub(in crate::threads) fn n_steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// The message of a step of ours, if it has content.
+    /// The message of a model step, if it has content.
     pub(in crate::threads) fn message(&self, place: usize) -> Option<MessageObject> {
         let step = self.steps.get(place)?;
         let streamed;
@@ -141,7 +141,7 @@ impl Run {
         (!message.content.is_empty()).then(|| self.message_of(step, message))
     }
 
-    /// The ids of the message and of the calls of the step that began last.
+    /// The ids of the message and of the calls of the step that started last.
     pub(in crate::threads) fn last_ids(&self) -> Option<(String, String)> {
         let step = self.steps.last()?;
         Some((step.message_id(), step.calls_id()))
@@ -211,7 +211,7 @@ impl Run {
         (0..self.n_steps()).filter_map(|place| self.message(place))
     }
 
-    /// The message of the step of ours with this id.
+    /// The message of the model step with this id.
     pub(in crate::threads) fn message_by_id(&self, step: &str) -> Option<MessageObject> {
         let place = self.steps.iter().position(|it| it.id.as_str() == step)?;
         self.message(place)
@@ -237,7 +237,7 @@ impl Run {
         }
     }
 
-    /// The run step that wrote the message of a step of ours.
+    /// The run step for the message of a model step.
     pub(in crate::threads) fn message_step_at(&self, place: usize) -> Option<StepObject> {
         let step = self.steps.get(place)?;
         match &step.message {
@@ -266,7 +266,7 @@ impl Run {
         object
     }
 
-    /// The run step that made the calls of a step of ours.
+    /// The run step for the calls of a model step.
     pub(in crate::threads) fn calls_step_at(
         &self,
         place: usize,

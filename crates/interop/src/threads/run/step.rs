@@ -1,4 +1,4 @@
-//! One step of ours: a message, and calls of tools.
+//! One model step: a message, and tool calls.
 
 use crate::parts::ToolPart;
 use crate::threads::content::{self, Content};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use timeline::{Payload, StepId};
 
-/// How a message came to its end.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::threads) enum MessageEnd {
     Whole,
@@ -33,7 +33,8 @@ impl MessageEnd {
         }
     }
 
-    /// How the run step that wrote it ended: what a model wrote to its limit is written.
+    /// The outcome of the run step that wrote the message. A message cut off at the model's limit
+    /// counts as written.
     pub(in crate::threads) fn step(self) -> End {
         match self {
             Self::Whole | Self::MaxTokens | Self::ContentFilter => End::Completed,
@@ -53,7 +54,7 @@ impl From<Cut> for MessageEnd {
     }
 }
 
-/// How a run step came to its end.
+/// The outcome of a run step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::threads) enum End {
     Completed,
@@ -75,7 +76,7 @@ pub(in crate::threads) struct Message {
 pub(in crate::threads) struct Calls {
     pub(in crate::threads) list: Vec<StepCall>,
     n_open: usize,
-    /// How many of the list a stream has taken.
+    /// Number of entries that a stream has read.
     n_known: usize,
     last: Option<Timestamp>,
     pub(in crate::threads) end: Option<(End, Timestamp)>,
@@ -92,19 +93,19 @@ impl Calls {
     }
 }
 
-/// One step of ours.
+/// One model step.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) id: StepId,
-    /// How many attempts died before this one.
+    /// Number of failed attempts before the current one.
     pub(super) attempt: usize,
     pub(super) created_at: Timestamp,
     pub(super) message: Option<Message>,
     pub(super) calls: Option<Calls>,
     pub(super) usage: Option<Usage>,
-    /// Its content and its calls are stored.
+    /// Whether its content and its calls are stored.
     is_complete: bool,
-    /// Its content was removed: its ids, its usage and its end are left.
+    /// Whether its content was removed. Its ids, its usage and its outcome remain.
     pub(super) is_removed: bool,
 }
 
@@ -126,7 +127,7 @@ impl Step {
         self.is_complete
     }
 
-    /// Whether its deltas are shown.
+    /// Whether the step shows its streamed deltas.
     pub(super) fn is_streaming(&self) -> bool {
         !self.is_complete && !self.is_removed
     }
@@ -185,7 +186,7 @@ impl Step {
         }
     }
 
-    /// Makes streamed texts its content, unless parts are stored.
+    /// Sets the content from streamed texts, unless parts are stored.
     pub(super) fn set_streamed(&mut self, texts: Vec<String>) {
         if self.message.is_some() || texts.is_empty() {
             return;
@@ -194,7 +195,7 @@ impl Step {
         self.message = Some(Message { content, end: None });
     }
 
-    /// Adds a call; gives its position.
+    /// Adds a call. Returns its index.
     pub(super) fn add_call(&mut self, tool: &ToolPart) -> usize {
         let calls = self.calls.get_or_insert_default();
         calls.n_open += 1;
@@ -210,7 +211,7 @@ impl Step {
         calls.list.len() - 1
     }
 
-    /// The calls that were not taken yet, once they are stored or have ended.
+    /// The calls that were not read yet, once they are stored or have ended.
     pub(super) fn take_new_calls(&mut self) -> Vec<StepCall> {
         let is_complete = self.is_complete;
         let calls = self.calls.as_mut();
@@ -222,7 +223,7 @@ impl Step {
         new
     }
 
-    /// A call has its result; gives whether all have results now.
+    /// Adds the result of a call. Returns whether all calls have results now.
     pub(super) fn resolve(&mut self, call: usize, output: String, at: Timestamp) -> bool {
         let is_complete = self.is_complete;
         let Some(calls) = &mut self.calls else {
@@ -240,7 +241,7 @@ impl Step {
         is_complete && end_calls(calls)
     }
 
-    /// Its content is complete; gives whether its message and its calls end with that.
+    /// Marks the content as complete. Returns whether the message and the calls end with that.
     pub(super) fn complete(&mut self, end: MessageEnd, at: Timestamp) -> (bool, bool) {
         self.is_complete = true;
         let message = match &mut self.message {
@@ -253,7 +254,7 @@ impl Step {
         (message, self.calls.as_mut().is_some_and(end_calls))
     }
 
-    /// Its run is over; ends its calls if they are open.
+    /// Ends the calls if they are open, because the run has ended.
     pub(super) fn end(&mut self, end: End, at: Timestamp) -> bool {
         let open = self.calls.as_mut().filter(|calls| calls.end.is_none());
         open.is_some_and(|calls| {

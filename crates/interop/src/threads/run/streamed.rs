@@ -10,7 +10,7 @@ use timeline::{BlockKind, Chunk};
 pub(in crate::threads) enum Delta<'a> {
     /// Nothing that is shown.
     Nothing,
-    /// More of a text.
+    /// An addition to a text.
     Text {
         /// Its position among the step's texts.
         index: usize,

@@ -1,4 +1,4 @@
-//! The events of messages and calls that begin, end, or turn out void.
+//! The events of messages and calls that start, end or become void.
 
 use super::{RunStream, frame};
 use crate::threads::content::Content;
@@ -149,7 +149,7 @@ impl RunStream {
         }
     }
 
-    /// Ends the message and the calls of a dead attempt.
+    /// Ends the message and the calls of a failed attempt.
     pub(super) fn void_attempt(&mut self, at: Timestamp, out: &mut String) {
         self.void_message(at, out);
         self.void_calls(at, out);

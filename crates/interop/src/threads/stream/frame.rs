@@ -19,8 +19,8 @@ pub(super) fn done(out: &mut String) {
     sse::write_named("done", sse::DONE, out);
 }
 
-/// The error that ends a stream. The published schema has its members bare, and clients look for them
-/// under `error`; the event has both.
+/// The error that ends a stream. The published schema has its members at the top level, but clients
+/// look for them under `error`. The event has both.
 pub(super) fn failure(message: &str, out: &mut String) {
     let error = json!({"message": message, "type": "server_error", "param": null, "code": null});
     let mut data = error.clone();
@@ -47,7 +47,7 @@ pub(super) fn text_delta(id: &str, index: usize, is_first: bool, delta: &str, ou
     });
 }
 
-/// A part of a message that was not streamed comes whole.
+/// A part of a message that was not streamed is sent whole.
 pub(super) fn content_delta(id: &str, index: usize, content: &impl Serialize, out: &mut String) {
     let Ok(Value::Object(mut part)) = serde_json::to_value(content) else {
         return;
@@ -68,7 +68,7 @@ fn calls_delta(id: &str, index: usize, out: &mut String) {
     let _ = write!(out, "{index}");
 }
 
-/// A call begins; `id` is a JSON string.
+/// A call starts; `id` is a JSON string.
 pub(super) fn call_begins(
     id: &str,
     index: usize,

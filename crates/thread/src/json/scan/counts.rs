@@ -3,7 +3,7 @@
 use super::Scanner;
 use crate::json::{DecodeError, Limits};
 
-/// How many values of each kind a JSON text has.
+/// The numbers of values of each kind in a JSON text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Values of any type. Keys are not counted.
@@ -16,8 +16,8 @@ pub struct Counts {
     pub depth: usize,
 }
 
-/// Checks that a text is JSON within limits and counts its values. No value is built: the memory
-/// needed is that of the keys of the objects that enclose one place.
+/// Checks that a text is JSON within limits and counts its values. It builds no value: it needs
+/// memory only for the keys of the enclosing objects.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ mod tests {
     use crate::Json;
     use proptest::prelude::*;
 
-    /// The counts of a value, taken from its tree.
+    /// The counts of a value, from its tree.
     fn counts_of(json: &Json) -> Counts {
         let (children, members): (Vec<&Json>, usize) = match json {
             Json::Array(items) => (items.iter().collect(), 0),

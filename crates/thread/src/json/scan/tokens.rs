@@ -1,4 +1,5 @@
-//! jiter's tokens with our limits. `None` is "something is wrong here"; what it is, the parser says.
+//! jiter's tokens with this crate's limits. `None` means that there is an error; the parser then
+//! finds out which.
 
 use super::{Scanner, Shape};
 use crate::json::Limits;
@@ -6,13 +7,13 @@ use jiter::Peek;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A key, as it stands in the text where nothing in it is escaped.
+/// A key, borrowed from the text if it contains no escapes.
 type Key<'t> = Cow<'t, str>;
 
 /// Objects up to this size are searched for repeated keys from the front.
 const SEARCHED: usize = 64;
 
-/// What a value that begins so is.
+/// The kind of a value that begins with this token.
 fn shape(peek: Peek) -> Option<Shape> {
     Some(match peek {
         Peek::String => Shape::String,
@@ -26,7 +27,7 @@ fn shape(peek: Peek) -> Option<Shape> {
     })
 }
 
-/// What follows in an object.
+/// The next entry of an object.
 pub(super) enum Next<'t> {
     /// A member with this key.
     Key(Cow<'t, str>),
@@ -44,7 +45,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether a key is among those that came before it; notes it.
+    /// Whether a key equals an earlier one of the object; records it.
     #[inline]
     pub(super) fn repeats<'k>(
         &mut self,
@@ -76,7 +77,7 @@ impl Seen {
 }
 
 impl<'t> Scanner<'t> {
-    /// What comes next, which then begins where the scanner stands.
+    /// The kind of the next value. Afterwards the scanner is at the value's first byte.
     #[inline]
     pub(super) fn next_shape(&mut self) -> Option<Shape> {
         self.jiter.peek().ok().and_then(shape)
@@ -142,7 +143,7 @@ impl<'t> Scanner<'t> {
         (self.depth <= self.limits.max_depth.min(Limits::DEEPEST)).then_some(())
     }
 
-    /// Enters an array; says whether it has an element.
+    /// Enters an array; returns whether it has an element.
     pub(super) fn enter_array(&mut self) -> Option<bool> {
         self.enter()?;
         let first = self.jiter.known_array().ok()?;
@@ -151,7 +152,7 @@ impl<'t> Scanner<'t> {
         Some(first.is_some())
     }
 
-    /// Goes on after an element; says whether there is another.
+    /// Moves past an element; returns whether there is another.
     #[inline]
     pub(super) fn array_step(&mut self) -> Option<bool> {
         let next = self.jiter.array_step().ok()?;
@@ -159,7 +160,7 @@ impl<'t> Scanner<'t> {
         Some(next.is_some())
     }
 
-    /// Enters an object; gives its first key, if it has one.
+    /// Enters an object; returns its first key, if there is one.
     pub(super) fn enter_object(&mut self) -> Option<Next<'t>> {
         self.enter()?;
         let (text, from) = (self.text, self.at() + 1);
@@ -173,7 +174,7 @@ impl<'t> Scanner<'t> {
         Some(Next::Key(keyed(text, from, key)))
     }
 
-    /// Goes on after a member; gives the next key, if there is one.
+    /// Moves past a member; returns the next key, if there is one.
     #[inline]
     pub(super) fn object_step(&mut self) -> Option<Next<'t>> {
         let (text, from) = (self.text, self.at());
@@ -186,8 +187,8 @@ impl<'t> Scanner<'t> {
         Some(Next::Key(keyed(text, from, key)))
     }
 
-    /// Notes a key of the object whose keys so far stand from `base`, unless it is repeated. Escaped
-    /// ones are noted in `seen` alone.
+    /// Records a key, unless it is repeated. The object's earlier keys begin at index `base`.
+    /// Escaped keys are recorded only in `seen`.
     #[inline]
     pub(super) fn push_key(&mut self, base: usize, seen: &mut Seen, key: &Key<'t>) -> Option<()> {
         let before = self.keys.get(base..)?.iter().copied();
@@ -202,7 +203,7 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    /// The string that comes next.
+    /// Reads the next value, a string.
     pub(super) fn string_token(&mut self) -> Option<Cow<'t, str>> {
         let (text, from) = (self.text, self.at());
         let string = self.jiter.known_str().ok()?;
@@ -210,7 +211,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// A string as it stands in the text, where nothing in it is escaped.
+/// A string, borrowed from the text if it contains no escapes.
 #[inline]
 fn borrowed<'t>(text: &'t str, start: usize, string: &str) -> Cow<'t, str> {
     match text.get(start..start + string.len()) {

@@ -1,4 +1,4 @@
-//! Parts and what users write.
+//! Parts and users' content.
 
 use super::Words;
 

@@ -1,4 +1,4 @@
-//! Calls of tools and what came of them.
+//! Tool calls and their results.
 
 use super::vendor;
 use crate::Losses;
@@ -6,7 +6,7 @@ use crate::ai_sdk::archive::{member, text_of, tool_of};
 use crate::ai_sdk::chunk::{is_set, some};
 use thread::{Json, Object};
 
-/// What the client says of a call that no model message has.
+/// Members of a call's part that no model message can hold; they are reported as losses.
 const BESIDE: [&str; 5] = [
     "title",
     "toolMetadata",
@@ -62,7 +62,7 @@ fn is_executed(part: &Json) -> bool {
     is_set(part, "providerExecuted")
 }
 
-/// Whether all that an approval says is that the call was denied, and why.
+/// Whether an approval contains nothing but a denial and its reason.
 fn is_plain_denial(part: &Json) -> bool {
     let approval = part.get("approval").and_then(Json::as_object);
     let mut members = approval.into_iter().flatten();
@@ -75,7 +75,7 @@ fn is_plain_denial(part: &Json) -> bool {
 
 /// The arguments as Pydantic AI has them: an object, or a text that should be JSON, or none.
 fn args(part: &Json) -> Json {
-    /// What Pydantic AI's adapter makes of text that is no JSON.
+    /// The key under which Pydantic AI's adapter stores text that is not JSON.
     const INVALID: &str = "INVALID_JSON";
     match (part.get("input"), part.get("rawInput")) {
         (Some(Json::Object(input)), _) => match input.get_str(INVALID).filter(|_| input.len() == 1)
@@ -90,7 +90,7 @@ fn args(part: &Json) -> Json {
     }
 }
 
-/// What came of a call, if that is final.
+/// The final result of a call; `None` while there is none.
 pub(super) fn answer(part: &Json, timestamp: &str) -> Option<Object> {
     let (outcome, content) = match text_of(part, "state") {
         "output-available" if !is_set(part, "preliminary") => {

@@ -1,4 +1,4 @@
-//! One step of an answer: a response, what the tools returned, and what happened beside it.
+//! One step of an answer: a response, the results of its tools, and the events around them.
 
 use super::{call, user, vendor};
 use crate::Losses;
@@ -7,7 +7,7 @@ use crate::ai_sdk::chunk::some;
 use jiff::Timestamp;
 use thread::{Json, Object};
 
-/// What the kind of a part begins with that the model messages don't know.
+/// Prefix of the kind of parts that model messages do not have.
 pub(crate) const CUSTOM: &str = "custom:ai-sdk.";
 
 /// A step as it is read.
@@ -30,7 +30,7 @@ impl Step {
         }
     }
 
-    /// An error that the stream told of.
+    /// An error that the stream reported.
     pub(super) fn error(&mut self, text: &str) {
         let data = Object::new().with("message", text);
         let event = event("data-tp-error", &data.into(), &self.at);
@@ -45,7 +45,7 @@ impl Step {
         }
     }
 
-    /// Reads a part; says whether it was dropped because it was not over.
+    /// Reads a part. Returns whether it was dropped because it is incomplete.
     pub(super) fn part(&mut self, part: &Json, at: &str, losses: &mut Losses) -> bool {
         let kind = text_of(part, "type");
         let is_open = matches!(text_of(part, "state"), "streaming" | "input-streaming");

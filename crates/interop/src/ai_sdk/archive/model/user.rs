@@ -1,4 +1,4 @@
-//! What a user said.
+//! User messages.
 
 use super::step::event;
 use crate::Losses;
@@ -10,7 +10,7 @@ use thread::{Json, Object};
 /// A user's message as a prompt.
 pub(super) struct Prompt {
     pub(super) prompt: Json,
-    /// The system messages that stand for its data.
+    /// The system messages that represent its data parts.
     pub(super) events: Vec<Json>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn read_prompt(message: &Json, at: &str, pointer: &str, losses: &mut 
     }
 }
 
-/// A file as user content: its bytes where it has them, else where it is.
+/// A file as user content: its bytes if the part contains them, else its URL.
 pub(super) fn file(part: &Json) -> Json {
     let url = text_of(part, "url");
     let media_type = text_of(part, "mediaType");

@@ -1,14 +1,14 @@
-//! What providers say of a part.
+//! Provider metadata of parts.
 
 use crate::Losses;
 use crate::ai_sdk::archive::member;
 use thread::{Json, Object};
 
-/// What is lost of what a provider said.
+/// The text of the loss for provider metadata that has no place.
 const SAID: &str = "what a provider said of a part";
 
-/// Gives a part what `providerMetadata` says: id, signature, provider and details, where they are
-/// known. A part has one provider; what others say is lost.
+/// Adds the known data in `providerMetadata` to a part: id, signature, provider and details. A part
+/// has one provider; the data of others is lost.
 pub(super) fn put(part: &mut Object, metadata: Option<&Json>, at: &str, losses: &mut Losses) {
     let metadata = metadata.and_then(Json::as_object);
     for (vendor, said) in metadata.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What two values share when they are the same to a browser.
+//! A canonical text of JSON values: equal if browsers treat the values as equal.
 
 use crate::ai_sdk::archive::NAMESPACE;
 use std::collections::BTreeMap;
@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use thread::Json;
 use uuid::Uuid;
 
-/// What tells a message with its namespace from any other.
+/// The digest of a message with its namespace: a UUID, version 5, of the message, the three numbers
+/// and `text`.
 pub(super) fn digest(message: &Json, numbers: [u64; 3], text: &str) -> String {
     let mut told = String::new();
     flatten(message, &mut told);
@@ -19,8 +20,8 @@ pub(super) fn digest(message: &Json, numbers: [u64; 3], text: &str) -> String {
     Uuid::new_v5(&NAMESPACE, told.as_bytes()).to_string()
 }
 
-/// A text that two values share when they are the same to a browser: numbers as doubles, keys in
-/// order. Goes down as many calls as the value nests.
+/// Writes a text that is equal for values that browsers treat as equal: numbers as doubles, keys in
+/// order. The recursion is as deep as the value nests.
 pub(super) fn flatten(json: &Json, told: &mut String) {
     match json {
         Json::Null => told.push('n'),

@@ -25,7 +25,8 @@ impl<'a> Known<'a> {
         known
     }
 
-    /// Goes down as many calls as the value nests, which parsing has bounded.
+    /// Records the long strings of a value. The recursion is as deep as the value nests; the parser
+    /// limits that.
     fn note(&mut self, json: &'a Json, at: &str) {
         match json {
             Json::String(string) if is_long(string) => {
@@ -105,7 +106,7 @@ fn is_long(string: &str) -> bool {
     string.len() > SHORT && string.chars().nth(SHORT).is_some()
 }
 
-/// What follows `base64,` in a data URL.
+/// The text after `base64,` in a data URL.
 fn data_of(url: &str) -> Option<&str> {
     let (head, data) = url.split_once(";base64,")?;
     head.starts_with("data:").then_some(data)
@@ -116,7 +117,8 @@ pub(in crate::ai_sdk::archive) fn standard(data: &str) -> String {
     data.replace('-', "+").replace('_', "/")
 }
 
-/// Puts back what strings stand for; `None` where one stands for nothing, or for more than allowed.
+/// Replaces references in strings by the strings that they refer to. `None` if a reference has no
+/// target, or if the result would exceed the size left.
 pub(super) fn unpack(json: &mut Json, message: &Json, left: &mut usize) -> Option<()> {
     match json {
         Json::String(string) => {

@@ -6,7 +6,7 @@ use crate::runs::ModelRun;
 use std::collections::BTreeMap;
 use thread::Json;
 
-/// Where a part stands: which run, message and part.
+/// The address of a part: its run, message and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PartAddress {
     pub(super) run: usize,
@@ -20,7 +20,7 @@ pub(super) struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// Gives each answer to the last call before it with its id that has none.
+    /// Assigns each answer to the last earlier call with its id that has no answer.
     pub(super) fn of(runs: &'a [(usize, ModelRun)], losses: &mut Losses) -> Self {
         let mut by_call = BTreeMap::new();
         let mut open: BTreeMap<(&str, bool), Vec<PartAddress>> = BTreeMap::new();

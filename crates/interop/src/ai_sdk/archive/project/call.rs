@@ -76,7 +76,8 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// What came of the call. How it is said is lost where an error has no more than a text.
+    /// Adds the result of the call to its part. A failed or denied call holds only a text; other
+    /// content becomes its JSON text.
     fn answer(&mut self, part: &mut Object, answer: &Json, id: &str, pointer: &str) {
         const CARRIED: [&str; 5] = [
             "part_kind",

@@ -79,7 +79,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// What a part says of its provider, as Pydantic AI's adapter puts it.
+/// A part's provider metadata, in the form of Pydantic AI's adapter.
 pub(super) fn provider(part: &Object) -> Option<Object> {
     let mut said = Object::new();
     for key in ["id", "signature", "provider_name", "provider_details"] {

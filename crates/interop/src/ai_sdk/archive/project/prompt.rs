@@ -1,11 +1,11 @@
-//! What a user said, as parts of a message.
+//! The user's prompts, as parts of a message.
 
 use super::{Writer, text};
 use crate::ai_sdk::archive::namespace::standard;
 use crate::runs::ModelMessage;
 use thread::{Json, Object};
 
-/// Whether a user says something in a request.
+/// Whether a request contains a user's prompt or speech.
 pub(super) fn prompts(request: &Json) -> bool {
     let parts = request.get("parts").and_then(Json::as_array);
     let kinds = parts.unwrap_or_default().iter();
@@ -14,8 +14,8 @@ pub(super) fn prompts(request: &Json) -> bool {
 }
 
 impl Writer<'_, '_> {
-    /// A request: what the user said in it stands before the answer, or is a steering message
-    /// in it.
+    /// Converts a request. Its prompts come before the answer if `asks`. Otherwise they become a
+    /// steering message in the answer.
     pub(super) fn request(&mut self, message: &ModelMessage, asks: bool) {
         let Some(object) = message.json.as_object() else {
             return;
@@ -140,7 +140,7 @@ pub(super) fn lose_file(writer: &mut Writer<'_, '_>, content: &Json, pointer: &s
     }
 }
 
-/// What was spoken: the words, and the sound.
+/// Converts speech to its transcript and its audio.
 pub(super) fn speech(
     writer: &mut Writer<'_, '_>,
     part: &Object,

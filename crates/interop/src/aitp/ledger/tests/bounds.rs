@@ -1,4 +1,4 @@
-//! What a ledger keeps and what a record may cost is bounded.
+//! Bounds on the ledger's size and on the cost of a record.
 
 use super::*;
 use crate::aitp::{MAX_ID, MAX_MESSAGES};

@@ -1,4 +1,4 @@
-//! What agents ask in their runs.
+//! Requests that agents make in their runs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who may say what.
+//! The parties that may post each message.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who may speak with which credential.
+//! The credentials that may post as each party.
 
 use super::*;
 

@@ -36,7 +36,7 @@ impl ProtocolRun {
         }
     }
 
-    /// Writes more of a message, which begins where it is not the one that is being written.
+    /// Writes to a message. If it is not the one in progress, that one ends and this one starts.
     fn write(&mut self, id: &str, write: impl FnOnce(&mut MessageWriter, &mut Vec<Value>)) {
         if !self.request.wants(Channel::Messages) {
             return;
@@ -59,7 +59,7 @@ impl ProtocolRun {
         self.push_all(id, out);
     }
 
-    /// Adds events of a message. Each has its id.
+    /// Adds events of a message, each with its own id.
     fn push_all(&mut self, id: &str, events: Vec<Value>) {
         for mut data in events {
             data["id"] = id.into();

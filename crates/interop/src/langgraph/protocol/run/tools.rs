@@ -15,8 +15,8 @@ impl ProtocolRun {
         }
     }
 
-    /// A call is stored. The log has it before it is known whether it waits for somebody, so its tool
-    /// starts when that is marked, and else when there is a result.
+    /// Handles a stored call. At this point it is unknown whether the call waits for an answer. So its
+    /// tool starts when the log marks that, or else when there is a result.
     pub(super) fn tool(&mut self, tool: &ToolPart) {
         let approval = tool.approval.as_ref();
         let is_denied = approval.is_some_and(|it| it.approved == Some(false));
@@ -31,7 +31,8 @@ impl ProtocolRun {
         }
     }
 
-    /// The tool of a call starts, as the log marks it where a crash would leave its outcome unknown.
+    /// Handles the marker that the tool of a call starts. The log has it only where a crash would
+    /// leave the outcome unknown.
     pub(super) fn tool_marked(&mut self, call: &str) {
         if let Some(tool) = self.calls.remove(call) {
             self.tool_started(&tool);
