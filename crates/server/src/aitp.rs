@@ -1,8 +1,8 @@
-//! AITP: who takes part in a thread, and what waits for an answer there.
+//! AITP: the participants of a thread, and its open requests.
 //!
-//! What a message means is `interop::aitp`'s. Here are the [`AitpStates`](states::AitpStates) of the threads, folded from their
-//! logs; the [`MessagePost`](post::MessagePost) that every way in goes through by which somebody says something; and the
-//! documents that forms lead to.
+//! `interop::aitp` defines the messages. This module has the [`AitpStates`](states::AitpStates) of the
+//! threads, folded from their logs; the [`MessagePost`](post::MessagePost), which every protocol uses to
+//! post messages; and the documents of forms.
 
 mod filled;
 pub(crate) mod forms;

@@ -26,19 +26,20 @@ use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
-/// The file in the data directory by which commands on this machine find the server.
+/// The file in the data directory with the address of the running server, for commands on the same
+/// machine.
 pub(crate) const LOCAL_SERVER_FILE: &str = "server.json";
 /// The store's file in the data directory.
 const STORE_FILE: &str = "loomline.db";
-/// What `read_file` reads below, in the data directory, unless the configuration says otherwise.
+/// The default directory of the tool `read_file`, in the data directory.
 const FILES: &str = "files";
-/// Where the lists of MCP servers' tools are kept, in the data directory.
+/// The directory of the stored tool lists of MCP servers, in the data directory.
 const MCP: &str = "mcp";
 
 /// Why a deployment can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The data directory can't be made.
+    /// The data directory can't be created.
     #[error("the directory {path} can't be made")]
     Directory {
         /// The directory.
@@ -46,7 +47,7 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
-    /// There is nothing to look at.
+    /// The data directory has no store.
     #[error("there is no store at {path}")]
     NoStore {
         /// The file.
@@ -63,21 +64,21 @@ pub enum OpenError {
     /// The agents can't be made.
     #[error(transparent)]
     Agents(#[from] AgentsError),
-    /// The keys of the issuer of tokens can't be used.
+    /// The issuer's token keys can't be used.
     #[error("the keys in [auth.jwt] can't be used")]
     Tokens(#[from] TokenKeysError),
-    /// The issuer of tokens can't be asked for its keys.
+    /// The keys of the token issuer can't be fetched.
     #[error("the keys in [auth.jwt] can't be asked for")]
     Outbound(#[from] OutboundError),
 }
 
-/// A deployment: its store, its agents and the runtime over them. Cloning shares it.
+/// A deployment: its store, its agents and the runtime over them. Clones share it.
 #[derive(Clone)]
 pub struct App {
     config: Arc<Config>,
     store: Arc<SqliteStore>,
     runtime: Runtime,
-    /// Runs what leaves no trace.
+    /// The runtime over a store in memory.
     ephemeral: Runtime,
     opened_at: Timestamp,
     agents: ConfiguredAgents,
@@ -91,11 +92,11 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the store in a directory and makes the configured agents. Nothing runs yet: call
-    /// [`App::recover`], or [`serve`](crate::serve), which does.
+    /// Opens the store in a directory and builds the configured agents. Nothing runs yet: call
+    /// [`App::recover`], or [`serve`](crate::serve), which calls it.
     ///
-    /// With [`OpenMode::ReadOnly`] nothing is made and nothing can be written; another process
-    /// may serve the store meanwhile.
+    /// With [`OpenMode::ReadOnly`] nothing is created and nothing can be written; another process may
+    /// serve the store at the same time.
     pub fn open(config: Config, data_dir: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let config = Arc::new(config);
         let path = store_file(data_dir);
@@ -175,8 +176,8 @@ impl App {
         })
     }
 
-    /// Writes the store in a directory anew with another key, or with none; [`stores::rekey`] says how.
-    /// Blocks. Answers with the copies beside it that stay as they were.
+    /// Encrypts the store in a directory with another key, or decrypts it; see [`stores::rekey`].
+    /// Blocks. Returns the paths of the store's copies, which are not changed.
     pub fn rekey(
         config: &Config,
         data_dir: &Path,
@@ -191,7 +192,7 @@ impl App {
         }
     }
 
-    /// What it was opened with.
+    /// The configuration that it was opened with.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -201,8 +202,8 @@ impl App {
         &self.runtime
     }
 
-    /// Runs the same agents over a store in memory: for what is to leave no trace. Whoever begins a
-    /// thread in it deletes it.
+    /// The runtime with the same agents over a store in memory, for conversations that must not be
+    /// stored. The caller deletes the threads that it makes there.
     pub fn ephemeral(&self) -> &Runtime {
         &self.ephemeral
     }
@@ -212,7 +213,7 @@ impl App {
         self.opened_at
     }
 
-    /// The store, for what only it can do: checks, figures, tables written anew.
+    /// The store, for checks, statistics and rebuilding tables.
     pub fn store(&self) -> &SqliteStore {
         &self.store
     }
@@ -221,7 +222,7 @@ impl App {
         &self.metrics
     }
 
-    /// What a request body of a tenant takes of the budgets.
+    /// The share of the budgets for one request body of a tenant.
     pub(crate) fn body_lease(&self, tenant: &TenantId) -> BodyLease {
         self.budgets.body_lease(tenant)
     }
@@ -245,7 +246,7 @@ impl App {
         self.agents.list()
     }
 
-    /// Whether there is an agent of this name.
+    /// Whether an agent has this name.
     pub(crate) fn has_agent(&self, name: &str) -> bool {
         self.agents.agents().contains_key(name)
     }
@@ -255,7 +256,7 @@ impl App {
         self.agents.models()
     }
 
-    /// Whether an agent can run as these parameters say; the default agent where none is named.
+    /// Checks that an agent can run with these parameters; the default agent if none is named.
     pub(crate) fn check_params(
         &self,
         agent: Option<&str>,
@@ -264,11 +265,9 @@ impl App {
         self.agents.check_params(agent, params)
     }
 
-    /// Puts other keys in place of those there are, from this instant on: so keys come and go without
-    /// a restart; answers with how many there are. Streams that are open with a key that stays as it was
-    /// go on, all others end, and what a key has spent of its rate stays spent. The limits of the tenants
-    /// change with them; what was spent of these stays spent, too. Nothing else of a configuration can be
-    /// changed so.
+    /// Replaces all keys and the limits of the tenants at once, without a restart, and returns the
+    /// number of keys. Open streams continue if their key is unchanged; all others end. Used rate and
+    /// tenant budgets remain used. Other parts of the configuration can't be changed this way.
     pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) -> usize {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(keys.replaced_by(tenants));
@@ -279,21 +278,21 @@ impl App {
         next.len()
     }
 
-    /// The keys as they are now.
+    /// The current keys.
     pub(crate) fn keys(&self) -> Arc<Keys> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&keys)
     }
 
-    /// Judges tokens, if there are any to be taken.
+    /// The verifier of tokens, if the configuration accepts tokens.
     pub(crate) fn tokens(&self) -> Option<&Tokens> {
         self.tokens.as_deref()
     }
 
-    /// Reaches the MCP servers, then has what a crash or a stop left unfinished go on in the
-    /// background. Answers with the number of unfinished threads. Only the first call does it: a
-    /// second one would take what runs for what was left. A server that can't be reached is logged,
-    /// and waited for no longer than ten seconds.
+    /// Connects to the MCP servers, then continues unfinished runs in the background. Returns the number
+    /// of unfinished threads. Only the first call does anything; a second one would mistake running
+    /// threads for unfinished ones. Logs servers that can't be reached, and waits at most ten seconds
+    /// for them.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
         let recovered = self.recovered.get_or_try_init(|| async {
             self.agents.connect().await;
@@ -306,13 +305,13 @@ impl App {
         recovered.await.copied()
     }
 
-    /// Whether recovery has begun and the list of unfinished threads is read.
+    /// Whether recovery has read the list of unfinished threads.
     pub fn is_recovered(&self) -> bool {
         self.recovered.initialized()
     }
 
-    /// Stops all work tidily, closes the store and ends the MCP servers that are children. What is
-    /// unfinished goes on at the next [`App::recover`].
+    /// Stops all work, closes the store and ends the MCP servers that are child processes. Unfinished
+    /// runs continue at the next [`App::recover`].
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         let passing = self.ephemeral.shutdown().await;
         let stopped = self.runtime.shutdown().await.and(passing);
@@ -321,7 +320,7 @@ impl App {
     }
 }
 
-/// The limits of concurrent runs, as the runtime has them.
+/// The limits of concurrent runs, in the runtime's form.
 fn run_limits(config: &Config) -> RunLimits {
     let of = |limits: &TenantLimits| TenantRunLimits {
         concurrent_runs: limits.concurrent_runs,
@@ -338,7 +337,7 @@ fn run_limits(config: &Config) -> RunLimits {
     }
 }
 
-/// What judges tokens, where the configuration takes any.
+/// The verifier of tokens; none if the configuration accepts no tokens.
 pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
     let Some(tokens) = &config.tokens else {
         return Ok(None);
@@ -352,13 +351,13 @@ pub(crate) fn store_file(data_dir: &Path) -> PathBuf {
     data_dir.join(STORE_FILE)
 }
 
-/// The files that the store in a data directory consists of, those that are not there among them.
+/// The paths of the store's files in a data directory, whether or not they exist.
 pub fn store_files(data_dir: &Path) -> Vec<PathBuf> {
     SqliteStore::files(&store_file(data_dir))
 }
 
-/// What of a data directory others than its owner may read or write: the directory itself, and the files in it
-/// that hold conversations.
+/// The paths in a data directory that other users may read or write: the directory itself, and the files
+/// with conversations.
 pub fn open_to_others(data_dir: &Path) -> Vec<PathBuf> {
     let mut paths = vec![data_dir.to_owned()];
     paths.extend(store_files(data_dir));
@@ -366,7 +365,7 @@ pub fn open_to_others(data_dir: &Path) -> Vec<PathBuf> {
     private::open_to_others(paths)
 }
 
-/// Makes a directory that only its owner may enter.
+/// Creates a directory that only its owner can open.
 fn make_directory(path: &Path) -> Result<(), OpenError> {
     private::make_directory(path).map_err(|source| OpenError::Directory {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! The audit log: who changed something, or was refused.
+//! The audit log: the callers that changed something, or were refused.
 
 use crate::auth::{Caller, Scope};
 use axum::extract::Request;
@@ -6,22 +6,22 @@ use http::{Method, StatusCode};
 use std::sync::{Arc, OnceLock};
 use tracing::field::display;
 
-/// Who asks, as far as it is known: nobody until the guard says who.
+/// The caller of a request; unknown until the guard has checked it.
 #[derive(Clone, Default)]
 pub(crate) struct Who(Arc<OnceLock<Caller>>);
 
 impl Who {
-    /// Notes who it is.
+    /// Stores the caller.
     pub(crate) fn is(&self, caller: &Caller) {
         // The guard is passed once; a second word would not count.
         let _ = self.0.set(caller.clone());
     }
 }
 
-/// The line of one request. It is written when this is dropped, so whatever ends the request: the
-/// answer, a panic, or a client that does not wait for what it has caused.
+/// The audit line of one request. It is written on drop, so that every end is recorded: a response, a
+/// panic, or a client that disconnects.
 ///
-/// What was only read is not noted, unless it was refused. Neither is a request to no route.
+/// Reads are recorded only if refused. Requests to unknown routes are not recorded.
 pub(crate) struct Audit {
     method: Method,
     path: String,
@@ -31,7 +31,7 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// Begins with a request, whose guard is to say who asks.
+    /// Starts the line of a request; the guard will add the caller.
     pub(crate) fn begin(request: &mut Request, request_id: Option<String>) -> Self {
         let who = Who::default();
         request.extensions_mut().insert(who.clone());
@@ -49,7 +49,7 @@ impl Audit {
         self.status = Some(status);
     }
 
-    /// What there is to be said, if anything.
+    /// The outcome to log, if any.
     fn outcome_text(&self) -> Option<&'static str> {
         let is_refused = matches!(
             self.status,

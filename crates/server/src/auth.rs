@@ -1,4 +1,4 @@
-//! Keys and tokens: who may speak for a tenant, and what they may do.
+//! Keys and tokens: which tenant a caller belongs to, and its rights.
 
 mod budget;
 mod rights;
@@ -23,22 +23,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long to sleep at most before the clock is looked at again: it may be set.
+/// Maximum time to sleep before the clock is read again, because the clock may be set.
 const LOOK_AT_CLOCK: Duration = Duration::from_mins(10);
 
-/// What a key begins with, so that one that was leaked is found by a search.
+/// The prefix of all keys, so that a search finds leaked ones.
 const PREFIX: &str = "llk_";
-/// What the name of who has a token begins with.
+/// The prefix of a caller's name if it has a token.
 const TOKEN: &str = "jwt:";
-/// What a key hash begins with.
+/// The prefix of a key hash as text.
 const HASH_PREFIX: &str = "sha256:";
 
-/// The system gave no random bytes.
+/// The operating system returned no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct NoRandomness;
 
-/// A new key: 256 random bits as text. Only its hash is kept anywhere.
+/// Makes a key: 256 random bits as text. The server stores only its hash.
 pub fn new_key() -> Result<SecretString, NoRandomness> {
     Ok(format!("{PREFIX}{}", random()?).into())
 }
@@ -54,12 +54,12 @@ fn random() -> Result<String, NoRandomness> {
     Ok(hex(&bytes))
 }
 
-/// A key's hash as the configuration has it: `sha256:` and 64 hexadecimal digits.
+/// A key's hash as text, for the configuration: `sha256:` and 64 hexadecimal digits.
 pub fn hash_text(key: &str) -> String {
     format!("{HASH_PREFIX}{}", hex(&hash(key)))
 }
 
-/// Reads what [`hash_text`] writes.
+/// Parses the text that [`hash_text`] writes.
 pub(crate) fn parse_hash(text: &str) -> Option<[u8; 32]> {
     let digits = text.strip_prefix(HASH_PREFIX)?.as_bytes();
     if digits.len() != 64 {
@@ -91,26 +91,28 @@ pub(crate) fn hash(key: &str) -> [u8; 32] {
     bytes
 }
 
-/// A key as it is configured.
+/// A key in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyConfig {
-    /// What the audit log calls it.
+    /// Its name in the audit log.
     pub name: String,
-    /// Whether it has no name of its own, but its place in a list.
+    /// Whether the name is only its index in a list.
     pub is_unnamed: bool,
-    /// Its SHA-256.
+    /// Its SHA-256 hash.
     pub hash: [u8; 32],
-    /// What it may do.
+    /// Its rights.
     pub rights: Rights,
-    /// From when on it opens nothing.
+    /// When it expires.
     pub expires: Option<Timestamp>,
-    /// How many requests it has in a minute: so many at once, and then one after the other.
+    /// Maximum number of requests per minute. This many may come at once; after that they are spaced
+    /// evenly.
     pub requests_per_minute: Option<NonZeroU32>,
 }
 
 impl KeyConfig {
-    /// What actors are bound to: its name, so that another key of that name goes on for it. One that
-    /// has no name of its own is known by its hash, for its place in a list is anybody's.
+    /// The identity that actors are bound to: the key's name, so that a replaced key of that name keeps
+    /// its actors. A key without a name is identified by its hash, because its index in a list can
+    /// change.
     fn principal(&self) -> String {
         if self.is_unnamed {
             format!("{HASH_PREFIX}{}", hex(&self.hash))
@@ -120,10 +122,10 @@ impl KeyConfig {
     }
 }
 
-/// What opens the server to a caller.
+/// How a caller was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Credential {
-    /// None is needed.
+    /// No key is needed.
     None,
     /// The key of the local listener.
     Local,
@@ -131,33 +133,33 @@ enum Credential {
     Token,
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Whose threads it can see.
+    /// The tenant whose threads it can see.
     pub(crate) tenant: TenantId,
-    /// What the audit log calls it: unique within the tenant.
+    /// Its name in the audit log, unique within the tenant.
     pub(crate) name: Arc<str>,
-    /// What actors are bound to.
+    /// The identity that actors are bound to.
     principal: Arc<str>,
-    /// What it may do.
+    /// Its rights.
     pub(crate) rights: Arc<Rights>,
     credential: Credential,
-    /// From when on it may do nothing.
+    /// When the credential expires.
     expires: Option<Timestamp>,
-    /// How many requests it still has; as many as it likes when absent.
+    /// The remaining requests; unlimited when absent.
     budget: Option<Budget>,
-    /// Cancelled when the key is taken away, or may do something else than before.
+    /// Cancelled when the key is removed or its rights change.
     revoked: CancellationToken,
 }
 
 impl Caller {
-    /// Counts one request. When there were too many: after how long there may be another.
+    /// Counts one request. If the rate is exceeded, the error is the time until the next one is allowed.
     pub(crate) fn spend(&self) -> Result<(), Duration> {
         self.budget.as_ref().map_or(Ok(()), Budget::spend)
     }
 
-    /// Who asks where no key is needed: may do everything.
+    /// The caller when the server needs no key: it may do everything.
     pub(crate) fn local(tenant: &str) -> Self {
         Self {
             tenant: tenant.into(),
@@ -171,7 +173,7 @@ impl Caller {
         }
     }
 
-    /// The operator, who asks from the server's own machine: may do everything.
+    /// The operator, who sends requests from the server's own machine: may do everything.
     pub(crate) fn operator(tenant: &TenantId) -> Self {
         Self {
             credential: Credential::Local,
@@ -184,7 +186,7 @@ impl Caller {
         self.credential == Credential::Local
     }
 
-    /// What actors are bound to that it speaks as: the same for its successor under the same name.
+    /// The identity that actors are bound to; a successor with the same name has it too.
     pub(crate) fn principal(&self) -> &str {
         &self.principal
     }
@@ -194,7 +196,7 @@ impl Caller {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    /// Waits until its time is over.
+    /// Waits until the credential expires.
     pub(crate) async fn expired(&self) {
         let Some(expires) = self.expires else {
             return std::future::pending().await;
@@ -208,13 +210,13 @@ impl Caller {
         }
     }
 
-    /// Waits until its key is taken away, or may do something else than before.
+    /// Waits until the key is removed or its rights change.
     pub(crate) async fn revoked(&self) {
         self.revoked.cancelled().await;
     }
 }
 
-/// A key, and who has it.
+/// A key and its caller.
 struct Key {
     hash: [u8; 32],
     requests_per_minute: Option<NonZeroU32>,
@@ -222,8 +224,8 @@ struct Key {
 }
 
 impl Key {
-    /// The key as it is configured. What it has spent of its budget, and what is open with it, stays
-    /// where the former configuration has the same.
+    /// Makes a key from its configuration. If the former configuration has the same key, its used budget
+    /// and its open streams remain.
     fn new(tenant: &TenantId, config: &KeyConfig, former: Option<&Self>) -> Self {
         let former = former.filter(|it| it.caller.tenant == *tenant);
         let as_before = former.filter(|it| it.requests_per_minute == config.requests_per_minute);
@@ -261,7 +263,7 @@ impl Key {
 #[derive(Default)]
 pub(crate) struct Keys {
     keys: Vec<Key>,
-    /// Each is cancelled when the tenant is taken away: what is open with tokens for it ends.
+    /// Tokens that are cancelled when their tenant is removed; this ends the tenant's open streams.
     tenants: BTreeMap<TenantId, CancellationToken>,
 }
 
@@ -270,7 +272,7 @@ impl Keys {
         Self::default().replaced_by(tenants)
     }
 
-    /// The keys of another configuration. Those that stay have spent what they have spent.
+    /// The keys of a new configuration. Keys that remain keep their used budgets.
     pub(crate) fn replaced_by(&self, tenants: &BTreeMap<String, impl AsRef<[KeyConfig]>>) -> Self {
         let keys = tenants.iter().flat_map(|(tenant, config)| {
             let tenant = TenantId::from(tenant.as_str());
@@ -288,7 +290,7 @@ impl Keys {
         }
     }
 
-    /// Who has this token, if its tenant is one.
+    /// The caller of a verified token; an error if its tenant is not configured.
     pub(crate) fn token_caller(&self, claimed: Claimed) -> Result<Caller, TokenRefused> {
         let tenant = TenantId::from(claimed.tenant.as_str());
         let revoked = self.tenants.get(&tenant).ok_or(TokenRefused::Tenant)?;
@@ -305,7 +307,7 @@ impl Keys {
         })
     }
 
-    /// Whether who once had a key still has one.
+    /// Whether a caller's credential is still valid.
     pub(crate) fn has(&self, caller: &Caller) -> bool {
         match caller.credential {
             Credential::None | Credential::Local => true,
@@ -317,7 +319,7 @@ impl Keys {
         }
     }
 
-    /// Ends what is open with keys that are not among these, or may do something else there.
+    /// Ends the open streams of keys that are not in `kept`, or that have other rights there.
     pub(crate) fn revoke_all_but(&self, kept: &Self) {
         for key in &self.keys {
             let stays = kept.known(&key.hash);
@@ -337,7 +339,7 @@ impl Keys {
         self.tenants.keys().map(TenantId::as_str)
     }
 
-    /// How many there are.
+    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
@@ -346,7 +348,7 @@ impl Keys {
         self.keys.iter().find(|key| key.hash == *hash)
     }
 
-    /// Who has this key. Every hash is compared, each in constant time.
+    /// The caller with this key. Compares every hash, each in constant time.
     pub(crate) fn caller(&self, key: &str) -> Option<&Caller> {
         let given = hash(key);
         let mut found = None;

@@ -1,4 +1,4 @@
-//! Request bodies: how long, how deep, and of what shape they may be.
+//! Request bodies: the limits on their size and depth, and their types.
 
 mod arrival;
 pub(crate) mod budget;
@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a body may take to arrive.
+/// Time limit for a body to arrive.
 const ARRIVAL: Duration = Duration::from_mins(2);
 
 /// The text of a body that is JSON within the limits.
@@ -27,7 +27,7 @@ pub(crate) struct JsonText(pub(crate) String);
 /// A body of this shape.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-/// A body of this shape, or the default if the body is absent.
+/// A body of this type, or the default if the body is absent.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 /// A body that has arrived.
@@ -55,7 +55,7 @@ impl Arrived {
         })
     }
 
-    /// What `read` makes of the text, if that is JSON within the limits.
+    /// Checks that the text is JSON within the limits, and passes it to `read`.
     async fn checked<T: Send + 'static>(
         self,
         api: &Api,
@@ -69,8 +69,8 @@ impl Arrived {
     }
 }
 
-/// What `read` makes of a body, given its text and the maximum depth. Long bodies are read off the
-/// async workers.
+/// Reads a request's body, and passes its text and the maximum depth to `read`. Parses long bodies off
+/// the async workers.
 pub(crate) async fn required<T: Send + 'static>(
     request: Request,
     api: &Api,

@@ -29,10 +29,10 @@ struct Rate {
     budget: Budget,
 }
 
-/// One tenant as it is configured.
+/// The configuration of one tenant.
 struct Tenant {
     limits: TenantLimits,
-    /// None in development mode, unless one is configured.
+    /// The rate limit; none in development mode unless configured.
     rate: Option<Rate>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    /// The budgets of a configuration, in which nothing is spent.
+    /// The unused budgets of a configuration.
     pub(crate) fn new(config: &Config) -> Self {
         let limits = &config.limits;
         let own = Self {
@@ -148,7 +148,7 @@ impl Budgets {
         })
     }
 
-    /// Begins a request, which is in flight until the permit is dropped.
+    /// Counts a request as in flight until the permit is dropped.
     pub(crate) fn begin_request(&self, caller: &Caller) -> Result<Permit, LimitReached> {
         let max = self.of(&caller.tenant).limits.requests_in_flight;
         self.requests
@@ -156,7 +156,7 @@ impl Budgets {
             .map_err(|reached| self.refused(&caller.tenant, reached))
     }
 
-    /// Opens a stream, which is open until the permit is dropped.
+    /// Counts a stream as open until the permit is dropped.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<Permit, LimitReached> {
         let limits = self.of(&caller.tenant).limits;
         let key = Some((&caller.name, limits.streams_per_key));
@@ -165,7 +165,7 @@ impl Budgets {
             .map_err(|reached| self.refused(&caller.tenant, reached))
     }
 
-    /// What the body of a request of a tenant takes of the budgets.
+    /// The share of the budgets for one request body of a tenant.
     pub(crate) fn body_lease(&self, tenant: &TenantId) -> BodyLease {
         self.bodies
             .lease(tenant, self.of(tenant).limits.body_bytes_in_flight)
@@ -198,7 +198,7 @@ impl Budgets {
         tenants.keys().cloned().collect()
     }
 
-    /// How many requests of each tenant each limit has refused.
+    /// Number of requests that each limit has refused, by tenant.
     pub(crate) fn refusals(&self) -> Refusals {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = refusals.clone();

@@ -1,7 +1,7 @@
 //! The configuration: one TOML file, read in two stages.
 //!
-//! `file` is what was typed; [`Config`] is what it means, with every name looked up and every
-//! secret fetched. What is wrong is said with its line and column.
+//! `file` is the text as typed. [`Config`] is its meaning, with all names resolved and all secrets read.
+//! Errors have a line and a column.
 
 mod agents;
 mod check;
@@ -33,16 +33,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 use upp::Effect;
 
-/// The agent and the model of a configuration that names none.
+/// The agent and the model of a configuration without any.
 const DEMO_AGENT: &str = "demo";
 const DEMO_MODEL: &str = "scripted";
 
-/// Everything a deployment is configured with.
+/// The configuration of a deployment.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The server.
     pub server: ServerConfig,
-    /// The budgets of the process, and of tenants that have none of their own.
+    /// The budgets of the process, and the defaults of tenants.
     pub limits: LimitsConfig,
     /// The store.
     pub store: StoreConfig,
@@ -54,49 +54,49 @@ pub struct Config {
     pub default_agent: String,
     /// The tools.
     pub tools: ToolsConfig,
-    /// The servers whose tools agents may use, by name.
+    /// The MCP servers whose tools agents may use, by name.
     pub mcp: BTreeMap<String, McpServer>,
-    /// Where requests may go whose address a user chose.
+    /// Allowed destinations for requests to user-supplied URLs.
     pub outbound: OutboundConfig,
-    /// How capability messages are looked at.
+    /// The checks of capability messages.
     pub aitp: AitpConfig,
-    /// Where traces go; nowhere when absent.
+    /// The destination of traces; none when absent.
     pub telemetry: Option<TelemetryConfig>,
-    /// Whose tokens are taken beside the tenants' keys; nobody's when absent.
+    /// The tokens that are accepted besides the tenants' keys; none when absent.
     pub tokens: Option<TokenConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
     pub tenants: BTreeMap<String, TenantConfig>,
 }
 
-/// Where the server listens and what it allows.
+/// The server's addresses and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
     /// The address, if the file names one.
     pub listen: Option<SocketAddr>,
-    /// A second address that serves only the figures and the health of the process, to everyone who reaches it.
+    /// A second address for metrics and health only, without authentication.
     pub metrics_listen: Option<SocketAddr>,
     /// The directory of the store, if the file names one.
     pub data: Option<PathBuf>,
-    /// The longest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
-    /// The longest file that can be uploaded, in bytes.
+    /// Maximum size of an uploaded file, in bytes.
     pub max_file_bytes: usize,
-    /// How deep the JSON of a body may nest.
+    /// Maximum nesting depth of a JSON body.
     pub max_depth: usize,
-    /// How long an execution may take, if its trigger does not say.
+    /// Maximum duration of an execution whose trigger sets none.
     pub run_timeout: Option<Duration>,
-    /// The origins a browser may call from; `*` is all of them.
+    /// The origins of browsers that may call the server; `*` allows all.
     pub cors_origins: Vec<String>,
-    /// Where clients reach the server, without a slash at the end; what they ask for tells, if the file doesn't.
+    /// The server's URL for clients, without a slash at the end. Default: derived from each request.
     pub public_url: Option<String>,
-    /// The certificate, if the server speaks TLS itself.
+    /// The certificate, if the server terminates TLS itself.
     pub tls: Option<TlsConfig>,
 }
 
-/// Where the certificate is. Both files are PEM; they are read again when they change.
+/// The files of the certificate. Both are PEM and are read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The certificate, followed by those that vouch for it.
+    /// The certificate, followed by its chain.
     pub cert: PathBuf,
     /// The private key.
     pub key: PathBuf,
@@ -119,31 +119,31 @@ impl Default for ServerConfig {
     }
 }
 
-/// How threads are kept.
+/// The storage of threads.
 #[derive(Clone, Debug, Default)]
 pub struct StoreConfig {
-    /// What the store is encrypted with; it is not, without.
+    /// The store's encryption key; without one the store is not encrypted.
     pub key: Option<StoreKey>,
 }
 
-/// What the tools may touch.
+/// The files that tools may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolsConfig {
     /// The directory below which `read_file` reads; `files` in the data directory when absent.
     pub read_file_root: Option<PathBuf>,
-    /// The file `record` writes to; there is no such tool when absent.
+    /// The file that the tool `record` appends to; without it there is no such tool.
     pub ledger: Option<PathBuf>,
-    /// What becomes of a `record` whose outcome a crash hid.
+    /// The declared effect of `record`, which decides whether it runs again after a crash.
     pub ledger_effect: Effect,
 }
 
-/// How capability messages (AITP) are looked at.
+/// The checks of capability messages (AITP).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AitpConfig {
-    /// Whether they are held to the published schemas to the letter. If not, unknown members are
-    /// ignored, and what NEAR AI's user interface wrote is taken.
+    /// Whether messages must match the published schemas exactly. If not, unknown members are ignored,
+    /// and the messages of NEAR AI's user interface are accepted.
     pub strict: bool,
-    /// Whether the documents are fetched that forms lead to by their `json_url`.
+    /// Whether the server fetches the documents behind the `json_url` of forms.
     pub fetch_forms: bool,
 }
 
@@ -195,12 +195,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a file's text. `env` looks up the variables that hold secrets. Nobody is called and no
-    /// file is read.
+    /// Parses a configuration. `env` returns the variables that hold secrets. Opens no connections and
+    /// reads no files.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place.
+    /// The first error, with its line and column.
     pub fn parse(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let checked = check::check(text, env)?;
         let mut findings = checked.findings.into_iter();
@@ -210,17 +210,17 @@ impl Config {
         }
     }
 
-    /// Reads a file's text as [`Config::parse`] does, and goes on where only a variable is missing:
-    /// that is a finding, and so is what may be a mistake.
+    /// Parses a configuration like [`Config::parse`], and lists findings: missing variables and possible
+    /// mistakes.
     ///
     /// # Errors
     ///
-    /// The first thing that keeps the file from being understood, with its place.
+    /// The first error that makes the file unreadable, with its line and column.
     pub fn check(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, ConfigError> {
         check::check(text, env)
     }
 
-    /// Whether nobody needs a key, so that only this machine may be served.
+    /// Whether the server needs no key; it then may serve this machine only.
     pub fn is_development(&self) -> bool {
         self.tenants.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Connections: which are accepted, how long they may wait, and which are closed to make room.
+//! Connections: accepting them, their timeouts, and closing idle ones to make room.
 //!
-//! Each connection is a task. The accept loop never waits for a client: TLS handshakes are part of the task. When the cap
-//! is reached, the connection that has been idle the longest is closed; a connection with a request in progress, such as
-//! an event stream, never is. Where none is idle, the new connection is one of a few that may only ask for health, so that
-//! `/healthz` and `/readyz` are answered in any case.
+//! Each connection is a task. The accept loop never waits for a client: TLS handshakes are part of the
+//! task. At the cap, the server closes the connection that has been idle the longest. It never closes
+//! one with a request in progress, such as an event stream. If none is idle, a few more connections are
+//! accepted for health checks only, so that `/healthz` and `/readyz` are always answered.
 
 mod addresses;
 mod connection;
@@ -31,25 +31,26 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Number of connections beyond the cap that may ask for health.
+/// Number of connections beyond the cap, for health checks only.
 const MAX_OVERFLOW: usize = 32;
-/// How long such a connection may take to send its request.
+/// Time limit for such a connection to send its request.
 const OVERFLOW_HEADER: Duration = Duration::from_secs(5);
-/// How long it stays open after the answer.
+/// Time that such a connection stays open after the response.
 const OVERFLOW_IDLE: Duration = Duration::from_secs(1);
-/// Number of idle connections that are closed when the system has no descriptor left.
+/// Number of idle connections that are closed when the system has no descriptors left.
 const CLOSED_AT_ONCE: usize = 16;
-/// A connection that has been idle for less than this is not closed for want of descriptors: its request may be on the
-/// way. The system reports that it has none left as soon as the last one is used, even if no client waits for it.
+/// Minimum idle time of connections that are closed to free descriptors; otherwise their next request
+/// may be on the way. The system reports exhaustion as soon as the last descriptor is used, even if no
+/// client waits.
 const MIN_IDLE: Duration = Duration::from_millis(200);
-/// How long the accept loop waits when the system can't give it a connection.
+/// Pause of the accept loop after an error of the system.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Marks a request of a connection beyond the cap: only health is answered.
+/// Marks a request of a connection beyond the cap: only health checks are answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overflow;
 
-/// What all connections share.
+/// The state that all connections share.
 struct Shared {
     figures: ConnectionFigures,
     addresses: Addresses,
@@ -59,7 +60,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// A number for each time that a connection becomes idle.
+    /// A number for each time that a connection becomes idle, in order.
     fn next_turn(&self) -> u64 {
         self.turns.fetch_add(1, Ordering::Relaxed)
     }
@@ -103,7 +104,8 @@ impl Admission {
         }
     }
 
-    /// A place for a connection: among all, or else beyond the cap; `None` if there is none.
+    /// Admits a connection within the limit, or else beyond it for health checks; `None` if neither is
+    /// possible.
     fn admit(&self, client: IpAddr) -> Option<Arc<Connection>> {
         let is_proxy = self.trusted_proxies.iter().any(|it| it.contains(client));
         let address = (!is_proxy).then(|| self.shared.addresses.of(client));
@@ -116,7 +118,7 @@ impl Admission {
         self.admit_overflow()
     }
 
-    /// A place for a connection that may ask for health; `None` if all of them have requests in progress.
+    /// Admits a connection for a health check; `None` if all of these have requests in progress.
     fn admit_overflow(&self) -> Option<Arc<Connection>> {
         let timeouts = Timeouts {
             header: self.timeouts.header.min(OVERFLOW_HEADER),
@@ -141,8 +143,8 @@ impl Admission {
     }
 }
 
-/// Serves connections until `shutdown` is cancelled and the requests in progress are answered. Dropped before, it closes
-/// all connections.
+/// Serves connections until `shutdown` is cancelled and the requests in progress are answered. If it is
+/// dropped earlier, it closes all connections.
 pub(crate) async fn serve(
     sockets: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -210,7 +212,7 @@ async fn accept(
     Ok((socket, client.ip()))
 }
 
-/// Whether the next connection may well be accepted.
+/// Whether the accept loop can continue at once: the error concerns only this client.
 fn is_clients_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),

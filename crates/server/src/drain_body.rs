@@ -1,4 +1,4 @@
-//! Requests that are answered before they were read.
+//! Responses to requests whose bodies were not read.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-/// Says that the connection ends where a body was not read to its end.
+/// Sets `Connection: close` on the response if the request's body was not read to its end.
 ///
-/// It does end then, for nobody could tell the rest of the body from the next request. A client that is not told so may
-/// send its next request into a connection that is just being closed.
+/// The connection must close then, because the rest of the body can't be separated from the next
+/// request. A client without this header might send its next request while the connection closes.
 pub(crate) async fn close(request: Request, next: Next) -> Response {
     if http_body::Body::is_end_stream(request.body()) || request.version() > Version::HTTP_11 {
         return next.run(request).await;
@@ -36,7 +36,7 @@ pub(crate) async fn close(request: Request, next: Next) -> Response {
     response
 }
 
-/// A body that notes that it was read to its end.
+/// A body that notes when it was read to its end.
 struct Noted {
     body: Body,
     is_read: Arc<AtomicBool>,

@@ -1,5 +1,4 @@
-//! What clients are told when something is refused or fails. HTTP statuses and stable codes are
-//! decided here and nowhere else.
+//! The errors that clients receive. Only this module maps errors to HTTP statuses and stable codes.
 
 pub(crate) mod a2a;
 pub(crate) mod aitp;
@@ -31,7 +30,7 @@ use std::time::Duration;
 use timeline::{ANSWER, ContentError, Rejected};
 use utoipa::ToSchema;
 
-/// Why a request has not been done.
+/// The errors of requests.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     #[error("a key is needed: send the header \"authorization: Bearer llk_…\" with a valid one")]
@@ -137,7 +136,7 @@ pub(crate) enum ApiError {
     Export(#[source] ExchangeError),
 }
 
-/// What every refusal and failure looks like.
+/// The body of every error response.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     /// The error.
@@ -150,27 +149,27 @@ pub(crate) struct ErrorBody {
 pub(crate) struct Failure {
     /// Stable, for programs.
     pub(crate) code: &'static str,
-    /// For people; it may change.
+    /// The error's text for people; it may change between versions.
     pub(crate) message: String,
-    /// A JSON pointer into the request's body.
+    /// The JSON pointer of the error in the request's body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pointer: Option<String>,
-    /// What the code alone does not say.
+    /// Details that the code does not state.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) details: Option<Value>,
     /// The request's id, also in the server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
-    /// What another protocol's clients are told.
+    /// The error in the form of an OpenAI API.
     #[serde(skip)]
     pub(crate) worded: Option<Box<openai::Worded>>,
-    /// What A2A's clients are told.
+    /// The error in A2A's form.
     #[serde(skip)]
     pub(crate) a2a: Option<Box<interop::a2a::RequestError>>,
 }
 
-/// A status, a code, and what goes with them.
+/// The status, the code and the body of an error.
 struct Verdict {
     status: StatusCode,
     code: &'static str,
@@ -190,7 +189,7 @@ impl Verdict {
         }
     }
 
-    /// Keeps from clients what only the operator should read.
+    /// Hides details from clients that only the operator should read.
     fn hidden(status: StatusCode, code: &'static str, message: &str) -> Self {
         Self {
             message: Some(message.to_owned()),
@@ -214,7 +213,7 @@ impl Verdict {
 }
 
 impl ApiError {
-    /// A field of the body that is not as it must be.
+    /// An invalid field of the body.
     pub(crate) fn field(pointer: impl Into<String>, what: impl Into<String>) -> Self {
         Self::InvalidField {
             pointer: pointer.into(),
@@ -222,7 +221,8 @@ impl ApiError {
         }
     }
 
-    /// Content that is no list of parts; `base` is where the content stands in the body.
+    /// The error of content that is not a valid list of parts; `base` is the JSON pointer of the
+    /// content.
     pub(crate) fn content(base: &str, error: &ContentError) -> Self {
         let place = content_pointer(error);
         let pointer = format!("{base}{place}");
@@ -238,12 +238,12 @@ impl ApiError {
         Self::field(pointer, what)
     }
 
-    /// Whether it is a fault of the server, for its operator to look at.
+    /// Whether it is a fault of the server that concerns the operator.
     pub(crate) fn is_fault(&self) -> bool {
         is_fault(self.verdict().status)
     }
 
-    /// Logs a fault of the server. The store has logged its own already.
+    /// Logs a fault of the server. The store logs its own faults.
     fn log(&self, verdict: &Verdict) {
         let (status, code) = (verdict.status, verdict.code);
         if !status.is_server_error() || status == StatusCode::INSUFFICIENT_STORAGE {
@@ -256,7 +256,8 @@ impl ApiError {
         }
     }
 
-    /// Whether it needs no line of its own in the log: the store has logged it, a probe asks again, or metrics count it.
+    /// Whether it needs no log line of its own: the store has logged it, a probe repeats, or metrics
+    /// count it.
     pub(crate) fn is_logged(&self) -> bool {
         if let Self::Runtime(error) = self {
             return error.is_logged();
@@ -264,7 +265,7 @@ impl ApiError {
         matches!(self, Self::NotReady(_) | Self::NoConnectionLeft)
     }
 
-    /// How it is shown to a client.
+    /// The error as clients see it.
     pub(crate) fn failure(&self) -> Failure {
         self.failure_of(self.verdict())
     }
@@ -443,7 +444,7 @@ fn of_limit(reached: &LimitReached) -> Verdict {
     verdict.with(json!({ "limit": reached.name, "max": reached.max }))
 }
 
-/// How long a client waits before it sends a refused request again.
+/// The wait before a client should repeat a refused request.
 fn retry_after(error: &ApiError) -> Duration {
     if let ApiError::RateLimited { wait }
     | ApiError::Runtime(RuntimeError::LimitReached(LimitReached {
@@ -554,14 +555,13 @@ fn of_store(error: &StoreError) -> Verdict {
     }
 }
 
-/// Whether a status is a fault of the server: all of 5xx but a tenant that stores as much as it may.
+/// Whether a status is a fault of the server: all of 5xx except a tenant's full storage.
 fn is_fault(status: StatusCode) -> bool {
     status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
 }
 
 impl IntoResponse for ApiError {
-    /// The status and the failure; the outermost layer writes the body, for it knows the
-    /// request's id.
+    /// The status and the error; the outermost layer writes the body, because it knows the request's id.
     fn into_response(self) -> Response {
         let verdict = self.verdict();
         let status = verdict.status;

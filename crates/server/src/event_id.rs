@@ -1,4 +1,4 @@
-//! The ids of the events that streams of the native API send.
+//! The event ids of the native API's streams.
 
 use aws_lc_rs::digest;
 use std::fmt::{Display, Formatter};
@@ -8,8 +8,8 @@ use timeline::{Seq, ThreadId};
 /// Separates the parts of an id.
 const SEPARATOR: char = '.';
 
-/// Tells a thread from an earlier or later one under the same key: 8 hexadecimal digits that follow
-/// from its id.
+/// Distinguishes a thread from earlier and later ones with its key: 8 hexadecimal digits, derived from
+/// its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Incarnation([u8; 4]);
 
@@ -39,10 +39,10 @@ impl Display for Incarnation {
     }
 }
 
-/// The id of an event: its position in the log, and which thread's log that is.
+/// The id of an event: its position in the log, and the identity of the log's thread.
 ///
-/// It is written `10.5f0c21ab`. A position alone is read, too, and is of any thread. A third part is
-/// reserved, and refused so far.
+/// It is written `10.5f0c21ab`. A position alone is accepted too, for any thread. A third part is
+/// reserved and refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
     pub(crate) seq: Seq,
@@ -50,7 +50,7 @@ pub(crate) struct EventId {
 }
 
 impl EventId {
-    /// Whether it may be of this thread.
+    /// Whether the id may belong to this thread.
     pub(crate) fn fits(&self, thread: Incarnation) -> bool {
         self.incarnation.is_none_or(|own| own == thread)
     }
@@ -66,7 +66,7 @@ impl Display for EventId {
     }
 }
 
-/// A text that is no id of an event.
+/// A text that is not an event id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoEventId;
 

@@ -1,5 +1,5 @@
-//! Who may call: keys, and in development mode this machine alone. Each route is judged by the policy that it
-//! declares; one without a policy is refused.
+//! Access control: keys and tokens, and in development mode requests from this machine. Each route is
+//! checked against the policy that it declares; a route without a policy is refused.
 
 mod host;
 mod query;
@@ -23,7 +23,7 @@ use http::{HeaderMap, header};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Judges requests by the policies of their routes.
+/// Checks requests against the policies of their routes.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) api: Api,
@@ -31,7 +31,7 @@ pub(crate) struct Guard {
 }
 
 impl Caller {
-    /// Refuses a kind of request that the key may not make.
+    /// An error if the key lacks this scope.
     pub(crate) fn check_scope(&self, needed: Scope) -> Result<(), ApiError> {
         if self.rights.scopes.contains(&needed) {
             return Ok(());
@@ -39,18 +39,18 @@ impl Caller {
         Err(ApiError::MissingScope { needed })
     }
 
-    /// Whether the key may see what was there before its own request.
+    /// Whether the key may see data older than its own request.
     pub(crate) fn may_read(&self) -> bool {
         self.rights.scopes.contains(&Scope::Read)
     }
 
-    /// Refuses a request whose answer has what was there before to a key that may not read. Asked before anything
-    /// is written.
+    /// An error if the key has no scope `read`. Call it before anything is written, if the response
+    /// contains older data.
     pub(crate) fn check_read(&self) -> Result<(), ApiError> {
         self.check_scope(Scope::Read)
     }
 
-    /// Refuses a thread that the key may not touch.
+    /// An error if the key may not access this thread.
     pub(crate) fn check(&self, key: &str) -> Result<(), ApiError> {
         if self.rights.cover(key) {
             return Ok(());
@@ -58,12 +58,12 @@ impl Caller {
         Err(ApiError::ForbiddenThread)
     }
 
-    /// Whether the key is for some threads only.
+    /// Whether the key is restricted to some threads.
     pub(crate) fn is_restricted(&self) -> bool {
         self.rights.threads.is_some()
     }
 
-    /// Refuses what belongs to no thread to a key that is for some threads only.
+    /// An error if the key is restricted to some threads. For data that belongs to no thread.
     pub(crate) fn check_sidecar(&self) -> Result<(), ApiError> {
         if self.is_restricted() {
             return Err(ApiError::ForbiddenSidecar);
@@ -71,7 +71,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Refuses an actor that the key may not speak as; `pointer` is where the body names it.
+    /// Refuses an actor that the key may not speak as; `pointer` is the JSON pointer of the actor.
     pub(crate) fn check_actor(&self, actor: &str, pointer: &str) -> Result<(), ApiError> {
         if self.rights.may_speak_as(actor) {
             return Ok(());
@@ -82,7 +82,7 @@ impl Caller {
         })
     }
 
-    /// Waits until the key opens nothing any more; says why.
+    /// Waits until the key becomes invalid, and returns the reason.
     pub(crate) async fn ended(&self) -> ApiError {
         tokio::select! {
             () = self.revoked() => ApiError::KeyRevoked,
@@ -104,7 +104,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Lets a request through to its route as far as the route's policy allows.
+/// Passes a request to its route, if the route's policy allows it.
 pub(crate) async fn check_policy(
     State(Guard { api, table }): State<Guard>,
     mut request: Request,
@@ -120,7 +120,7 @@ pub(crate) async fn check_policy(
     authenticate(&api, &policy, request, next).await
 }
 
-/// Answers who has a key, or in development mode who is on this machine.
+/// Authenticates the caller: by key, or in development mode by the loopback address.
 async fn authenticate(
     api: &Api,
     policy: &Policy,
@@ -148,7 +148,7 @@ async fn authenticate(
     response
 }
 
-/// Has the route answer, if there is one for the method.
+/// Passes the request to the route, if it has the method.
 async fn answered(policy: &Policy, request: Request, next: Next) -> Result<Response, ApiError> {
     query::check(request.uri(), policy)?;
     if !policy.is_served {
@@ -185,7 +185,7 @@ async fn caller(
     Ok(api.app().keys().token_caller(claimed)?)
 }
 
-/// Whether the caller may ask this at all. The request is in flight until the permit is dropped.
+/// Checks the caller's rights and budgets. The request counts as in flight until the permit is dropped.
 async fn admit(
     api: &Api,
     caller: &Caller,
@@ -198,7 +198,7 @@ async fn admit(
     Ok(in_flight)
 }
 
-/// Refuses a key that has expired, and one request more than the rates of the key and of its tenant allow.
+/// Refuses an expired key, and requests that exceed the rate of the key or of its tenant.
 pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     if caller.has_expired(Timestamp::now()) {
         return Err(ApiError::KeyExpired);
@@ -209,7 +209,7 @@ pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     Ok(api.app().budgets().spend(caller)?)
 }
 
-/// Refuses what the key may not do.
+/// Checks the rights of the key.
 async fn check_rights(caller: &Caller, policy: &Policy, parts: &mut Parts) -> Result<(), ApiError> {
     if let Some(needed) = policy.access.scope(&parts.method, parts.uri.path()) {
         caller.check_scope(needed)?;
@@ -242,7 +242,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
 }
 
-/// A key as the clients of `LangGraph` send it.
+/// The key in the header that clients of `LangGraph` send.
 fn api_key(headers: &HeaderMap) -> Option<&str> {
     Some(headers.get("x-api-key")?.to_str().ok()?.trim())
 }
@@ -264,7 +264,7 @@ mod tests {
     use tower::ServiceExt as _;
     use utoipa::OpenApi as _;
 
-    /// The statuses of answers to `GET` from routes that are served in place of the server's own.
+    /// The statuses of responses to `GET` from routes that replace the server's own.
     async fn statuses(routes: Router<Api>, paths: &[&str]) -> Vec<u16> {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse("", &|_| None).unwrap();

@@ -1,4 +1,4 @@
-//! Whether the server is ready for requests, and why not.
+//! The server's readiness, and the reason if it is not ready.
 
 use crate::app::App;
 use crate::auth::DEV_TENANT;
@@ -8,7 +8,7 @@ use runtime::{RuntimeError, StoreError, TenantId, ThreadRows};
 use std::fs::File;
 use stores::StoreHealth;
 
-/// The process, or the system, has too many open files.
+/// The error code for too many open files in the process or the system.
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
 

@@ -1,4 +1,4 @@
-//! Bodies of answers that hold something until they are sent.
+//! Response bodies that hold a value until they are sent.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,7 +8,7 @@ use runtime::ViewShare;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The body of an answer, and a value that is dropped when the answer is sent or given up.
+/// A response body, and a value that is dropped when the body is sent or dropped.
 pub(crate) struct HeldBody<T> {
     body: Body,
     _held: T,
@@ -20,7 +20,7 @@ impl<T> HeldBody<T> {
     }
 }
 
-/// Keeps a request's share of the budget for reading threads until its answer is sent or dropped.
+/// Holds a request's share of the memory for reading threads until its response is sent or dropped.
 pub(crate) fn until_sent(response: Response, view: ViewShare) -> Response {
     if !view.is_held() {
         return response;

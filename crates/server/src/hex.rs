@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Bytes as hexadecimal digits, small ones.
+/// Bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()

@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key`: a client's name for its request, which is answered once.
+//! The header `Idempotency-Key`: a client's name for a request. A repetition gets the first response.
 
 use crate::body::{optional, required, typed};
 use crate::error::ApiError;
@@ -34,7 +34,7 @@ struct Key {
 }
 
 impl IdempotencyKey {
-    /// The token of the request, apart from those of other kinds of requests.
+    /// The token of the request, distinct from the tokens of other kinds of requests.
     pub(crate) fn token(self, kind: &str) -> Result<Option<RequestToken>, ApiError> {
         let Some(Key { value, fingerprint }) = self.0 else {
             return Ok(None);
@@ -47,18 +47,18 @@ impl IdempotencyKey {
     }
 }
 
-/// The token of a request whose route compares repetitions itself, without a fingerprint.
+/// The token of a request, without a fingerprint: its route compares repetitions itself.
 pub(crate) fn token_of(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
     let value = headers.get(NAME);
     value.map(|value| token_text(value, kind)).transpose()
 }
 
-/// The kind of the objects that keep fingerprints of requests which made something with an id that
-/// follows from their token.
+/// The kind of the sidecar objects with request fingerprints. They exist for requests that create an
+/// object whose id follows from their token.
 const MADE: &str = "idempotency";
 
-/// Refuses a request whose token has made the thing with this id for another request. Things that
-/// were made by earlier versions have no fingerprint.
+/// Refuses a request whose token has created the object with this id for a different request. Objects of
+/// earlier versions have no fingerprint.
 pub(crate) async fn check_made(
     api: &Api,
     tenant: &TenantId,
@@ -79,8 +79,8 @@ pub(crate) async fn check_made(
     Ok(())
 }
 
-/// Keeps the fingerprint of a request that has made the thing with this id, beside the thread that it
-/// is of.
+/// Stores the fingerprint of the request that created the object with this id, as a sidecar object of
+/// its thread.
 pub(crate) async fn note_made(
     api: &Api,
     tenant: &TenantId,
@@ -108,12 +108,12 @@ fn token_text(value: &HeaderValue, kind: &str) -> Result<String, ApiError> {
     Ok(format!("{kind}:{named}"))
 }
 
-/// Whether a client may name its request so.
+/// Whether a text is a valid token.
 pub(crate) fn is_token(token: &str) -> bool {
     (1..=MAX_BYTES).contains(&token.len())
 }
 
-/// The SHA-256 of what a request says, each part with its length before it.
+/// The SHA-256 of the parts of a request, each with its length before it.
 pub(crate) fn fingerprint(parts: &[&str]) -> String {
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in parts {
@@ -123,7 +123,7 @@ pub(crate) fn fingerprint(parts: &[&str]) -> String {
     hex(hash.finish().as_ref())
 }
 
-/// What is known of a request before its body is read.
+/// The token, the method and the path of a request, before its body is read.
 #[derive(Clone)]
 struct Named {
     value: Option<HeaderValue>,
@@ -153,8 +153,8 @@ impl Named {
     }
 }
 
-/// The parts of a body that a fingerprint covers: its members in the order of their names, without `stream`, which
-/// selects only the form of the answer.
+/// The parts of a body that a fingerprint covers: its members, sorted by name. `stream` is left out,
+/// because it selects only the form of the response.
 fn fingerprinted(body: &str) -> Vec<&str> {
     let Ok(members) = serde_json::from_str::<BTreeMap<&str, &RawValue>>(body) else {
         // It is no object, or a name in it has an escape.

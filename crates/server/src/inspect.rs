@@ -1,4 +1,4 @@
-//! Looks at a configuration without calling anyone: what its agents are, and what is wrong.
+//! Inspects a configuration without network requests: its agents, and the problems in it.
 
 mod report;
 
@@ -14,24 +14,24 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a configuration makes.
+/// The result of inspecting a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inspection {
     /// The agents, by name.
     pub agents: Vec<AgentReport>,
-    /// What is wrong, or may be.
+    /// Errors and possible mistakes.
     pub findings: Vec<Found>,
 }
 
-/// Something found in a configuration or in what it makes.
+/// A finding in a configuration or its agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// How bad it is.
+    /// The severity.
     #[serde(serialize_with = "word")]
     pub severity: FindingSeverity,
-    /// What it is.
+    /// The text of the finding.
     pub message: String,
-    /// The line in the file, from 1, where it has one.
+    /// The line in the file, from 1, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The column in characters, from 1.
@@ -60,8 +60,8 @@ impl Inspection {
     }
 }
 
-/// Looks at a configuration: its agents are made of their parts, files are read, and nobody is
-/// called and nothing is started.
+/// Inspects a configuration: builds its agents and reads files, but sends no requests and starts
+/// nothing.
 pub fn inspect(checked: Checked) -> Inspection {
     let config = Arc::new(checked.config);
     let mut findings: Vec<Found> = Vec::new();
@@ -99,8 +99,8 @@ fn found(severity: FindingSeverity, message: String) -> Found {
     }
 }
 
-/// Models that can't do what their agents want. Agents that could never ask their models are not made
-/// at all.
+/// Lists models that lack an ability which their agents need. Agents that could never call their model
+/// are not built.
 fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Found>) {
     let agents = agents.agents();
     for (name, agent) in agents.iter() {
@@ -118,7 +118,7 @@ fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Foun
     }
 }
 
-/// What keeps a server from starting, whatever its agents are.
+/// Lists errors that prevent the server from starting, apart from agents.
 fn refusals(config: &Config, findings: &mut Vec<Found>) {
     let mut refused = |error: &dyn std::error::Error| {
         findings.push(found(FindingSeverity::Error, chain(error)));
@@ -138,7 +138,7 @@ fn refusals(config: &Config, findings: &mut Vec<Found>) {
     }
 }
 
-/// Directories and programs that are not there.
+/// Finds missing directories and programs.
 fn places(config: &Config, findings: &mut Vec<Found>) {
     let mut absent = |what: String, path: &Path| {
         let message = format!("{what} is not there: {}", path.display());

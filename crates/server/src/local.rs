@@ -1,7 +1,8 @@
-//! The local listener: how commands on the same machine reach a running server.
+//! The local listener, through which commands on the same machine reach a running server.
 //!
-//! The server listens on a second port of the loopback address and makes a key for this start. Both stand in a file of the
-//! data directory that only its owner may read. The key opens the local listener alone, for every tenant.
+//! The server listens on a second port of the loopback address and makes a key at each start. A file in
+//! the data directory, readable only by its owner, has the port and the key. The key works only for the
+//! local listener, for every tenant.
 
 use crate::app::{LOCAL_SERVER_FILE as FILE, store_file};
 use crate::auth::{self, Caller, NoRandomness, tenant_of};
@@ -40,12 +41,12 @@ pub enum LocalError {
     Key(#[from] NoRandomness),
 }
 
-/// How a running server is reached on its own machine.
+/// The address and the key of a running server on this machine.
 #[derive(Clone, Debug)]
 pub struct LocalServer {
     /// The URL of the local listener.
     pub url: String,
-    /// The key that opens it.
+    /// Its key.
     pub key: SecretString,
 }
 
@@ -60,7 +61,7 @@ struct Published {
 impl LocalServer {
     /// The server that serves the store in a data directory now, if it has published an address.
     ///
-    /// A file that a killed server has left is deleted: the lock of the store tells that nobody serves it.
+    /// Deletes the file of a killed server: the store's lock is then free.
     pub fn find(data_dir: &Path) -> Option<Self> {
         let path = data_dir.join(FILE);
         if !path.exists() {
@@ -85,7 +86,7 @@ impl LocalServer {
     }
 }
 
-/// A listener for commands on this machine, and the file that leads to it. Dropping it deletes the file.
+/// A listener for commands on this machine, and the file with its address. Dropping it deletes the file.
 pub struct LocalListener {
     pub(crate) sockets: TcpListener,
     pub(crate) key: LocalKey,
@@ -93,8 +94,8 @@ pub struct LocalListener {
 }
 
 impl LocalListener {
-    /// Listens on the loopback address, and publishes the address and a new key in a data directory. Only the process that
-    /// serves the store there may do so.
+    /// Listens on the loopback address, and writes the address and a new key to a data directory. Only
+    /// the process that serves the store there may do so.
     pub fn publish(data_dir: &Path) -> Result<Self, LocalError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let sockets = crate::connections::listen::listen(address).map_err(LocalError::Socket)?;
@@ -120,7 +121,7 @@ impl LocalListener {
 struct PublishedFile(PathBuf);
 
 impl PublishedFile {
-    /// Writes the file anew, so that it has mode 0600 from the first instant and readers see all of it or nothing.
+    /// Writes the file anew. It has mode 0600 from the start, and readers see all of it or nothing.
     fn write(path: PathBuf, published: &Published) -> std::io::Result<Self> {
         let draft = path.with_extension("json.part");
         match std::fs::remove_file(&draft) {
@@ -147,12 +148,12 @@ impl Drop for PublishedFile {
     }
 }
 
-/// Marks the requests of the local listener, with the hash of the key that opens it.
+/// Marks the requests of the local listener; has the hash of its key.
 #[derive(Clone)]
 pub(crate) struct LocalKey(Arc<[u8; 32]>);
 
 impl LocalKey {
-    /// Who asks, if the key fits: the operator, for the tenant that the request names.
+    /// The operator of the tenant that the request names. An error if the key is wrong.
     pub(crate) fn caller(
         &self,
         given: Option<&str>,

@@ -31,11 +31,11 @@ use tokio::time::Instant;
 use tools::ToolFigures;
 use upp::{Model, Tool};
 
-/// Where something completed as it should.
+/// The outcome of a successful operation.
 const OK: &str = "ok";
-/// Where it failed, and no more is known.
+/// The outcome of a failure without details.
 const ERROR: &str = "error";
-/// Where nobody waited for its end.
+/// The outcome of an operation that was dropped before its end.
 const CANCELLED: &str = "cancelled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,15 +57,15 @@ struct OfRun {
     outcome: String,
 }
 
-/// How often something was done, and how long it took, by what is said of it.
+/// A histogram of durations for each set of labels.
 #[derive(Clone)]
 struct Timed<L> {
     all: Family<L, Histogram>,
 }
 
 impl<L: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static> Timed<L> {
-    /// Buckets from 2 ms to 17 minutes, each twice as wide as the one before: answers to requests and runs of
-    /// agents are on one scale.
+    /// Buckets from 2 ms to 17 minutes, each twice as wide as the one before. So responses and agents'
+    /// runs share one scale.
     fn new(registry: &mut Registry, name: &str, help: &str) -> Self {
         let made: fn() -> Histogram = || Histogram::new(exponential_buckets(0.002, 2.0, 20));
         let all = Family::new_with_constructor(made);
@@ -78,10 +78,10 @@ impl<L: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static> Time
     }
 }
 
-/// Is told the outcome, and how long it took.
+/// Receives the outcome and the duration.
 type Tell = Box<dyn FnOnce(&str, Duration) + Send>;
 
-/// What is done in one piece. If it is dropped before it has ended, it was cancelled.
+/// A running operation. If it is dropped before its end, its outcome is cancelled.
 struct Timing {
     start: Instant,
     tell: Option<Tell>,
@@ -121,7 +121,7 @@ impl Drop for Timing {
     }
 }
 
-/// The figures of a server. Cloning shares them.
+/// The metrics of a server. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
@@ -203,7 +203,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts an answer. `route` is a pattern, never a path: there are finitely many.
+    /// Counts a response. `route` is a pattern and not a path, so that the number of labels is bounded.
     pub(crate) fn answered(&self, method: &http::Method, route: &str, status: u16, took: Duration) {
         let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
         let method = if known.contains(&method.as_str()) {
@@ -229,7 +229,8 @@ impl Metrics {
         &self.connections
     }
 
-    /// Who counts the runs of a runtime, in which those of no agent in particular are the default agent's.
+    /// An observer that counts the runs of a runtime. Runs without an agent's name count for the default
+    /// agent.
     pub(crate) fn of_runs(&self, default_agent: &str) -> Arc<dyn Observer> {
         Arc::new(RunFigures {
             runs: self.runs.clone(),
@@ -237,17 +238,17 @@ impl Metrics {
         })
     }
 
-    /// A model whose calls are counted.
+    /// Wraps a model so that its calls are counted.
     pub(crate) fn of_model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         self.models.of(model)
     }
 
-    /// A tool whose calls are counted. Configurations have finitely many tools.
+    /// Wraps a tool so that its calls are counted. The number of tools in a configuration is bounded.
     pub(crate) fn of_tool(&self, tool: Tool) -> Tool {
         self.tools.of(tool)
     }
 
-    /// Takes over how many runs execute, of whom, and how many may.
+    /// Updates the number of running executions by tenant, and the limits.
     pub(crate) fn set_runs(&self, runtime: &Runtime) {
         self.slots.set(runtime);
     }
@@ -322,7 +323,7 @@ impl StoreFigures {
     }
 }
 
-/// Why runs end that have not completed.
+/// Reasons for the end of runs that did not complete.
 const REASONS: [&str; 10] = [
     ERROR,
     Interruption::USER_CANCELLED,

@@ -1,8 +1,8 @@
 //! The `OpenAPI` document (3.1) of all routes.
 //!
-//! Routes declare themselves. This module adds what they share: the form of a path's errors follows from its policy,
-//! an event of a stream has one form everywhere, and bodies that a converter reads by hand are in `bodies.json` of the
-//! protocol's folder.
+//! Routes declare themselves. This module adds their common parts. A path's policy determines the form
+//! of its errors, and stream events have one form everywhere. Bodies that a converter parses are in
+//! `bodies.json` of the protocol's folder.
 
 use crate::protocol::RouteTable;
 use crate::routes::PROTOCOLS;
@@ -36,7 +36,7 @@ impl utoipa::Modify for BearerKey {
     }
 }
 
-/// What the server says about itself: its document and its entry points.
+/// The server's self-description: its document and its entry points.
 pub(crate) struct Description {
     pub(crate) openapi: utoipa::openapi::OpenApi,
     pub(crate) table: Arc<RouteTable>,
@@ -67,7 +67,7 @@ impl Description {
     }
 }
 
-/// The bodies of all protocols that a converter reads by hand: `bodies` by operation, `schemas` by name.
+/// The bodies of all protocols that converters parse: `bodies` by operation, `schemas` by name.
 fn requests() -> Result<Value, serde_json::Error> {
     let mut all = json!({"bodies": {}, "schemas": {}});
     let written = PROTOCOLS.iter().map(|protocol| protocol.bodies);
@@ -82,7 +82,7 @@ fn requests() -> Result<Value, serde_json::Error> {
     Ok(all)
 }
 
-/// Gives an operation the body that is written down for it.
+/// Adds the body from `bodies.json` to an operation.
 fn describe_body(operation: &mut Value, bodies: &Value) {
     let id = operation["operationId"].as_str().unwrap_or_default();
     let Some(schema) = bodies[id].as_str().map(reference) else {
@@ -124,7 +124,7 @@ fn describe_answers(operation: &mut Value, errors: &Value) {
     }
 }
 
-/// A value of any type may be null: a second alternative `null` would match each null twice.
+/// Merges `null` into schemas of any type: as a second alternative, `null` would match each null twice.
 fn merge_null_into_any(schema: &mut Value) {
     let any = reference("Payload");
     if let Some([one, null]) = schema
@@ -216,7 +216,7 @@ fn stream_of(data: &Value) -> Value {
     json!({"allOf": [reference("ServerSentEvent")], "properties": {"data": data}})
 }
 
-/// The members of what is an object; none of what is not there.
+/// The members of an object; none for other values.
 fn members(value: Option<&mut Value>) -> impl Iterator<Item = (&String, &mut Value)> {
     value.and_then(Value::as_object_mut).into_iter().flatten()
 }
@@ -225,7 +225,7 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("{SCHEMA}{name}")})
 }
 
-/// What refusals of other protocols and events of streams look like.
+/// The schemas of other protocols' errors and of stream events.
 fn shared() -> Map<String, Value> {
     let text = json!({"type": "string"});
     let text_or_null = json!({"type": ["string", "null"]});
@@ -368,10 +368,10 @@ mod tests {
         }
     }
 
-    /// What reads a body, and which members it knows.
+    /// The reader of a body, and the members that it knows.
     type Reader = (&'static [&'static str], fn(&Value) -> bool);
 
-    /// What reads the bodies of the store.
+    /// The readers of the store's bodies.
     fn item_readers() -> [(&'static str, Reader); 4] {
         use interop::langgraph as lang;
         [

@@ -1,4 +1,4 @@
-//! The second listener: the figures and the health of the process, for those who operate it.
+//! The second listener: metrics and health of the process, for operators.
 
 use crate::app::App;
 use crate::routes::health;
@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Listens on `metrics_listen`, if the configuration has it, and answers until `shutdown` is cancelled or the tasks
-/// are dropped. Asks nobody for a key.
+/// Listens on `metrics_listen`, if configured, until `shutdown` is cancelled or the tasks are dropped.
+/// Needs no key.
 pub(crate) async fn listen(
     app: &App,
     shutdown: &CancellationToken,
@@ -31,7 +31,7 @@ pub(crate) async fn listen(
     Ok(tasks)
 }
 
-/// What the second listener serves.
+/// The routes of the second listener.
 fn router(app: App, shutdown: CancellationToken) -> Router {
     Router::new()
         .route("/healthz", get(health::healthz))

@@ -1,10 +1,10 @@
-//! The outbound guard: what every request goes through whose address a user chose, such as that of a
-//! webhook, of a file elsewhere or of an agent elsewhere.
+//! The outbound guard, which sends every request to a user-supplied URL, such as that of a webhook, a
+//! file or a remote agent.
 //!
-//! A server stands where others can't reach: beside databases, and beside the service that gives its
-//! machine credentials. So only public addresses are connected to, and what `[outbound] allow` names.
-//! That is judged where it counts: for a name, once it is resolved, on the addresses that the
-//! connection is then made to; for an address in a URL, as it is; and both again after each redirect.
+//! The server may reach hosts that its users must not: databases, or the service that hands credentials
+//! to the machine. So the guard connects only to public addresses and to those in `[outbound] allow`. It
+//! checks the addresses that it then connects to: for a name after resolving it, for an IP address as it
+//! is, and both again after each redirect.
 //!
 //! ```no_run
 //! use loomline_server::outbound::{Outbound, OutboundConfig, OutboundRequest};
@@ -37,36 +37,36 @@ use reqwest::{Client, Response, Url};
 use resolve::PublicNames;
 use std::time::Duration;
 
-/// How long to wait for a connection, the name's resolution included.
+/// Time limit for connecting, including name resolution.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a request may take to its end, unless it says otherwise.
+/// Default for the duration of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an answer may be, unless the request says otherwise, in bytes.
+/// Default for the size of a response, in bytes.
 const MAX_BYTES: usize = 8 << 20;
-/// How many redirects are followed, unless the request says otherwise.
+/// Default for the number of redirects.
 const MAX_REDIRECTS: usize = 5;
 
-/// A request to where a user wants it.
+/// A request to a user-supplied URL.
 #[derive(Clone, Debug)]
 pub struct OutboundRequest {
     /// The method.
     pub method: Method,
     /// Where to: `https:`, or `http:` where that is allowed.
     pub url: String,
-    /// Its headers. A redirect to another origin takes along only those that name forms.
+    /// The headers. A redirect to another origin keeps only those that describe formats.
     pub headers: HeaderMap,
-    /// Its body. It goes to no other origin than the first.
+    /// The body. It is sent to the first origin only.
     pub body: Bytes,
-    /// How long the answer may be once it is unpacked, in bytes.
+    /// Maximum size of the response after decompression, in bytes.
     pub max_bytes: usize,
-    /// How long all of it may take, redirects and the answer's body included.
+    /// Maximum duration of the request, with redirects and the response's body.
     pub timeout: Duration,
     /// How many redirects are followed.
     pub max_redirects: usize,
 }
 
 impl OutboundRequest {
-    /// A request without a body: 8 MiB of answer, 30 seconds, five redirects.
+    /// A request without a body. Limits: 8 MiB of response, 30 seconds, five redirects.
     pub fn get(url: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -89,10 +89,10 @@ impl OutboundRequest {
     }
 }
 
-/// What was answered, by whoever was asked last.
+/// The response of the last host, after all redirects.
 #[derive(Clone, Debug)]
 pub struct OutboundAnswer {
-    /// The status. One that tells of a failure is an answer, too.
+    /// The status; an error status is a response too.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
@@ -100,7 +100,7 @@ pub struct OutboundAnswer {
     pub body: Bytes,
 }
 
-/// An answer whose body is read as it comes.
+/// A response whose body is streamed.
 #[derive(Debug)]
 pub struct OutboundStream {
     response: Response,
@@ -110,7 +110,7 @@ pub struct OutboundStream {
 }
 
 impl OutboundStream {
-    /// The status. One that tells of a failure is an answer, too.
+    /// The status; an error status is a response too.
     pub fn status(&self) -> StatusCode {
         self.response.status()
     }
@@ -120,11 +120,11 @@ impl OutboundStream {
         self.response.headers()
     }
 
-    /// The next piece of the body; none at its end.
+    /// The next chunk of the body; none at its end.
     ///
     /// # Errors
     ///
-    /// [`OutboundError::Timeout`] if nothing comes for too long, [`OutboundError::TooLarge`] and
+    /// [`OutboundError::Timeout`] if no byte arrives for too long, [`OutboundError::TooLarge`] and
     /// [`OutboundError::Unreached`].
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, OutboundError> {
         let after = self.idle;
@@ -137,11 +137,11 @@ impl OutboundStream {
         Ok(piece)
     }
 
-    /// All of the body.
+    /// The whole body.
     ///
     /// # Errors
     ///
-    /// As of [`OutboundStream::chunk`].
+    /// Those of [`OutboundStream::chunk`].
     pub async fn whole(mut self) -> Result<Bytes, OutboundError> {
         let mut body = BytesMut::new();
         while let Some(piece) = self.chunk().await? {
@@ -151,22 +151,22 @@ impl OutboundStream {
     }
 }
 
-/// Sends what users point somewhere. It keeps connections, so one is made and shared.
+/// Sends requests to user-supplied URLs. It has a connection pool, so make one and share it.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     config: OutboundConfig,
-    /// Connects names to public addresses, and to those of networks that are allowed.
+    /// A client that connects to public addresses and to allowed networks.
     public: Client,
-    /// Connects to hosts that are allowed by name, wherever they are.
+    /// A client that connects to hosts that are allowed by name, whatever their address.
     named: Client,
 }
 
 impl Outbound {
-    /// A guard that lets through what is public, and what the configuration allows.
+    /// A guard that allows public addresses and those in the configuration.
     ///
     /// # Errors
     ///
-    /// [`OutboundError::SetUp`] if TLS can't be had.
+    /// [`OutboundError::SetUp`] if TLS can't be set up.
     pub fn new(config: OutboundConfig) -> Result<Self, OutboundError> {
         let names = PublicNames::new(config.clone());
         let build = |builder: reqwest::ClientBuilder| builder.build().map_err(OutboundError::SetUp);
@@ -177,23 +177,24 @@ impl Outbound {
         })
     }
 
-    /// Sends a request, follows redirects, and reads the answer to its end.
+    /// Sends a request, follows redirects, and reads the whole response.
     ///
     /// # Errors
     ///
-    /// See [`OutboundError`]. Nothing was sent where the address is refused.
+    /// See [`OutboundError`]. If the URL is refused, nothing was sent.
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
         let after = request.timeout;
         let answered = tokio::time::timeout(after, self.follow(request)).await;
         answered.unwrap_or(Err(OutboundError::Timeout { after }))
     }
 
-    /// Sends a request and follows redirects; the answer's body is read as it comes. `timeout` is that of the
-    /// answer's headers, `max_bytes` that of the whole body; `idle` is how long nothing of the body may come.
+    /// Sends a request and follows redirects; the response's body is streamed. `timeout` limits the time
+    /// to the response's headers, and `max_bytes` the size of the body. `idle` limits the time without
+    /// new bytes of the body.
     ///
     /// # Errors
     ///
-    /// See [`OutboundError`]. Nothing was sent where the address is refused.
+    /// See [`OutboundError`]. If the URL is refused, nothing was sent.
     pub async fn open(
         &self,
         request: OutboundRequest,
@@ -215,7 +216,7 @@ impl Outbound {
         read(self.answered(request).await?, max_bytes).await
     }
 
-    /// The answer of whoever is asked last; its body is not read yet.
+    /// The last host's response, after redirects, with an unread body.
     async fn answered(&self, request: OutboundRequest) -> Result<Response, OutboundError> {
         let limit = request.max_redirects;
         let mut hop = Hop::first(request)?;
@@ -231,7 +232,7 @@ impl Outbound {
         Err(OutboundError::TooManyRedirects { limit })
     }
 
-    /// The client that may connect there; refuses what none may connect to.
+    /// The HTTP client for this URL; an error if the guard allows no connection to it.
     fn client_for(&self, url: &Url) -> Result<&Client, OutboundError> {
         match url.scheme() {
             "https" => {}
@@ -255,7 +256,7 @@ impl Outbound {
     }
 }
 
-/// A client that follows no redirects by itself and asks no proxy: either would lead past the guard.
+/// A client that neither follows redirects by itself nor uses a proxy: either would bypass the guard.
 fn builder() -> Result<reqwest::ClientBuilder, OutboundError> {
     let builder = upp::http_client_builder("outbound").map_err(OutboundError::Tls)?;
     Ok(builder.no_proxy().referer(false).connect_timeout(CONNECT))

@@ -1,9 +1,9 @@
-//! What a protocol declares about itself: its routes, and for each route who may call it, which thread it touches
-//! and how its errors look.
+//! The declaration of a protocol: its routes, and for each route the access it needs, the thread it
+//! concerns and the form of its errors.
 //!
-//! A [`Protocol`] is one value, listed once in [`PROTOCOLS`](crate::routes::PROTOCOLS). The guard, the error bodies,
-//! CORS, the check of query parameters and the `OpenAPI` document all read the [`RouteTable`] that is built from it.
-//! A route that is served without a declaration is refused.
+//! A [`Protocol`] is one value, listed once in [`PROTOCOLS`](crate::routes::PROTOCOLS). The
+//! [`RouteTable`] is built from it. The guard, the error bodies, CORS, the check of query parameters and
+//! the `OpenAPI` document read the table. A served route without a declaration is refused.
 
 mod table;
 
@@ -16,45 +16,45 @@ use interop::ids::IdForm;
 pub(crate) use table::{Policy, RouteTable};
 use utoipa_axum::router::UtoipaMethodRouter;
 
-/// A protocol that the server speaks.
+/// A protocol of the server.
 pub(crate) struct Protocol {
-    /// Precedes the paths of its routes.
+    /// The prefix of its routes' paths.
     pub(crate) base: &'static str,
-    /// The form of its errors, where a route has no other.
+    /// The form of its errors, for routes without another one.
     pub(crate) errors: ErrorFormat,
-    /// Paths below these lead to this protocol also where no route is: errors there have this form. A prefix ends at
-    /// a slash.
+    /// Prefixes of paths that belong to this protocol even if no route matches, with the form of errors
+    /// there. A prefix ends at a slash.
     pub(crate) prefixes: &'static [(&'static str, ErrorFormat)],
-    /// Its entry points, as the index page names them.
+    /// Its entry points on the index page.
     pub(crate) links: &'static [(&'static str, &'static str)],
-    /// Rules that hold for all of its routes.
+    /// The rules for all of its routes.
     pub(crate) rules: Rules,
     /// Its routes.
     pub(crate) routes: fn() -> Vec<Route>,
-    /// The bodies of requests that its converter reads by hand, as JSON: `bodies` has the schema's name of each operation,
-    /// `schemas` the schemas. Empty where all bodies are types of the server.
+    /// The bodies of requests that its converter parses, as JSON: `bodies` has the schema's name of each
+    /// operation, `schemas` the schemas. Empty if all bodies are types of the server.
     pub(crate) bodies: &'static str,
 }
 
-/// Rules that hold for all routes of a protocol.
+/// Rules for all routes of a protocol.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each rule holds or not, whatever the others are"
 )]
 pub(crate) struct Rules {
-    /// In development mode, pages of other ports of this machine may call it (CORS).
+    /// In development mode, web pages from other ports of this machine may call it (CORS).
     pub(crate) local_pages: bool,
-    /// Pages of origins that are not configured are refused, also with a valid key.
+    /// Web pages of origins that are not configured are refused, even with a valid key.
     pub(crate) checks_origin: bool,
-    /// A query parameter that the route does not declare is refused.
+    /// A query parameter without a declaration in the route is refused.
     pub(crate) declared_query: bool,
     /// An empty body is read as an empty object, so that errors name the missing member.
     pub(crate) empty_body_is_object: bool,
 }
 
 impl Rules {
-    /// Of routes that are for no pages and have no rules.
+    /// The rules for routes that are not for web pages.
     pub(crate) const NONE: Self = Self {
         local_pages: false,
         checks_origin: false,
@@ -62,14 +62,14 @@ impl Rules {
         empty_body_is_object: false,
     };
 
-    /// Of a protocol whose clients may be pages.
+    /// The rules for a protocol whose clients may be web pages.
     pub(crate) const CLIENTS: Self = Self {
         local_pages: true,
         ..Self::NONE
     };
 }
 
-/// What a caller needs for a route.
+/// The access that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Nothing, not even a key.
@@ -82,16 +82,16 @@ pub(crate) enum Access {
     Delete,
     /// The scope `operator`.
     Operator,
-    /// The body names the operation (JSON-RPC): the handler checks the scope once it has read which.
+    /// The body names the operation (JSON-RPC): the handler checks the scope after reading it.
     ByBody,
-    /// The end of the path names the operation: `read` for this one, `write` for all others.
+    /// The end of the path names the operation: scope `read` for this one, `write` for all others.
     ReadAction(&'static str),
-    /// The scope that is usual for the method.
+    /// The usual scope of the method.
     ByMethod,
 }
 
 impl Access {
-    /// The scope that a request needs; none if no scope is needed or the handler checks it.
+    /// The scope that a request needs; none if it needs no scope, or if the handler checks it.
     pub(crate) fn scope(self, method: &Method, path: &str) -> Option<Scope> {
         match self {
             Self::Open | Self::ByBody => None,
@@ -109,35 +109,38 @@ impl Access {
     }
 }
 
-/// Whether a path ends with an action such as `:subscribe`. Some clients encode the colon; a slash at the end has no
-/// meaning.
+/// Whether a path ends with an action such as `:subscribe`. Some clients encode the colon; a slash at
+/// the end is ignored.
 fn ends_with_action(path: &str, action: &str) -> bool {
     let path = path.strip_suffix('/').unwrap_or(path);
     let path = path.replace("%3A", ":").replace("%3a", ":");
     path.ends_with(action)
 }
 
-/// Where a request names the thread that it touches. A key that is restricted to some threads is checked there.
+/// The place of the thread's name in a request. If the key is restricted to some threads, the name there
+/// is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadAt {
     /// The segment of the path with this name is the thread's key: the guard checks it.
     PathKey(&'static str),
-    /// The segment with this name is the thread's id in this form, or its key:
-    /// [`NamedThread`](crate::threads::NamedThread) finds and checks it.
+    /// The path segment with this name is the thread's id in this form, or its key.
+    /// [`NamedThread`](crate::threads::NamedThread) finds the thread and checks it.
     PathId(&'static str, IdForm),
-    /// The segment with this name is the id of something on a thread. `ThreadRef` is found by it.
+    /// The path segment with this name is the id of an object of a thread. `ThreadRef` finds the thread
+    /// by it.
     PathPart(&'static str),
-    /// The body or the query names it, or a new one is made.
+    /// The body or the query names it, or the route creates a new one.
     InBody,
-    /// The route lists what the caller may see.
+    /// The route lists the threads that the caller may see.
     Visible,
-    /// The route touches no thread. What it serves is not restricted to threads, or the handler checks that.
+    /// The route concerns no thread. Its data is not restricted to threads, or the handler checks the
+    /// access.
     NoThread,
     /// The route concerns the whole process: a restricted key is refused.
     Process,
 }
 
-/// One route, and what it declares.
+/// A route and its declaration.
 pub(crate) struct Route {
     /// All methods where absent.
     method: Option<Method>,
@@ -221,25 +224,25 @@ impl Route {
         }
     }
 
-    /// Serves the same at further paths, which are absent from the `OpenAPI` document.
+    /// Adds paths to the route, which are absent from the `OpenAPI` document.
     pub(crate) fn also(mut self, paths: impl IntoIterator<Item = String>) -> Self {
         self.aliases.extend(paths);
         self
     }
 
-    /// Gives its errors another form than the protocol's.
+    /// Sets the form of its errors, instead of the protocol's.
     pub(crate) fn errors(mut self, format: ErrorFormat) -> Self {
         self.errors = Some(format);
         self
     }
 
-    /// The path in the table of the protocol.
+    /// The path, as the protocol's table has it.
     pub(crate) fn path(&self) -> &'static str {
         self.path
     }
 }
 
-/// A handler that the `OpenAPI` document does not mention.
+/// A handler that is absent from the `OpenAPI` document.
 pub(crate) fn undocumented(handler: MethodRouter<Api>) -> UtoipaMethodRouter<Api> {
     (Vec::new(), utoipa::openapi::path::Paths::new(), handler)
 }

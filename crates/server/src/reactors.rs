@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use upp::{Model, ScriptError};
 
-/// Why the configured agents can't be made.
+/// Errors of building the configured agents.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
     /// A script can't be opened.
@@ -44,7 +44,7 @@ pub enum AgentsError {
         /// Why.
         source: ScriptError,
     },
-    /// A model can't be reached as configured.
+    /// A model's configuration is not usable.
     #[error("the model {model:?} can't be made")]
     Model {
         /// The model.
@@ -52,7 +52,7 @@ pub enum AgentsError {
         /// Why.
         source: upp::Error,
     },
-    /// An agent can't be made of its parts.
+    /// An agent can't be built from its parts.
     #[error("the agent {agent:?} can't be made")]
     Agent {
         /// The agent.
@@ -70,7 +70,7 @@ pub enum AgentsError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file with the schema of an agent's answer has none.
+    /// The schema file of an agent's answer contains no schema.
     #[error("the file {path} of the agent {agent:?} is no usable JSON Schema: {what}")]
     BadStructure {
         /// The agent.
@@ -80,23 +80,23 @@ pub enum AgentsError {
         /// Why.
         what: String,
     },
-    /// Agents elsewhere can't be asked at all.
+    /// Requests to remote agents are impossible.
     #[error("agents elsewhere can't be asked")]
     Outbound(#[source] OutboundError),
     /// An MCP server can't be used as configured.
     #[error(transparent)]
     Mcp(McpError),
-    /// An agent names something that there is not.
+    /// An agent refers to an unknown name.
     #[error("the agent {agent:?} names {name:?}, and there is no such model, tool or agent")]
     Unknown {
         /// The agent.
         agent: String,
-        /// What it names.
+        /// The unknown name.
         name: String,
     },
 }
 
-/// An agent as clients see it.
+/// An agent in the form that clients see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentSummary {
     /// Its name.
@@ -107,13 +107,13 @@ pub struct AgentSummary {
     pub model: String,
     /// The names of its tools.
     pub tools: Vec<String>,
-    /// Whether it answers when a message names none.
+    /// Whether it answers messages that name no agent.
     pub is_default: bool,
 }
 
 type Models = BTreeMap<String, Arc<dyn Model>>;
 
-/// The agents of a configuration by name, one of them the default. Cloning shares them.
+/// The agents of a configuration by name, one of them the default. Clones share them.
 #[derive(Clone)]
 pub(crate) struct ConfiguredAgents {
     inner: Arc<Inner>,
@@ -121,20 +121,20 @@ pub(crate) struct ConfiguredAgents {
 
 struct Inner {
     config: Arc<Config>,
-    /// The directory that `read_file` reads below.
+    /// The directory of the tool `read_file`.
     files: PathBuf,
     models: Models,
     outbound: Outbound,
     texts: BTreeMap<String, Texts>,
     servers: McpServers,
     metrics: Metrics,
-    /// Made anew when the servers were reached, so that each has the tools there are.
+    /// The agents; rebuilt when the servers were reached, so that they have the current tools.
     agents: RwLock<Arc<BTreeMap<String, Agent>>>,
 }
 
 impl ConfiguredAgents {
-    /// Makes the agents. Nobody is called: their tools of MCP servers are those that are known from
-    /// the last time, by the lists in `lists`, or that the configuration names.
+    /// Builds the agents without network requests. Their MCP tools come from the stored lists in
+    /// `lists`, or from the names in the configuration.
     pub(crate) fn new(
         config: Arc<Config>,
         files: &Path,
@@ -173,8 +173,8 @@ impl ConfiguredAgents {
         })
     }
 
-    /// Reaches the MCP servers, and gives agents the tools they offer. A server that can't be
-    /// reached is logged; an agent that can't be made of the new tools stays as it was.
+    /// Connects to the MCP servers, and rebuilds the agents with their tools. A server that can't be
+    /// reached is logged. An agent that can't be rebuilt remains as it was.
     pub(crate) async fn connect(&self) {
         if !self.inner.servers.connect().await {
             return;
@@ -193,7 +193,7 @@ impl ConfiguredAgents {
         self.inner.put(builder.made);
     }
 
-    /// Ends the connections to MCP servers, and those that are children.
+    /// Closes the connections to MCP servers, and ends those that are child processes.
     pub(crate) async fn close(&self) {
         self.inner.servers.close().await;
     }
@@ -215,14 +215,14 @@ impl ConfiguredAgents {
         self.agents().iter().map(summary).collect()
     }
 
-    /// The names of the models, each with its provider's.
+    /// The names of the models, each with the provider's name.
     pub(crate) fn models(&self) -> Vec<(String, String)> {
         let models = self.inner.models.iter();
         let named = models.map(|(name, model)| (name.clone(), model.provider().to_owned()));
         named.collect()
     }
 
-    /// Whether an agent can run as these parameters say; the default agent where none is named.
+    /// Checks that an agent can run with these parameters; the default agent if none is named.
     pub(crate) fn check_params(
         &self,
         agent: Option<&str>,
@@ -244,9 +244,9 @@ impl ConfiguredAgents {
     }
 }
 
-/// Runs may ask for any of the configured models: by its name in the configuration; by the name of an
-/// agent, whose model it is; or by the name that its provider has for it, which is what an agent's
-/// assistant shows. Of several the first of these, and the first by name.
+/// Finds a model for a run by one of three names: its name in the configuration; the name of an agent
+/// that uses it; the provider's name for it, which an agent's assistant shows. This order decides
+/// between several matches, then the first name.
 impl runtime::Models for Inner {
     fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
         let by_agent = || {
@@ -267,7 +267,7 @@ impl runtime::Models for Inner {
 }
 
 impl Inner {
-    /// The configured name of the model that [`runtime::Models::find`] finds by this name.
+    /// The configured name of the model that [`runtime::Models::find`] finds for this name.
     fn model_name(&self, name: &str) -> Option<String> {
         if self.models.contains_key(name) {
             return Some(name.to_owned());

@@ -1,9 +1,9 @@
-//! Agents elsewhere: behind Responses, the Threads API or A2A.
+//! Remote agents: other servers' agents, called through Responses, the Threads API or A2A.
 //!
-//! To the runtime such an agent is a model that keeps the conversation itself: it is sent what it has not heard, and
-//! its answer is read as it comes. What it began is noted in the step ([`upp::CallRecord`]), so that whoever runs the step
-//! again after a crash looks for that and does not begin it twice
-//! (decision 18).
+//! To the runtime, a remote agent is a model that stores the conversation itself. It receives only
+//! messages that it does not have, and its answer is streamed. The step has a note of the remote run
+//! ([`upp::CallRecord`]). After a crash, the next attempt of the step finds that run by the note. It
+//! does not start a second one (decision 18).
 
 mod a2a;
 mod call;
@@ -25,11 +25,11 @@ use std::sync::Arc;
 use unnamed::{Made, Unnamed};
 use upp::{Capabilities, Error, Model, ModelEvent, ModelStream, Request};
 
-/// An agent that is one elsewhere, under a name here. Nobody is asked yet.
+/// Makes a local agent that forwards to a remote one. Sends no request.
 ///
 /// # Errors
 ///
-/// None that a configuration leads to: it has no tools that could be wrong.
+/// None that a configuration can cause: the agent has no tools that could be wrong.
 pub fn agent(
     name: &str,
     config: RemoteConfig,
@@ -39,7 +39,7 @@ pub fn agent(
     Agent::new(options(name, config, params, outbound))
 }
 
-/// What such an agent is made of.
+/// The options of such an agent.
 pub(crate) fn options(
     name: &str,
     config: RemoteConfig,
@@ -59,7 +59,7 @@ pub(crate) fn options(
     options
 }
 
-/// An agent elsewhere, as a model. Cloning shares it.
+/// A remote agent as a model. Clones share its state.
 #[derive(Clone)]
 struct RemoteAgent {
     client: Arc<Client>,
@@ -76,7 +76,7 @@ impl RemoteAgent {
         })
     }
 
-    /// Notes that the agent refuses for good what it was told, if that is why it has no answer.
+    /// If the agent has refused a message permanently, notes that.
     async fn refused(&self, request: &Request, error: Error) -> Error {
         if !call::is_for_good(&error) {
             return error;
@@ -161,7 +161,8 @@ impl Model for RemoteAgent {
     }
 }
 
-/// The note of what was begun, also where that was not known yet when the call was given up.
+/// The note of the remote run. If the call was abandoned before the run's id was known, waits for the
+/// id.
 async fn noted(unnamed: &Unnamed, note: Value) -> Option<Value> {
     let Some(key) = note.get(call::CALL).and_then(Value::as_str) else {
         return Some(note);

@@ -1,4 +1,4 @@
-//! The routes, one module a noun.
+//! The routes, with one module for each resource.
 
 mod a2a;
 pub(crate) mod ag_ui;
@@ -25,7 +25,7 @@ mod view;
 
 use crate::protocol::Protocol;
 
-/// The protocols that the server speaks.
+/// The protocols of the server.
 pub(crate) const PROTOCOLS: [&Protocol; 10] = [
     &health::PROTOCOL,
     &native::PROTOCOL,

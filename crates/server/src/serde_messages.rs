@@ -1,6 +1,6 @@
-//! What is wrong with a text that was read, in the words of whoever wrote it.
+//! Parse errors, in the terms of the text's author.
 
-/// How a notation calls its values.
+/// The names of a notation's value types.
 pub(crate) struct Wording {
     object: &'static str,
 }
@@ -16,7 +16,8 @@ pub(crate) const TOML: Wording = Wording { object: "a table" };
 const LIST: &str = "a list";
 
 impl Wording {
-    /// What serde says, without the names of the program's types: what was found, and what is expected.
+    /// Rewrites a message of serde without the program's type names: the value found, and the expected
+    /// one.
     pub(crate) fn of(&self, message: &str) -> String {
         let rest = ["invalid type: ", "invalid value: "]
             .iter()
@@ -69,7 +70,7 @@ impl Wording {
     }
 }
 
-/// What a type of whole numbers takes.
+/// The range of an integer type, in words.
 fn whole_number(kind: &str) -> Option<String> {
     let (kind, least) = match kind.strip_prefix("a nonzero ") {
         Some(kind) => (kind, 1),

@@ -1,4 +1,4 @@
-//! The router with its layers, and the server around it.
+//! The router with its layers, and the server that runs it.
 
 mod request_id;
 
@@ -44,13 +44,13 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use utoipa::OpenApi as _;
 
-/// Number of connections of commands on this machine.
+/// Maximum number of connections for commands on this machine.
 const LOCAL_CONNECTIONS: usize = 64;
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Others could reach a server that asks nobody for a key.
+    /// The address is not loopback, and the server needs no key.
     #[error(
         "{addr} can be reached by others, and no tenant is configured; add [tenants.NAME] with key_hashes, or listen on 127.0.0.1"
     )]
@@ -64,12 +64,12 @@ pub enum ServeError {
     /// The certificate can't be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// What was left unfinished could not be taken up, or the store could not be closed.
+    /// Unfinished runs could not be resumed, or the store could not be closed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
 
-/// What the server listens on.
+/// The server's listening sockets.
 pub struct Sockets {
     inner: Inner,
     local: Option<LocalListener>,
@@ -81,8 +81,8 @@ enum Inner {
 }
 
 impl Sockets {
-    /// Listens on an address; with TLS where the configuration has a certificate, which is read now. Refuses an address
-    /// that others can reach if the configuration has no tenants.
+    /// Listens on an address; with TLS if the configuration has a certificate, which is read now.
+    /// Refuses an address that is not loopback if the configuration has no tenants.
     pub fn bind(config: &Config, address: SocketAddr) -> Result<Self, ServeError> {
         check_exposed(config, address)?;
         let sockets = listen(address)?;
@@ -104,7 +104,7 @@ impl Sockets {
         }
     }
 
-    /// The address; with the port that the system chose, where none was named.
+    /// The address. If the configuration has port 0, with the port that the system chose.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         match &self.inner {
             Inner::Plain(sockets) => sockets.local_addr(),
@@ -117,7 +117,7 @@ impl Sockets {
         matches!(self.inner, Inner::Tls(_))
     }
 
-    /// Answers until `shutdown` is cancelled and all is answered.
+    /// Serves until `shutdown` is cancelled and all requests are answered.
     async fn answer(self, app: &App, router: Router, shutdown: &CancellationToken) {
         // The certificate is watched as long as it is served.
         let (sockets, tls, _watch) = match self.inner {
@@ -158,7 +158,7 @@ impl From<TcpListener> for Sockets {
     }
 }
 
-/// Refuses an address that others can reach, where nobody is asked for a key.
+/// Refuses an address that is not loopback if the server needs no key.
 pub(crate) fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), ServeError> {
     if config.is_development() && !addr.ip().is_loopback() {
         return Err(ServeError::Exposed { addr });
@@ -166,12 +166,11 @@ pub(crate) fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), Ser
     Ok(())
 }
 
-/// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
-/// store, all within `limits.shutdown_grace`. Unfinished runs continue at the next start.
+/// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the store,
+/// all within `limits.shutdown_grace`. Unfinished runs continue at the next start.
 ///
-/// Listens first and has unfinished runs go on in the background; requests that need a key wait until
-/// the MCP servers are reached. Refuses an address that others can reach if the configuration has no
-/// tenants.
+/// Listens first, then resumes unfinished runs in the background. Requests with a key wait until the MCP
+/// servers are connected. Refuses an address that is not loopback if the configuration has no tenants.
 pub async fn serve(
     app: App,
     sockets: impl Into<Sockets>,
@@ -221,7 +220,7 @@ pub async fn serve(
     served
 }
 
-/// Recovers. Ends only where that fails, with the error.
+/// Runs recovery. Returns only if it fails, with the error.
 async fn unrecovered(app: &App) -> ServeError {
     match app.recover().await {
         Ok(_) => std::future::pending().await,
@@ -252,8 +251,8 @@ pub fn openapi() -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&description().document()?)
 }
 
-/// Everything the server answers, for a server of one's own or for tests. [`serve`] adds the
-/// refusal of addresses that others can reach.
+/// The complete router, for a server of your own or for tests. [`serve`] also refuses addresses that are
+/// not loopback without tenants.
 ///
 /// Streams end when `shutdown` is cancelled.
 pub fn router(app: App, shutdown: CancellationToken) -> Router {
@@ -300,7 +299,7 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
         .with_state(api)
 }
 
-/// The rules of the path of a request.
+/// The rules for a request, by its path.
 fn rules(table: &RouteTable, request: &Parts) -> Rules {
     let template = request.extensions.get().map(MatchedPath::as_str);
     table.rules(template, request.uri.path())
@@ -310,7 +309,7 @@ fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer
     SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
 }
 
-/// Which pages of other origins may call: those that are listed, and in development mode those of this machine.
+/// CORS: allows the listed origins, and in development mode the origins of this machine.
 fn cors(config: &Config, table: Arc<RouteTable>) -> CorsLayer {
     let (listed, is_development) = (config.server.cors_origins.clone(), config.is_development());
     let origin = if listed.iter().any(|origin| origin == "*") {
@@ -332,8 +331,8 @@ fn cors(config: &Config, table: Arc<RouteTable>) -> CorsLayer {
             Method::PATCH,
             Method::DELETE,
         ])
-        // Whatever a page of these origins sends: clients have headers of their own (`x-stainless-…`), and some that
-        // no list could name (`mcp-param-…`).
+        // Whatever a page of these origins sends: clients have headers of their own (`x-stainless-…`),
+        // and some that no list could name (`mcp-param-…`).
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             header::CONTENT_DISPOSITION,
@@ -371,12 +370,12 @@ fn request_id(request: &Request) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Whether a connection beyond the cap may ask this.
+/// Whether a connection beyond the cap may request this path.
 fn asks_for_health(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// Counts the answer, and writes the body of one that failed.
+/// Counts the response, and writes the body of an error.
 async fn answer(
     State(Guard { api, table }): State<Guard>,
     mut request: Request,

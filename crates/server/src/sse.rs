@@ -1,4 +1,4 @@
-//! Server-sent events: records as frames, as cheaply as they can be.
+//! Server-sent events: writes records as frames, with few copies.
 
 mod body;
 mod buffer;
@@ -21,24 +21,24 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use timeline::{Event, Item};
 
-/// What a stream shows of what happens: of the records of a log, or of those beneath it as well.
+/// The view of a stream: it turns log records, or the records of descendants too, into events.
 pub(crate) trait View<T>: Send + 'static {
-    /// Writes the frames of one thing that happened; breaks after the last one.
+    /// Writes the frames of one input; breaks after the last one.
     fn write(&mut self, happened: &T, out: &mut FrameBuffer) -> ControlFlow<()>;
 
-    /// Writes that the stream can't go on.
+    /// Writes the error that ends the stream.
     fn fail(&mut self, error: &ApiError, out: &mut String);
 }
 
-/// What something that has happened is to a reader.
+/// The events of one record.
 pub(crate) struct SentEvents<T> {
-    /// What is said, in order.
+    /// The events, in order.
     pub(crate) events: Vec<T>,
     /// Whether this was the last.
     pub(crate) is_last: bool,
 }
 
-/// Breaks where a stream is over.
+/// Breaks if a stream is over.
 pub(crate) fn flow(is_over: bool) -> ControlFlow<()> {
     if is_over {
         ControlFlow::Break(())
@@ -47,8 +47,8 @@ pub(crate) fn flow(is_over: bool) -> ControlFlow<()> {
     }
 }
 
-/// The stream of a view, until the view, the log, the server or the end of the caller's key ends it. What can't be read
-/// is told by the view, and ends it, too.
+/// Streams the events of a view. The stream ends when the view, the log, the server or the caller's key
+/// ends. A record that the view can't read becomes an error event, and ends the stream too.
 pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
     happens: BoxStream<'static, Result<T, E>>,
     view: impl View<T>,
@@ -68,7 +68,7 @@ pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
     response
 }
 
-/// A fault is the operator's to look at; that a thread was deleted is what somebody wanted.
+/// Logs an error that concerns the operator. A deleted thread is not one.
 fn noted(error: &ApiError) {
     let told = crate::error::render_error(error);
     if error.is_fault() && !error.is_logged() {
@@ -120,7 +120,7 @@ pub(crate) fn record_json(logged: &Logged, out: &mut String) {
     out.push_str(fields(&record_text(logged)));
 }
 
-/// Writes where a record stands, and when it was written.
+/// Writes a record's `seq` and time.
 fn record_place(logged: &Logged, out: &mut String) {
     // Writing to a string can't fail.
     let _ = write!(
@@ -135,7 +135,7 @@ fn fields(text: &str) -> &str {
     text.strip_prefix('{').unwrap_or("}")
 }
 
-/// The event as clients may see it: that an actor has joined, without the credential it is bound to.
+/// The event as clients may see it. A joined actor is shown without the credential that it is bound to.
 fn record_text(logged: &Logged) -> Cow<'_, str> {
     let text: &str = &logged.text;
     let Event::ItemCreated { item } = &logged.record.event else {
@@ -154,7 +154,7 @@ fn record_text(logged: &Logged) -> Cow<'_, str> {
     written.map_or(Cow::Borrowed("}"), Cow::Owned)
 }
 
-/// Writes a failure as a frame.
+/// Writes an error as a frame.
 pub(crate) fn failure_frame(error: &ApiError, out: &mut String) {
     let body = serde_json::to_string(&ErrorBody {
         error: error.failure(),

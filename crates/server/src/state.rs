@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use crate::aitp::forms::Forms;
 use crate::aitp::states::AitpStates;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub(crate) struct Api {
     inner: Arc<Inner>,
@@ -28,13 +28,13 @@ struct Inner {
     ephemeral_aitp_states: Arc<AitpStates>,
     forms: Forms,
     views: ViewBudget,
-    /// What protocols keep between requests, each by a type of its own.
+    /// The state of protocols between requests, one value of each type.
     protocols: Mutex<Extensions>,
     since: Timestamp,
     shutdown: CancellationToken,
 }
 
-/// The right to keep one stream open, given back when it is dropped.
+/// The permission to hold one stream open; dropping it returns the permission.
 pub(crate) struct OpenStream {
     lifetime: StreamLifetime,
     stalled_reader: Duration,
@@ -49,7 +49,7 @@ pub(crate) struct StreamLifetime {
 }
 
 impl StreamLifetime {
-    /// Waits until the stream has to end; says why where it is the caller's key that has.
+    /// Waits until the stream must end. Returns an error if the caller's key is the reason.
     pub(crate) async fn ended(&self) -> Option<ApiError> {
         tokio::select! {
             () = self.shutdown.cancelled() => None,
@@ -64,12 +64,12 @@ impl OpenStream {
         self.stalled_reader
     }
 
-    /// How long the stream may last.
+    /// The lifetime of the stream.
     pub(crate) fn lifetime(&self) -> &StreamLifetime {
         &self.lifetime
     }
 
-    /// Waits until the stream has to end; says why where it is the caller's key that has.
+    /// Waits until the stream must end. Returns an error if the caller's key is the reason.
     // A method, so that an async block that calls it captures the permit too.
     pub(crate) async fn unwanted(&self) -> Option<ApiError> {
         self.lifetime.ended().await
@@ -97,7 +97,7 @@ impl Api {
         }
     }
 
-    /// Since when the server has the configuration that it has.
+    /// When the current configuration was loaded.
     pub(crate) fn since(&self) -> Timestamp {
         self.inner.since
     }
@@ -118,7 +118,7 @@ impl Api {
         &self.inner.turns
     }
 
-    /// What a protocol keeps between requests: one value of each type, which all clones share.
+    /// A protocol's state between requests: one value of each type, which all clones share.
     pub(crate) fn shared<T: Clone + Default + Send + Sync + 'static>(&self) -> T {
         let protocols = self.inner.protocols.lock();
         let mut protocols = protocols.unwrap_or_else(PoisonError::into_inner);
@@ -130,17 +130,17 @@ impl Api {
         &self.inner.shutdown
     }
 
-    /// Who takes part in threads, and what waits there.
+    /// The AITP states of threads: their participants and open requests.
     pub(crate) fn aitp_states(&self) -> &Arc<AitpStates> {
         &self.inner.desks
     }
 
-    /// Participants and open requests of threads that are not stored.
+    /// The AITP states of threads in memory only: their participants and open requests.
     pub(crate) fn ephemeral_aitp_states(&self) -> &Arc<AitpStates> {
         &self.inner.ephemeral_aitp_states
     }
 
-    /// The documents that forms lead to.
+    /// The cache of forms' documents.
     pub(crate) fn forms(&self) -> &Forms {
         &self.inner.forms
     }
@@ -149,12 +149,12 @@ impl Api {
         self.inner.shutdown.is_cancelled()
     }
 
-    /// How much of threads all requests may hold in memory at once.
+    /// The limit on the memory that all requests may use for threads.
     pub(crate) fn views(&self) -> &ViewBudget {
         &self.inner.views
     }
 
-    /// Opens a stream, which lasts as long as the caller's key at most.
+    /// Opens a stream, which ends at the latest when the caller's key becomes invalid.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<OpenStream, ApiError> {
         Ok(OpenStream {
             lifetime: StreamLifetime {

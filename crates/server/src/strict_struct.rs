@@ -1,15 +1,15 @@
-//! Reading by name: what is read into a struct is an object, and never a list of its fields in order,
-//! which derived code takes as well.
+//! Deserializing structs by name: only objects are accepted, and not lists of the fields in order, which
+//! derived code accepts too.
 
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 use std::fmt;
 
-/// Reads a value, and all that is in it, by name.
+/// Deserializes a value and everything in it by name.
 pub(crate) struct ByName<T>(pub(crate) T);
 
-/// Makes a struct of an object alone.
+/// Accepts only an object as a struct.
 struct Struct<V>(V);
 
 macro_rules! forward {

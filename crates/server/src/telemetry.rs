@@ -1,12 +1,12 @@
-//! Spans to an OpenTelemetry collector; off unless configured.
+//! Export of spans to an OpenTelemetry collector; off unless configured.
 //!
-//! What is sent are the spans of `upp::telemetry` and `agents::telemetry` and nothing else: agent
-//! runs, model calls and tool executions. A run of the server has one `invoke_agent` span a step,
-//! each the root of a trace of its own, for a run may outlive the process and a span can't; the
-//! spans of one thread have one `gen_ai.conversation.id`, the thread's key.
+//! Only the spans of `upp::telemetry` and `agents::telemetry` are exported: agent runs, model calls and
+//! tool executions. A run has one `invoke_agent` span for each step. Each is the root of its own trace,
+//! because a run may outlive the process. All spans of a thread have the thread's key as
+//! `gen_ai.conversation.id`.
 //!
-//! [`install`] starts the export, and the guard's layer goes into the subscriber. The collector is
-//! reached by a thread of its own; when it can't be, spans are dropped and the server goes on.
+//! [`install`] starts the export; add the guard's layer to the subscriber. A separate thread sends the
+//! spans. If the collector can't be reached, spans are dropped and the server continues.
 
 #[cfg(not(feature = "otel"))]
 #[path = "telemetry/absent.rs"]
@@ -28,17 +28,17 @@ const TRACES: &str = "/v1/traces";
 /// Where spans go, and which.
 #[derive(Clone, Debug)]
 pub struct TelemetryConfig {
-    /// The collector's address, `http` or `https`, for OTLP over HTTP with Protocol Buffers, such
-    /// as `http://localhost:4318`. `/v1/traces` is appended unless it ends so.
+    /// The collector's address, `http` or `https`, for OTLP over HTTP with Protocol Buffers, such as
+    /// `http://localhost:4318`. `/v1/traces` is appended unless the path ends with it.
     pub endpoint: String,
-    /// Headers of each request, such as a key.
+    /// The headers of each request, such as a key.
     pub headers: BTreeMap<String, SecretString>,
-    /// How the collector knows this server (`service.name`).
+    /// The name of this server at the collector (`service.name`).
     pub service_name: String,
-    /// The part of all traces that is sent, from 0 to 1.
+    /// The share of traces to send, from 0 to 1.
     pub sample_ratio: f64,
-    /// Whether spans hold messages, system prompts, and the arguments and results of tools. All of
-    /// it may be personal or secret.
+    /// Whether spans contain messages, system prompts, and the arguments and results of tools. All of it
+    /// may be personal or secret.
     pub capture_content: bool,
 }
 
@@ -54,10 +54,10 @@ impl TelemetryConfig {
         }
     }
 
-    /// What OpenTelemetry's own variables say; `None` unless `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`
-    /// or `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector, and where `OTEL_SDK_DISABLED` is `true`.
+    /// Reads OpenTelemetry's own variables. `None` if neither `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` nor
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector, or if `OTEL_SDK_DISABLED` is `true`.
     ///
-    /// Also read are `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER_ARG` (the ratio) and
+    /// Also reads `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER_ARG` (the ratio) and
     /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. The exporter itself reads
     /// `OTEL_EXPORTER_OTLP_HEADERS`.
     pub fn from_env(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, TelemetryError> {
@@ -81,7 +81,7 @@ impl TelemetryConfig {
         Ok(Some(config))
     }
 
-    /// The address spans are sent to.
+    /// The URL for spans.
     fn traces_endpoint(&self) -> Result<String, TelemetryError> {
         let wrong = || TelemetryError::Endpoint {
             given: self.endpoint.clone(),
@@ -106,7 +106,7 @@ impl TelemetryConfig {
     }
 }
 
-/// Why no spans can be sent.
+/// Why spans can't be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The address is none.
@@ -114,16 +114,16 @@ pub enum TelemetryError {
         "the telemetry endpoint {given:?} is no http or https address, such as http://localhost:4318"
     )]
     Endpoint {
-        /// What was given.
+        /// The value found.
         given: String,
     },
     /// The ratio is none.
     #[error("the telemetry sample ratio {given:?} is no number from 0 to 1")]
     SampleRatio {
-        /// What was given.
+        /// The value found.
         given: String,
     },
-    /// A header can't be sent; its value is not told, for it may be a key.
+    /// The header can't be sent. The error hides its value, which may be a key.
     #[error(
         "the telemetry header {name:?} can't be sent: its name or its value has characters that headers can't have"
     )]
@@ -139,15 +139,15 @@ pub enum TelemetryError {
     /// The exporter can't be made.
     #[error("the telemetry exporter can't be made")]
     Exporter(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The spans were not all sent.
+    /// Some spans were not sent.
     #[error("the last spans could not be sent")]
     Flush(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Starts the export. The layer of the guard goes into the subscriber; until then, nothing is
-/// made or sent. Dropping the guard sends what is left, within five seconds.
+/// Starts the export. Add the guard's layer to the subscriber; nothing is recorded before. Dropping the
+/// guard sends the remaining spans, within five seconds.
 ///
-/// Connects to nobody: that the collector can't be reached shows later, in the log.
+/// Opens no connection: an unreachable collector shows up in the log later.
 pub fn install(config: &TelemetryConfig) -> Result<TelemetryGuard, TelemetryError> {
     config.check()?;
     let guard = TelemetryGuard::start(config)?;

@@ -1,9 +1,9 @@
-//! The keys that threads are made with.
+//! The rules for thread keys.
 
-/// The most bytes of a key.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 512;
 
-/// Why no thread is made under a key.
+/// Why a key is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
     /// It is empty.
@@ -12,12 +12,12 @@ pub enum InvalidKey {
     /// It is longer than [`MAX_KEY_BYTES`].
     #[error("a key has at most {MAX_KEY_BYTES} bytes")]
     TooLong,
-    /// It could not stand in a path, or in a line.
+    /// It has characters that a path or a line can't contain.
     #[error("a key is not \".\" or \"..\" and has no control characters")]
     Unprintable,
 }
 
-/// Whether a thread may be made under this key.
+/// Checks that a key is valid for a new thread.
 pub fn check_key(key: &str) -> Result<(), InvalidKey> {
     if key.is_empty() {
         Err(InvalidKey::Empty)

@@ -1,15 +1,14 @@
-//! Who decides about a thread next: what a view looks at and then does, one request at a time.
+//! Turns: one request at a time reads a thread and then acts on it.
 //!
-//! The runtime has a lock a thread for each of its own operations. A view whose rule spans two of
-//! them (no run beside an active one) takes a turn around both. One server writes a store, so turns
-//! in its memory are enough.
+//! The runtime has a lock per thread for each single operation. A rule may span two operations, such as
+//! no run besides an active one. Then the view takes a turn around both. Only one server writes to a
+//! store, so turns in memory are enough.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use timeline::ThreadId;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// How many threads can have their turns at once, at the most. Others wait for each other now and
-/// then, which is no error.
+/// Number of locks. Threads that share a lock wait for each other, which is harmless.
 const N_LOCKS: usize = 256;
 
 /// The turns of all threads.

@@ -1,6 +1,8 @@
-//! Work on threads below the routes: found and authorised, made, deleted, listed, and those that leave no trace.
+//! Operations on threads for the routes: authorised look-up, creation, deletion, listing, and threads in
+//! memory only.
 //!
-//! A handler reaches a thread by a [`ThreadRef`] or a [`ThreadKey`], and both exist only through authorisation.
+//! A handler gets a thread as a [`ThreadRef`] or a [`ThreadKey`], and both exist only after
+//! authorisation.
 
 mod delete;
 mod ephemeral;

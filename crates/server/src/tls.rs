@@ -1,4 +1,4 @@
-//! TLS in the server: certificates from files, taken up again when they change.
+//! TLS: certificates from files, reloaded when the files change.
 
 use crate::config::TlsConfig;
 use rustls::ServerConfig;
@@ -14,23 +14,23 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// How often the files are looked at.
+/// Time between two checks of the files.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Why there can be no TLS.
+/// Why TLS can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file has not what it should have.
+    /// A file does not contain the expected PEM section.
     #[error("{path} has no {expected} in PEM form")]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What was looked for.
+        /// The expected section.
         expected: &'static str,
-        /// What the reader says.
+        /// The parser's error.
         source: pem::Error,
     },
-    /// The certificate and the key don't go together, or are of a kind nobody uses.
+    /// The certificate and the key do not match, or are of an unsupported type.
     #[error("the certificate of {cert} and the key of {key} can't be used")]
     Unusable {
         /// The certificate's file.
@@ -40,22 +40,22 @@ pub enum TlsError {
         /// Why.
         source: rustls::Error,
     },
-    /// No version of TLS that the library offers can be had.
+    /// The library supports no usable version of TLS.
     #[error("TLS can't be set up")]
     SetUp(#[source] rustls::Error),
 }
 
-/// The certificate that is shown to whoever connects now.
+/// The certificate for new connections.
 #[derive(Debug)]
 struct Current {
     files: TlsConfig,
     provider: Arc<CryptoProvider>,
     key: RwLock<Arc<CertifiedKey>>,
-    /// When the files were written that were read first.
+    /// The modification times of the files when they were last read.
     written: Written,
 }
 
-/// When each of the two files was last written, as far as the system tells.
+/// The modification times of the two files, if the system has them.
 type Written = [Option<SystemTime>; 2];
 
 impl Current {
@@ -71,7 +71,7 @@ impl Current {
         })
     }
 
-    /// Reads the files again. When they can't be used the former certificate stays.
+    /// Reads the files again. If they are not usable, the former certificate remains.
     fn reload(&self) -> Result<(), TlsError> {
         let key = load(&self.files, &self.provider)?;
         *self.key.write().unwrap_or_else(PoisonError::into_inner) = key;
@@ -118,17 +118,17 @@ fn load(files: &TlsConfig, provider: &CryptoProvider) -> Result<Arc<CertifiedKey
     Ok(Arc::new(key))
 }
 
-/// Whether a certificate can be shown.
+/// Checks that the certificate files are usable.
 pub(crate) fn check(files: &TlsConfig) -> Result<(), TlsError> {
     load(files, &rustls::crypto::aws_lc_rs::default_provider()).map(|_| ())
 }
 
-/// What listens with TLS. Where the files change, clients that connect after that are shown the new certificate;
-/// connections that are open go on.
+/// A listener with TLS. If the files change, new connections get the new certificate; open connections
+/// continue.
 pub(crate) struct TlsListener {
     pub(crate) sockets: TcpListener,
     pub(crate) acceptor: TlsAcceptor,
-    /// Takes up new certificates until it is dropped.
+    /// Reloads certificates until it is dropped.
     pub(crate) watch: JoinSet<()>,
 }
 
@@ -152,7 +152,7 @@ impl TlsListener {
     }
 }
 
-/// Takes up files that were written anew.
+/// Reloads the files when they change.
 async fn watch_files(current: Arc<Current>) {
     let mut known = current.written;
     loop {

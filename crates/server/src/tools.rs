@@ -1,4 +1,4 @@
-//! The tools that agents can be given by name.
+//! The built-in tools, which a configuration refers to by name.
 
 mod arithmetic;
 mod bounded;
@@ -17,7 +17,7 @@ pub(crate) const READ_FILE: &str = "read_file";
 pub(crate) const COMPUTE: &str = "compute";
 pub(crate) const RECORD: &str = "record";
 
-/// The names an agent may list.
+/// The tool names that an agent's configuration may list.
 pub(crate) fn names(config: &ToolsConfig) -> impl Iterator<Item = &'static str> {
     let record = config.ledger.is_some().then_some(RECORD);
     [READ_FILE, COMPUTE].into_iter().chain(record)

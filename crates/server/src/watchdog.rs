@@ -1,12 +1,12 @@
-//! A thread that notices when the async runtime runs no tasks.
+//! A thread that detects when the async runtime is blocked.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// How long the runtime may take to run a probe before that is logged.
+/// Time for the runtime to run a probe, after which a stall is logged.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long the thread sleeps between two probes.
+/// Pause between two probes.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Watches a runtime until it is dropped.
@@ -20,17 +20,17 @@ enum Signal {
     Stop,
 }
 
-/// What the watchdog has noticed.
+/// An observation of the watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notice {
-    /// The runtime has not run a probe for so long.
+    /// The runtime has not run a probe for this long.
     Stalls(Duration),
-    /// It has run the probe, after so long.
+    /// The runtime has run the probe, after this long.
     Recovered(Duration),
 }
 
 impl Watchdog {
-    /// Watches this runtime from a thread of its own.
+    /// Watches this runtime from a separate thread.
     pub(crate) fn start(runtime: Handle) -> std::io::Result<Self> {
         Self::with(runtime, LIMIT, PERIOD, log)
     }

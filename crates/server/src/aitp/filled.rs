@@ -1,4 +1,4 @@
-//! What somebody has filled in as the answer to a request.
+//! Form values as answers to AITP requests.
 
 use super::refused::Refused;
 use crate::error::ApiError;
@@ -9,12 +9,13 @@ use interop::aitp::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The message that a value is as the answer to a question. `pointer` is where the value stands.
+/// Makes the capability message that answers a question with a value. `pointer` is the value's JSON
+/// pointer.
 ///
 /// # Errors
 ///
-/// What is wrong with the value; or that it comes too late, where `over` says what became of the
-/// request: then no value is right.
+/// The violation in the value. If the request is closed, `over` is its state, and the error says that
+/// the answer is late.
 pub(crate) fn filled(
     question: &RequestQuestion,
     over: Option<RequestState>,
@@ -38,7 +39,7 @@ pub(crate) fn filled(
     })
 }
 
-/// What became of a request that can't be answered any more.
+/// The state of a request that can't be answered any more; none if it can.
 pub(crate) fn over(state: RequestState) -> Option<RequestState> {
     match state {
         RequestState::Open | RequestState::Answered => None,
@@ -49,7 +50,7 @@ pub(crate) fn over(state: RequestState) -> Option<RequestState> {
     }
 }
 
-/// The agent of this server that has asked.
+/// The agent of this server that made the request, if one did.
 pub(crate) fn asking(api: &Api, question: &RequestQuestion) -> Option<String> {
     match &question.ask.by {
         Party::Agent(name) if api.app().has_agent(name) => Some(name.clone()),

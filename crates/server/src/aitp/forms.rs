@@ -1,5 +1,5 @@
-//! The documents that forms lead to by their `json_url`. Whoever asks chose the address, so it is
-//! fetched only through the outbound guard, and only where the configuration says so.
+//! The documents behind the `json_url` of forms. Users choose these URLs, so the outbound guard fetches
+//! them. The configuration must allow it.
 
 use super::states::AitpStates;
 use crate::config::Config;
@@ -16,18 +16,18 @@ use timeline::ThreadId;
 
 /// The longest document, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
-/// How long a document may take.
+/// Time limit for fetching one document.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 3;
-/// How many documents are fetched for one request.
+/// Maximum number of documents fetched at once.
 const MAX_AT_ONCE: usize = 4;
-/// A document that could not be had is not asked for again so soon.
+/// Time until a failed fetch is tried again.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_mins(1);
-/// How many documents that could not be had are remembered.
+/// Maximum number of failed documents to remember.
 const MAX_FAILED: usize = 1_000;
 
-/// Which document it is: of which request, and where.
+/// The thread, the request and the URL of a document.
 type Wanted = (ThreadId, Key, String);
 
 /// Fetches the documents of forms.
@@ -37,7 +37,7 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    /// Fetches them where the configuration says so.
+    /// Fetches forms if the configuration allows it.
     pub(crate) fn new(config: &Config) -> Self {
         let outbound = config.aitp.fetch_forms.then(|| {
             Outbound::new(config.outbound.clone())
@@ -55,8 +55,8 @@ impl Forms {
         }
     }
 
-    /// Fetches what pending forms of a thread lead to. One that can't be had leaves its request as it
-    /// is: it can be answered with any fields.
+    /// Fetches the documents of a thread's open forms. If a fetch fails, the request remains as it is
+    /// and accepts any fields.
     pub(crate) async fn fetch(
         &self,
         desks: &AitpStates,
@@ -106,7 +106,7 @@ impl Forms {
     }
 }
 
-/// The fields of a document, or why there are none.
+/// The fields of a document, or the reason why there are none.
 async fn document(outbound: &Outbound, url: &str) -> Result<Vec<Field>, String> {
     let request = OutboundRequest {
         max_bytes: MAX_BYTES,

@@ -1,4 +1,4 @@
-//! Judging what is said, under the thread's lock.
+//! Checks of messages, under the thread's lock.
 
 use super::refused::{Link, Refused, Why, check_rights};
 use super::states::AitpStates;
@@ -12,17 +12,17 @@ use runtime::{Gate, GateRequest, Landmark, RuntimeError};
 use std::sync::Arc;
 use timeline::{Event, ItemType, NewItem, Payload, Record, Seq, ThreadId};
 
-/// Who says something, and how closely it is looked at.
+/// The caller that posts, and the strictness of the checks.
 #[derive(Clone)]
 pub(super) struct PartyBinding {
     pub(super) caller: Caller,
     pub(super) strictness: Strictness,
-    /// Where the files may be that content leads to.
+    /// The allowed destinations of files in content.
     pub(super) links: OutboundConfig,
 }
 
 impl PartyBinding {
-    /// Judges one message; what it is recorded as.
+    /// Checks one message, and returns it as it is stored.
     fn check_item(&self, desk: &AitpState, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
         let metadata = item.metadata.as_ref();
         let named = metadata.and_then(|metadata| metadata.str_field("actor"));
@@ -41,7 +41,7 @@ impl PartyBinding {
         Ok(accepted.item)
     }
 
-    /// Refuses content with a file at an address that is private, or that has credentials.
+    /// Refuses content with a file whose URL is private or has credentials.
     pub(super) fn check_links(&self, content: Option<&Payload>) -> Result<(), Why> {
         for (place, url) in content.map(linked_files).unwrap_or_default() {
             if let Err(error) = self.links.check_link(&url) {
@@ -55,7 +55,7 @@ impl PartyBinding {
         Ok(())
     }
 
-    /// Judges messages in order, each after those before it. What is no message passes.
+    /// Checks messages in order, each against the state after the ones before it. Other items pass.
     pub(super) fn judge_all(
         &self,
         desk: &AitpState,
@@ -92,7 +92,7 @@ pub(super) fn actor_of(change: &ParticipantChange) -> &str {
     }
 }
 
-/// The record that an item would be.
+/// The record that an item would become.
 pub(super) fn record(desk: &AitpState, item: NewItem, at: Timestamp) -> Record {
     Record {
         seq: desk.seq().next(),
@@ -107,7 +107,7 @@ pub(super) fn record(desk: &AitpState, item: NewItem, at: Timestamp) -> Record {
 pub(super) struct SpeechGate {
     pub(super) states: Arc<AitpStates>,
     pub(super) speaker: PartyBinding,
-    /// Who is said to answer calls, where somebody is.
+    /// The named answerer of calls, if there is one.
     pub(super) answerer: Option<String>,
 }
 
@@ -120,7 +120,8 @@ impl SpeechGate {
         self.speaker.judge_all(desk, entering.items, entering.at)
     }
 
-    /// Who answers calls is anybody, but nobody else than whom the key may be.
+    /// Checks the answerer of calls. It need not be a participant; but the key must have the right to
+    /// speak as it, and it must not be bound to another key.
     fn check_responder(&self, desk: &AitpState, actor: &str) -> Result<(), Why> {
         check_rights(&self.speaker.caller, actor)?;
         let principal = self.speaker.caller.principal();
@@ -139,7 +140,7 @@ impl SpeechGate {
         }
     }
 
-    /// Whether the thread has what is refused: then it was said before, and the store says so.
+    /// Whether the thread has the refused item already. Then the store reports the duplicate.
     async fn is_known(
         &self,
         entering: &GateRequest<'_>,
@@ -195,7 +196,7 @@ impl Gate for SpeechGate {
     }
 }
 
-/// Judges changes of who takes part, each after those before it.
+/// Checks changes of participants, each against the state after the ones before it.
 pub(super) struct ChangeGate {
     pub(super) states: Arc<AitpStates>,
     pub(super) caller: Caller,

@@ -1,4 +1,4 @@
-//! Judging a past that a request brings: an imported document, or the messages before the one that is answered.
+//! Checks of a history in a request: an imported document, or the messages before the new one.
 
 use super::gate::{PartyBinding, actor_of, record};
 use super::refused::{Refused, Why, check_rights};
@@ -9,9 +9,9 @@ use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
 
 impl PartyBinding {
-    /// Checks an imported history against the key: every actor that speaks, joins, leaves or declares something must be
-    /// one that the key may speak as, and every file must be at an allowed address. Questions and answers in the history
-    /// are not checked.
+    /// Checks an imported history against the key. The key must have the right to speak as every actor
+    /// that speaks, joins, leaves or declares something. Every file must have an allowed URL. Requests
+    /// and answers are not checked.
     pub(super) fn judge_past(
         &self,
         metadata: Option<Payload>,
@@ -51,7 +51,7 @@ impl PartyBinding {
     }
 }
 
-/// The item that a command brings.
+/// The item in a command.
 fn item_of(command: &Command) -> Option<&NewItem> {
     match command {
         Command::Record { item }
@@ -84,7 +84,7 @@ fn item_of(command: &Command) -> Option<&NewItem> {
     }
 }
 
-/// The content that a command brings: lists of parts, and single parts.
+/// The content in a command: lists of parts, and single parts.
 pub(super) fn contents(command: &Command) -> Vec<&Payload> {
     if let Command::Respond { parts, .. } = command {
         return parts.iter().collect();
@@ -96,8 +96,7 @@ pub(super) fn contents(command: &Command) -> Vec<&Payload> {
     content.into_iter().collect()
 }
 
-/// Where in JSON a text stands, as a pointer: the first string that is it, whatever holds it. Empty where there is
-/// none.
+/// The JSON pointer of the first string that equals a text; empty if there is none.
 pub(crate) fn pointer_to(json: &str, text: &str) -> String {
     use serde_json::Value;
     let value: Value = serde_json::from_str(json).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is asked on a thread, for those whose protocol shows it in its own way.
+//! The open AITP requests of a thread, for protocols that show them in their own form.
 
 use crate::state::Api;
 use interop::aitp::{Party, Request, RequestQuestion, RequestState};
@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use runtime::{RuntimeError, ThreadRow};
 use timeline::Seq;
 
-/// The requests of a thread from this event of the log on that are open and that the one who began it may answer, of
-/// those that are meant; in the order in which they were asked. The row says how far the thread has come. Costs what was
-/// asked since.
+/// The open requests of a thread from this event on, in the order of their messages. Only those that
+/// `is_meant` selects and that the thread's initiator may answer. The row has the thread's tail. Costs
+/// time proportional to the requests since that event.
 pub(crate) async fn open_questions(
     api: &Api,
     row: &ThreadRow,

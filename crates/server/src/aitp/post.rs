@@ -1,4 +1,4 @@
-//! The one way in by which somebody says something.
+//! Posting to threads, with AITP's checks.
 
 use super::gate::{ChangeGate, PartyBinding, SpeechGate};
 use super::refused::{BodyPointers, found_in, placed};
@@ -16,11 +16,11 @@ use runtime::{
 use std::sync::Arc;
 use timeline::{Command, Fork, NewItem, Payload, Seq};
 
-/// Who says something, on threads of which runtime. Every way in goes through this, whatever protocol
-/// it is, so that everywhere the same may be said.
+/// Posts messages of one speaker to the threads of one runtime. All protocols use it, so that the same
+/// rules hold in each.
 ///
-/// A message is judged under its thread's lock: what was true then is true when it is written.
-/// `place` says where the messages of a request stand in its body, so that a refusal says it, too.
+/// A message is checked under its thread's lock, so nothing changes between the check and the append.
+/// `place` maps the messages of a request to JSON pointers in its body, for the errors.
 pub(crate) struct MessagePost<'a> {
     desks: &'a Arc<AitpStates>,
     speaker: PartyBinding,
@@ -28,12 +28,12 @@ pub(crate) struct MessagePost<'a> {
 
 #[expect(clippy::disallowed_methods, reason = "this is the way in")]
 impl<'a> MessagePost<'a> {
-    /// Somebody speaks on a thread that is kept.
+    /// For threads that are stored.
     pub(crate) fn new(api: &'a Api, caller: &Caller) -> Self {
         Self::on(api, api.aitp_states(), caller)
     }
 
-    /// Somebody speaks on a thread that leaves no trace.
+    /// For threads in memory only.
     pub(crate) fn ephemeral(api: &'a Api, caller: &Caller) -> Self {
         Self::on(api, api.ephemeral_aitp_states(), caller)
     }
@@ -52,7 +52,7 @@ impl<'a> MessagePost<'a> {
         Self { desks, speaker }
     }
 
-    /// The runtime whose threads are spoken on.
+    /// The runtime of the threads.
     pub(crate) fn runtime(&self) -> &'a Runtime {
         self.desks.runtime()
     }
@@ -65,8 +65,8 @@ impl<'a> MessagePost<'a> {
         })
     }
 
-    /// Says something to an agent; where `last` is given, only if nothing was said and nothing has run
-    /// since this event.
+    /// Posts a message to an agent. With `last`, only if no message was posted and nothing ran after
+    /// that event.
     pub(crate) async fn react(
         &self,
         request: ReactRequest,
@@ -78,7 +78,7 @@ impl<'a> MessagePost<'a> {
         self.kept(accepted, place).await
     }
 
-    /// Says something beside answers to calls; `answerer` is who is said to answer these.
+    /// Posts answers to calls, and messages with them; `answerer` is the actor of the answers.
     pub(crate) async fn answer(
         &self,
         request: AnswerRequest,
@@ -107,7 +107,7 @@ impl<'a> MessagePost<'a> {
         Ok(accepted)
     }
 
-    /// Says something that nobody answers.
+    /// Posts a message without starting an agent.
     pub(crate) async fn record(
         &self,
         thread: &ThreadRef,
@@ -124,7 +124,7 @@ impl<'a> MessagePost<'a> {
         Ok(seq)
     }
 
-    /// Changes who takes part, all or nothing; the items that say it, in order.
+    /// Changes the participants, all or none, and returns the items of the changes in order.
     pub(crate) async fn change(
         &self,
         thread: &ThreadRef,
@@ -150,8 +150,8 @@ impl<'a> MessagePost<'a> {
         Ok(seq)
     }
 
-    /// Judges what a new thread begins with, so that one that is refused makes no thread. What is
-    /// recorded is put in its place.
+    /// Checks the first messages of a new thread, so that a refused one creates no thread. Fills in the
+    /// recorded forms.
     pub(crate) async fn begin(
         &self,
         metadata: Option<Payload>,
@@ -165,8 +165,8 @@ impl<'a> MessagePost<'a> {
         desk.map(drop).map_err(|error| placed(error, place))
     }
 
-    /// Judges what is said on a thread that is to be made with a past, of which only is judged who speaks in it and
-    /// where its files are.
+    /// Checks a message for a thread that is to be created with earlier messages. Of those, only the
+    /// speakers and the URLs of files are checked.
     pub(crate) fn judge_after(
         &self,
         past: &[(Timestamp, Command)],
@@ -181,8 +181,8 @@ impl<'a> MessagePost<'a> {
         judged.map_err(|refused| placed(refused.into(), place))
     }
 
-    /// Judges a past that is to become a thread: who speaks in it, and where its files are. The closure that it
-    /// answers with may run on another thread; `json` is what the past was read from.
+    /// Checks a history that is to become a thread: its speakers and the URLs of its files. The returned
+    /// closure may run on another thread; `json` is the text that the history was read from.
     pub(crate) fn judge_import(
         &self,
     ) -> impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static {
@@ -200,7 +200,7 @@ impl<'a> MessagePost<'a> {
         }
     }
 
-    /// The desk of a thread, as it stands.
+    /// The current AITP state of a thread.
     pub(crate) async fn locked_state(
         &self,
         row: &ThreadRow,

@@ -1,4 +1,4 @@
-//! Why something is not taken, and where that stands in the request.
+//! Why a message is refused, and the place in the request that causes it.
 
 use super::past::pointer_to;
 use crate::auth::Caller;
@@ -6,25 +6,25 @@ use crate::outbound::OutboundError;
 use interop::aitp::{ChangeTurned, MessageRefusal};
 use runtime::RuntimeError;
 
-/// Where a message stands in the body of a request.
+/// The JSON pointers of a message in a request's body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BodyPointers {
     /// Its content.
     content: String,
     parts: Parts,
-    /// What names its actor.
+    /// The pointer of its actor's name.
     actor: String,
 }
 
-/// Where the parts of a message stand.
+/// The pointers of a message's parts.
 #[derive(Clone, Debug, Default)]
 enum Parts {
     /// Where its content does.
     #[default]
     Content,
-    /// In its content, one by one.
+    /// At their index in the content.
     List,
-    /// Here, each at a place of its own.
+    /// In the body, each part at its own pointer.
     At(Vec<String>),
 }
 
@@ -38,7 +38,7 @@ impl BodyPointers {
         }
     }
 
-    /// A message whose parts stand at these places.
+    /// A message whose parts are at these pointers.
     pub(crate) fn each(content: impl Into<String>, parts: Vec<String>) -> Self {
         Self {
             parts: Parts::At(parts),
@@ -46,7 +46,7 @@ impl BodyPointers {
         }
     }
 
-    /// A message whose content is a text, or whose parts stand elsewhere than in the body.
+    /// A message whose content is a text, or whose parts are not in the body.
     pub(crate) fn text(content: impl Into<String>) -> Self {
         Self {
             parts: Parts::Content,
@@ -71,16 +71,16 @@ impl BodyPointers {
     }
 }
 
-/// Why something is not taken.
+/// Why a message is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Why {
     /// A message.
     #[error(transparent)]
     Message(#[from] MessageRefusal),
-    /// A change of who takes part.
+    /// A change of participants.
     #[error(transparent)]
     Change(#[from] ChangeTurned),
-    /// A part leads to a file at an address that is not allowed.
+    /// A part with a file at a URL that is not allowed.
     #[error("{}", .0.error)]
     Link(Box<Link>),
     /// The key may not speak as this actor.
@@ -88,10 +88,10 @@ pub(crate) enum Why {
     Actor(String),
 }
 
-/// A file at an address that is not allowed.
+/// A file at a URL that is not allowed.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// The part's place in the content.
+    /// The part's index in the content.
     pub(super) index: usize,
     /// The address.
     pub(super) url: String,
@@ -99,20 +99,20 @@ pub(crate) struct Link {
     pub(super) error: OutboundError,
 }
 
-/// What is not taken, and why.
+/// A refused message, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub(crate) struct Refused {
     /// Why.
     pub(crate) why: Why,
-    /// Which of the messages of the request.
+    /// The index of the message in the request.
     pub(super) item: usize,
     /// Where in the body.
     pub(crate) pointer: String,
 }
 
 impl Refused {
-    /// Refuses the message at this place of the request.
+    /// Refuses the message at this index of the request.
     pub(super) fn new(why: impl Into<Why>, item: usize) -> Self {
         Self {
             why: why.into(),
@@ -121,7 +121,7 @@ impl Refused {
         }
     }
 
-    /// Refuses what stands here in the body.
+    /// Refuses the value at this JSON pointer of the body.
     pub(crate) fn at(why: impl Into<Why>, pointer: &str) -> Self {
         Self {
             pointer: pointer.to_owned(),
@@ -157,12 +157,12 @@ impl From<Refused> for RuntimeError {
     }
 }
 
-/// Says where in the body what was refused stands.
+/// Adds the JSON pointer in the body to a refusal.
 pub(super) fn placed(error: RuntimeError, place: impl Fn(usize) -> BodyPointers) -> RuntimeError {
     mapped(error, |refused| refused.placed(place))
 }
 
-/// Says where in a document what was refused stands.
+/// Adds the JSON pointer in a document to a refusal.
 pub(super) fn found_in(error: RuntimeError, json: &str) -> RuntimeError {
     mapped(error, |refused| {
         let pointer = match &refused.why {
@@ -184,7 +184,7 @@ fn mapped(error: RuntimeError, change: impl FnOnce(Refused) -> Refused) -> Runti
     }
 }
 
-/// Refuses an actor that a key may not speak as.
+/// Refuses an actor that the caller's key may not speak as.
 pub(super) fn check_rights(caller: &Caller, actor: &str) -> Result<(), Why> {
     if caller.rights.may_speak_as(actor) {
         return Ok(());

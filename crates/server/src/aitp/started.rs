@@ -1,4 +1,4 @@
-//! Judging what a new thread begins with, before it is made.
+//! Checks of a new thread's first messages, before the thread is created.
 
 use super::gate::PartyBinding;
 use super::past::contents;
@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewThread, Payload, Record, State};
 
-/// The desk of a thread that is being made, as its commands lead on.
+/// The state of a thread that is being created, updated by each command.
 pub(super) struct StartedAitpState {
     desk: AitpState,
     state: State,
 }
 
 impl StartedAitpState {
-    /// A thread with this metadata; `desk` is what it goes on from.
+    /// The state of a thread with this metadata; `desk` is its parent's state.
     pub(super) fn new(
         desk: AitpState,
         metadata: Option<Payload>,
@@ -34,8 +34,8 @@ impl StartedAitpState {
         Ok(begun)
     }
 
-    /// Judges what the commands record, in order, and puts what is recorded in its place. What agents
-    /// are told to have said is taken as it is.
+    /// Checks the recorded messages in order, and replaces each by its stored form. In agents' output,
+    /// only the URLs of files are checked.
     pub(super) fn check(
         mut self,
         speaker: &PartyBinding,
@@ -61,12 +61,12 @@ impl StartedAitpState {
         Ok(self.desk)
     }
 
-    /// Who takes part.
+    /// The participants.
     pub(super) fn participants(self) -> Participants {
         self.desk.participants().clone()
     }
 
-    /// The thread's desk after these commands, which are taken as they are.
+    /// The thread's state after these commands, which are not checked.
     pub(super) fn after(
         mut self,
         commands: &[(Timestamp, Command)],

@@ -1,4 +1,4 @@
-//! The desks of the threads, kept in memory and folded on as their logs grow.
+//! The AITP states of threads, cached in memory and folded on as their logs grow.
 
 use interop::aitp::AitpState;
 use runtime::objects::NewObject;
@@ -8,24 +8,24 @@ use std::sync::{Arc, PoisonError};
 use timeline::{Seq, ThreadId};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// The kind of the objects that snapshots are.
+/// The kind of the sidecar objects with snapshots.
 const KIND: &str = "aitp.desk";
-/// How many desks stay in memory.
+/// Maximum number of states in memory.
 const MAX_DESKS: usize = 512;
-/// How many records are read at once.
+/// Number of records read at once.
 const PAGE: usize = 1_000;
-/// A snapshot is made anew when so many events have come since: a desk that is not in memory costs as
-/// many records at the most, whatever the thread's length.
+/// Number of events after which a snapshot is renewed. It bounds the records that a state costs to load,
+/// whatever the thread's length.
 const SNAPSHOT_EVERY: u64 = 1_000;
 
-/// The desks of the threads of one runtime.
+/// The AITP states of the threads of one runtime.
 ///
-/// A desk in memory is folded on with what has come since. One that is not goes on from the snapshot
-/// that lies beside its thread; where there is none, as for a thread that AITP has not looked at
-/// before, its log is read once. A fork's goes on from its parent's.
+/// A state in memory is folded on with the newer events. Any other starts from the thread's snapshot.
+/// Without a snapshot, as for a thread new to AITP, the whole log is read once. A fork starts from its
+/// parent's state.
 pub(crate) struct AitpStates {
     runtime: Runtime,
-    /// Whether snapshots are worth their room.
+    /// Whether to store snapshots.
     keeps: bool,
     slots: std::sync::Mutex<Slots>,
 }
@@ -38,23 +38,23 @@ struct Slots {
 
 type Shared = Arc<Mutex<Slot>>;
 
-/// One desk, as far as it is folded.
+/// The slot of one state, with the position it is folded to.
 #[derive(Default)]
 pub(crate) struct Slot {
     folded: Option<Folded>,
 }
 
-/// A desk, and how far the log was read for it. It may have read further than it has folded: chunks
-/// say nothing to it.
+/// A state, and how far its log was read. That may be further than it was folded, since chunks do not
+/// change it.
 #[derive(Clone, Default)]
 struct Folded {
     desk: AitpState,
     seen: Seq,
-    /// Where the snapshot stands.
+    /// The position of the snapshot.
     kept: Seq,
 }
 
-/// A desk that nobody else looks at meanwhile.
+/// An AITP state under its lock.
 pub(crate) struct LockedAitpState(OwnedMutexGuard<Slot>);
 
 impl LockedAitpState {
@@ -63,14 +63,14 @@ impl LockedAitpState {
         self.0.folded.as_ref().map(|folded| &folded.desk)
     }
 
-    /// The desk, to be completed with the fields of forms.
+    /// The state, to be completed with the fields of forms.
     pub(crate) fn get_mut(&mut self) -> Option<&mut AitpState> {
         self.0.folded.as_mut().map(|folded| &mut folded.desk)
     }
 }
 
 impl AitpStates {
-    /// No desk yet. `keeps` says whether snapshots are made.
+    /// An empty cache. `keeps` enables snapshots.
     pub(crate) fn new(runtime: Runtime, keeps: bool) -> Self {
         Self {
             runtime,
@@ -79,12 +79,12 @@ impl AitpStates {
         }
     }
 
-    /// The runtime whose threads these are.
+    /// The runtime of these threads.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// The desk of a thread, with everything up to this event.
+    /// The state of a thread, with everything up to this event.
     pub(crate) async fn at(
         &self,
         thread: &ThreadId,
@@ -100,13 +100,13 @@ impl AitpStates {
         Ok(LockedAitpState(slot))
     }
 
-    /// The desk of a thread as it stands.
+    /// The current state of a thread.
     pub(crate) async fn of(&self, row: &ThreadRow) -> Result<LockedAitpState, RuntimeError> {
         self.keep_due(&row.thread.id).await?;
         self.at(&row.thread.id, row.tail).await
     }
 
-    /// Folds a thread's desk on before its lock is taken, so that little is read while others wait for it.
+    /// Folds a thread's state on before its lock is taken, so that little is read under the lock.
     pub(crate) async fn warm(&self, thread: &ThreadId, tail: Seq) -> Result<(), RuntimeError> {
         match self.at(thread, tail).await {
             Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => Ok(()),
@@ -114,7 +114,7 @@ impl AitpStates {
         }
     }
 
-    /// The desk of a thread as it stood at an event, for a fork there.
+    /// The state of a thread right after an event, for a fork there.
     pub(crate) async fn until(
         &self,
         thread: &ThreadId,
@@ -123,8 +123,8 @@ impl AitpStates {
         Ok(self.cold(thread, end).await?.desk)
     }
 
-    /// Makes a snapshot of a thread's desk if it is in memory and one is due. Not to be asked by who
-    /// holds the thread's lock: others would wait for it.
+    /// Stores a snapshot of a thread's state if it is in memory and a snapshot is due. Don't call it
+    /// under the thread's lock: others would wait for it.
     pub(crate) async fn keep_due(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
         if !self.keeps {
             return Ok(());
@@ -143,7 +143,7 @@ impl AitpStates {
         Ok(())
     }
 
-    /// Forgets a thread that is deleted, and its snapshot with it.
+    /// Removes a deleted thread from memory, and its snapshot from the store.
     pub(crate) fn forget(&self, thread: &ThreadId) {
         self.lock().by_thread.remove(thread);
     }
@@ -152,7 +152,7 @@ impl AitpStates {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The slot of a thread. Where there are too many, the half that was not used for longest goes.
+    /// The slot of a thread. If there are too many slots, drops the half that is unused for longest.
     fn slot(&self, thread: &ThreadId) -> Shared {
         let mut slots = self.lock();
         slots.n_uses += 1;
@@ -173,7 +173,7 @@ impl AitpStates {
         slot
     }
 
-    /// Reads on until an event, and not beyond it.
+    /// Folds further records, up to an event.
     async fn fold(
         &self,
         thread: &ThreadId,
@@ -197,7 +197,7 @@ impl AitpStates {
         Ok(())
     }
 
-    /// A desk that is not in memory.
+    /// Loads a state that is not in memory.
     async fn opened(&self, thread: &ThreadId) -> Result<Folded, RuntimeError> {
         let row = self.runtime.store().row(thread).await?;
         let mut folded = self.cold(thread, row.tail).await?;
@@ -208,8 +208,7 @@ impl AitpStates {
         Ok(folded)
     }
 
-    /// A desk up to an event, from the nearest snapshot: of the thread, or of one that it was forked
-    /// off.
+    /// The state up to an event, from the nearest snapshot of the thread or of one of its parents.
     async fn cold(&self, thread: &ThreadId, end: Seq) -> Result<Folded, RuntimeError> {
         let store = self.runtime.store();
         let mut row = store.row(thread).await?;
@@ -240,7 +239,7 @@ impl AitpStates {
         Ok(folded)
     }
 
-    /// What is known of a thread up to an event: in memory, or its snapshot.
+    /// The known state of a thread up to an event: from memory or from its snapshot.
     async fn found(
         &self,
         tenant: &runtime::TenantId,

@@ -1,4 +1,4 @@
-//! Threads that come from elsewhere and go elsewhere.
+//! Import and export of threads.
 
 use super::App;
 use super::source_archive::SourceArchive;
@@ -15,25 +15,25 @@ use thread::{CanonicalOptions, Json, Limits, Thread};
 use timeline::Transcript;
 use tokio::task::spawn_blocking;
 
-/// A conversation to be taken in: what its text is, and who ran in it.
+/// The format of an imported conversation, and the agents that ran in it.
 #[derive(Clone, Debug)]
 pub struct ImportSource {
-    /// What the text is.
+    /// The format of the text.
     pub form: SourceForm,
-    /// Who ran, where the text does not say it.
+    /// The agents of the runs, where the text does not name them.
     pub attribution: Vec<AttributedFields>,
 }
 
-/// A thread that is given out.
+/// An exported thread.
 #[derive(Debug)]
 pub struct Exported {
-    /// It, in the form that was asked for.
+    /// The text in the requested format.
     pub text: String,
-    /// What the form has no place for.
+    /// The data that the format can't hold.
     pub losses: Vec<Loss>,
     /// The hash of its canonical form, if it is a ThreadProtocol document.
     pub hash: Option<Result<ContentHash, CanonicalError>>,
-    /// What makes that hash inexact, if anything does.
+    /// Numbers that make the hash inexact, if there are any.
     pub inexact: Option<InexactNumbers>,
 }
 
@@ -42,10 +42,10 @@ pub struct Exported {
     reason = "commands name threads themselves"
 )]
 impl App {
-    /// The thread in a form, and what that form has no place for.
+    /// Exports a thread in a format, and lists what that format can't hold.
     ///
-    /// As a ThreadProtocol document (0.0.4) it keeps the rules for writing. Every other form comes from
-    /// what was imported, as it was, and from what was said since.
+    /// A ThreadProtocol document (0.0.4) follows the rules for writers. The other formats consist of the
+    /// imported bytes, unchanged, and the newer messages.
     pub async fn export(
         &self,
         tenant: &TenantId,
@@ -66,8 +66,8 @@ impl App {
         Ok(spawn_blocking(move || written(form, &transcript, imported)).await?)
     }
 
-    /// Writes a file's conversation into a new thread, in one transaction; says what could not be
-    /// carried. For operators: nothing is asked of who speaks in it.
+    /// Imports a file's conversation as a new thread, in one transaction, and lists the conversion
+    /// losses. For operators: speakers are not checked.
     pub async fn import(
         &self,
         tenant: &TenantId,
@@ -79,7 +79,8 @@ impl App {
         self.import_judged(tenant, key, source, text, judge).await
     }
 
-    /// Imports a conversation for a client. `judge` validates it, with the text, before anything is written.
+    /// Imports a conversation for a client. `judge` validates it, with the text, before anything is
+    /// written.
     pub(crate) async fn import_judged(
         &self,
         tenant: &TenantId,
@@ -115,16 +116,16 @@ impl App {
     }
 }
 
-/// A conversation as it is taken in.
+/// A conversation that was read and is ready to import.
 struct ReadRequest {
     imported: Imported,
-    /// What is kept beside the thread; none where the thread alone gives the source back.
+    /// The archive to store with the thread; none if the thread alone restores the source.
     archive: Option<Archive>,
     losses: Vec<Loss>,
 }
 
 impl ReadRequest {
-    /// Reads a text. `local` are the ids of the agents that run here.
+    /// Reads a text. `local` are the ids of the agents of this server.
     fn read(
         source: &ImportSource,
         text: &str,
@@ -169,7 +170,7 @@ impl ReadRequest {
     }
 }
 
-/// The runs that nobody names an agent for.
+/// The losses for runs without an agent's name.
 fn unattributed(archive: &Archive, source: &ImportSource) -> Vec<Loss> {
     let unnamed = agent_id(UNNAMED);
     if source.attribution.iter().any(|who| who.agent == UNNAMED) {
@@ -186,8 +187,8 @@ fn unattributed(archive: &Archive, source: &ImportSource) -> Vec<Loss> {
     runs.collect()
 }
 
-/// Takes the model of a foreign run off the agents that run here: they have models of their own. The
-/// messages still say which model wrote them.
+/// Removes the models of imported runs from this server's own agents, which have models of their own.
+/// The messages still name the model that wrote them.
 fn without_foreign_models(document: &mut Thread, local: &BTreeSet<String>) -> Vec<Loss> {
     let agents = document.root_mut().get_mut("agents");
     let Some(agents) = agents.and_then(Json::as_object_mut) else {

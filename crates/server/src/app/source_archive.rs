@@ -1,4 +1,4 @@
-//! What a thread was imported from, kept beside it as it came.
+//! The source of an imported thread, stored unchanged as a sidecar object.
 
 use interop::archive::{Archive, ArchivedRun, Format, SourceText};
 use interop::document::to_document;
@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use thread::{Json, Limits, Thread};
 use timeline::Transcript;
 
-/// The kind of the objects that hold archives.
+/// The kind of the sidecar objects with archives.
 const KIND: &str = "source-archive";
 
-/// What a thread was imported from.
+/// The source of an imported thread.
 pub(super) struct SourceArchive {
     archive: Archive,
     import: Import,
 }
 
-/// What the thread was right after the import.
+/// The state of the thread right after the import.
 #[derive(Serialize, Deserialize)]
 struct Import {
-    /// How many entries its transcript had.
+    /// Number of entries of its transcript.
     n_entries: usize,
-    /// How many turns its document had.
+    /// Number of turns of its document.
     n_turns: usize,
     /// The SHA-256 of these turns, in hexadecimal.
     turns: String,
 }
 
 impl SourceArchive {
-    /// Keeps what a new thread was imported from; it goes with the thread.
+    /// Stores the source of a new thread; it is deleted with the thread.
     #[expect(clippy::disallowed_methods, reason = "the thread was made just now")]
     pub(super) async fn keep(
         runtime: &Runtime,
@@ -56,7 +56,7 @@ impl SourceArchive {
         Ok(runtime.objects().put(&row.tenant, object).await?)
     }
 
-    /// What a thread was imported from, if it was and that is kept.
+    /// The stored source of a thread; none if it was not imported.
     pub(super) async fn read(
         runtime: &Runtime,
         tenant: &TenantId,
@@ -83,8 +83,8 @@ impl SourceArchive {
             .map(|(archive, import)| Self { archive, import }))
     }
 
-    /// The archive, and the turns of `document` that came after the import. None where the imported
-    /// turns were changed since: the archive does not tell the thread then.
+    /// The archive with the turns of `document` that came after the import. None if the imported turns
+    /// have changed since, because then the archive does not match the thread.
     pub(super) fn grown(
         self,
         transcript: &Transcript,
@@ -115,7 +115,7 @@ impl SourceArchive {
     }
 }
 
-/// What the entries after an import say that no document has a place for.
+/// The conversion losses of the entries after an import.
 fn losses_after(transcript: &Transcript, n_entries: usize) -> Vec<Loss> {
     let mut losses = to_document(transcript).losses;
     losses.retain(|loss| {
@@ -125,7 +125,7 @@ fn losses_after(transcript: &Transcript, n_entries: usize) -> Vec<Loss> {
     losses
 }
 
-/// Turns of a document, as a run of an archive.
+/// Makes a run of an archive from turns of a document.
 fn run_of(document: &Thread, turns: &[Json]) -> ArchivedRun {
     let records = turns.iter().map(SourceText::from).collect();
     let mut run = ArchivedRun::new(Format::Thread, None, records);

@@ -1,4 +1,4 @@
-//! How many requests a caller still has.
+//! The request rates of callers.
 
 use governor::clock::{Clock, MonotonicClock};
 use governor::middleware::NoOpMiddleware;
@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// After how many requests at the least those are forgotten whose buckets are full again.
+/// Minimum number of requests between two searches for full buckets, which are dropped.
 const FORGETS_AFTER: isize = 1_024;
-/// Room is given back where no more than one in so many of its places is taken.
+/// The map shrinks when at most one in this many places is used.
 const SHRINKS_BELOW: usize = 4;
 
-/// A bucket of requests that is filled again evenly.
+/// A bucket of requests that refills evenly.
 #[derive(Clone, Debug)]
 pub(crate) enum Budget {
     /// One of a caller's own.
     Own(Arc<RateLimiter<NotKeyed, InMemoryState, MonotonicClock>>),
-    /// That of a subject of tokens.
+    /// The bucket of a token's subject.
     Subject(Arc<SubjectBudgets>, Arc<str>),
 }
 
@@ -33,7 +33,7 @@ impl Budget {
         )))
     }
 
-    /// Takes one request out. When none is left: after how long there is another.
+    /// Takes one request out. If none is left, the error is the time until there is one.
     pub(crate) fn spend(&self) -> Result<(), Duration> {
         let spent = match self {
             Self::Own(budget) => budget.check(),
@@ -43,18 +43,18 @@ impl Budget {
     }
 }
 
-/// Buckets by subjects, with this clock.
+/// Buckets by subject, with this clock.
 type Buckets<C> =
     RateLimiter<Arc<str>, HashMapStateStore<Arc<str>>, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
-/// The buckets of an issuer's subjects: each has one, however many tokens it has. What is kept are those
-/// that have asked lately.
+/// The buckets of an issuer's subjects. A subject has one bucket for all its tokens. Only subjects with
+/// recent requests are stored.
 #[derive(Debug)]
 pub(crate) struct SubjectBudgets<C: Clock = MonotonicClock> {
     buckets: Buckets<C>,
-    /// How many requests there are yet until subjects are forgotten.
+    /// Number of requests until full buckets are dropped next.
     n_left: AtomicIsize,
-    /// How many buckets there has been room for since room was last given back.
+    /// Number of places in the map since it last shrank.
     room: AtomicUsize,
 }
 
@@ -86,8 +86,8 @@ impl<C: Clock> SubjectBudgets<C> {
         self.buckets.check_key(subject)
     }
 
-    /// Forgets those whose buckets are full again. It looks at all, and so it is done again after as
-    /// many requests as are left: a request pays for two looks at the most.
+    /// Drops full buckets. It visits all, so the next time is after as many requests as buckets remain:
+    /// each request pays for at most two visits.
     fn forget(&self) {
         let room = self.room.load(Ordering::Relaxed).max(self.buckets.len());
         self.buckets.retain_recent();
@@ -112,7 +112,7 @@ mod tests {
     /// More subjects than are few.
     const MANY: usize = 4_096;
 
-    /// Has so many subjects ask once, one of which is there again after a minute.
+    /// Makes one request for each of `n_subjects` subjects, with a limit of one a minute.
     fn asked(n_subjects: usize) -> (SubjectBudgets<FakeRelativeClock>, FakeRelativeClock) {
         let clock = FakeRelativeClock::default();
         let budgets = SubjectBudgets::with_clock(NonZeroU32::MIN, clock.clone());
@@ -122,7 +122,7 @@ mod tests {
         (budgets, clock)
     }
 
-    /// How many requests of one subject it takes until others are forgotten.
+    /// Number of one subject's requests until the full buckets are dropped.
     fn n_until_forgotten(budgets: &SubjectBudgets<FakeRelativeClock>) -> usize {
         let (one, n_before) = ("one".into(), budgets.buckets.len());
         let asks = |_: &usize| {

@@ -1,4 +1,4 @@
-//! What a key may do.
+//! The rights of a key.
 
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -9,19 +9,19 @@ use std::collections::BTreeSet;
 pub enum Scope {
     /// To look.
     Read,
-    /// To say, answer, run, stop, make.
+    /// Posting, answering, running, stopping, creating.
     Write,
     /// To take away.
     Delete,
-    /// To read the figures of the process and of all tenants.
+    /// Reading the metrics of the process and of all tenants.
     Operator,
 }
 
 impl Scope {
-    /// All of them: what a key may do that has no list of scopes.
+    /// All scopes: those of a key without a list.
     pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Delete, Self::Operator];
 
-    /// What a request with this method needs, where nothing else tells what it does.
+    /// The scope that a request with this method needs, unless its operation needs another one.
     pub(crate) fn of(method: &http::Method) -> Self {
         match method.as_str() {
             "GET" | "HEAD" | "OPTIONS" => Self::Read,
@@ -41,7 +41,7 @@ impl Scope {
     }
 }
 
-/// Threads by their keys: one key, or all that begin alike.
+/// A pattern for thread keys: one key, or all with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadPattern {
     prefix: String,
@@ -49,8 +49,8 @@ pub struct ThreadPattern {
 }
 
 impl ThreadPattern {
-    /// Reads `support-*` or `support-7`. A star stands at the end alone; a key that has one
-    /// elsewhere can't be meant.
+    /// Parses `support-*` or `support-7`. None for a star at any other place than the end, or for an
+    /// empty text.
     pub fn parse(text: &str) -> Option<Self> {
         let (prefix, whole) = match text.strip_suffix('*') {
             Some(prefix) => (prefix, false),
@@ -63,8 +63,8 @@ impl ThreadPattern {
         })
     }
 
-    /// What is to be looked for to find those that it means and whose keys begin so as well; none
-    /// where there can't be any.
+    /// The search for keys that match this pattern and begin with `prefix`; none if no key can match
+    /// both.
     pub(crate) fn within(&self, prefix: &str) -> Option<Sought> {
         if self.whole {
             let found = self.prefix.starts_with(prefix);
@@ -80,7 +80,7 @@ impl ThreadPattern {
         Some(Sought::Prefix(longer.to_owned()))
     }
 
-    /// Whether it means the thread of this key.
+    /// Whether the pattern matches this key.
     pub fn covers(&self, key: &str) -> bool {
         if self.whole {
             key == self.prefix
@@ -90,23 +90,23 @@ impl ThreadPattern {
     }
 }
 
-/// Threads as a store finds them.
+/// A search for threads in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sought {
     /// The one with this key.
     Key(String),
-    /// All whose keys begin so.
+    /// All keys with this prefix.
     Prefix(String),
 }
 
-/// What a key may do.
+/// The rights of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// What kinds of requests.
+    /// The kinds of requests it may make.
     pub scopes: BTreeSet<Scope>,
-    /// On which threads; on all when absent.
+    /// The threads it may access; all when absent.
     pub threads: Option<Vec<ThreadPattern>>,
-    /// As which actors it may speak; as any when absent. As nobody in particular it always may.
+    /// The actors it may speak as; all when absent. It may always speak without an actor.
     pub actors: Option<BTreeSet<String>>,
 }
 
@@ -122,7 +122,7 @@ impl Default for Rights {
 }
 
 impl Rights {
-    /// Whether it may touch the thread of this key.
+    /// Whether it may access the thread with this key.
     pub fn cover(&self, key: &str) -> bool {
         let covers = |patterns: &Vec<ThreadPattern>| patterns.iter().any(|it| it.covers(key));
         self.threads.as_ref().is_none_or(covers)

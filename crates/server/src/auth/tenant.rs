@@ -5,21 +5,21 @@ use runtime::TenantId;
 /// The tenant of development mode.
 pub const DEV_TENANT: &str = "dev";
 
-/// An operator has named no tenant that there is.
+/// The tenant of an operator's command is unknown or ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TenantUnclear {
     /// The name is empty.
     #[error("a tenant has a name, and this one is empty")]
     Empty,
-    /// There is none of this name.
+    /// No tenant has this name.
     #[error("there is no tenant {name:?}; there are: {known}")]
     Unknown {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: String,
     },
-    /// There are several, and none is named.
+    /// There are several tenants, and the command names none.
     #[error("say whose threads with --tenant; there are: {known}")]
     Several {
         /// Their names.
@@ -27,10 +27,10 @@ pub enum TenantUnclear {
     },
 }
 
-/// The tenant that an operator means: the one that is named, else the only one there is.
+/// The tenant of an operator's command: the named one, else the only one.
 ///
-/// Without configured tenants the store may have been another configuration's, so any name is taken. With them it may
-/// have threads from before there were tenants.
+/// If no tenants are configured, the store may be from another configuration, so every name is accepted.
+/// If tenants are configured, the store may still have threads of the default tenant.
 pub fn tenant_of<'a>(
     configured: impl Iterator<Item = &'a str>,
     named: Option<&str>,

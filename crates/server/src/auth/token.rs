@@ -1,7 +1,8 @@
-//! Tokens of an identity provider (JWT, RFC 7519): who may speak for a tenant without a key of ours.
+//! Tokens of an identity provider (JWT, RFC 7519), as an alternative to the server's own keys.
 //!
-//! A token is signed by one of the provider's public keys, with an algorithm that is allowed; shared secrets are none
-//! of them, so that no public key can be taken for one. Whose it is and what it may do stands in its claims.
+//! A token must be signed for one of the provider's public keys, with an allowed algorithm. Shared
+//! secrets are not supported, so that a public key can't be used as one. The claims name the tenant, the
+//! subject and the rights.
 
 mod claims;
 mod keys;
@@ -24,28 +25,28 @@ use std::time::Duration;
 /// The longest token, in bytes.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// Whose tokens are taken.
+/// The issuer of accepted tokens, and their checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenConfig {
-    /// Who issues them (`iss`).
+    /// The issuer (`iss`).
     pub issuer: String,
-    /// For whom they are (`aud`): one of these.
+    /// The accepted audiences (`aud`).
     pub audience: Vec<String>,
-    /// How they may be signed.
+    /// The accepted signature algorithms.
     pub algorithms: Vec<Algorithm>,
     /// Where the keys are.
     pub keys: KeySource,
-    /// By how much clocks may differ.
+    /// Tolerance for differing clocks.
     pub leeway: Duration,
-    /// The names of the claims that say what a token may do.
+    /// The names of the claims with a token's rights.
     pub claims: TokenClaims,
-    /// How many requests each subject has in a minute, with all its tokens: so many at once, and then
-    /// one after the other.
+    /// Maximum number of requests per minute of each subject, over all its tokens. This many may come at
+    /// once; after that they are spaced evenly.
     pub requests_per_minute: Option<NonZeroU32>,
 }
 
 impl TokenConfig {
-    /// How tokens may be signed: all of it with public keys.
+    /// The supported signature algorithms; all of them use public keys.
     pub const ALGORITHMS: [Algorithm; 9] = [
         Algorithm::RS256,
         Algorithm::RS384,
@@ -112,12 +113,12 @@ impl TokenRefused {
 pub(crate) struct Tokens {
     config: TokenConfig,
     keys: KeySet,
-    /// What the subjects have spent; there is one issuer.
+    /// The used rates of the subjects; there is one issuer.
     budgets: Option<Arc<SubjectBudgets>>,
 }
 
 impl Tokens {
-    /// With the keys that are at hand; those elsewhere are asked for by the first token.
+    /// Uses the configured keys at once; a remote key set is fetched for the first token.
     pub(crate) fn new(config: TokenConfig, outbound: Outbound) -> Result<Self, TokenKeysError> {
         let keys = KeySet::new(config.keys.clone(), outbound)?;
         let budgets = config.requests_per_minute.map(SubjectBudgets::new);
@@ -128,7 +129,7 @@ impl Tokens {
         })
     }
 
-    /// Whether a text may be a token at all: three parts in base64.
+    /// Whether a text has the form of a token: three parts in base64.
     pub(crate) fn looks_like(text: &str) -> bool {
         let is_part = |part: &str| {
             let mut bytes = part.bytes();
@@ -137,7 +138,7 @@ impl Tokens {
         text.split('.').count() == 3 && text.split('.').all(is_part)
     }
 
-    /// What a token says, once it is found to be the issuer's, for us, and in its time.
+    /// The claims of a token, after checking its signature, issuer, audience and validity period.
     pub(crate) async fn verify(&self, token: &str) -> Result<Claimed, TokenRefused> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenRefused::Malformed);

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// By how much time a body may be behind its minimum rate.
+/// Time that a body may be behind its minimum rate.
 pub(super) const SLACK: Duration = Duration::from_secs(5);
 
 /// Why a body did not arrive.
@@ -39,7 +39,7 @@ impl From<ArrivalError> for ApiError {
     }
 }
 
-/// When a body has to have arrived further.
+/// The deadlines of a body.
 ///
 /// The allowance is [`SLACK`] at the start. Each byte adds the time that it may take at the minimum
 /// rate, up to [`SLACK`] in advance.
@@ -47,7 +47,7 @@ struct Pace {
     bytes_per_second: usize,
     /// When the allowance is used up.
     due: Instant,
-    /// When the whole body has to be there.
+    /// When the whole body must have arrived.
     end: Instant,
 }
 
@@ -76,12 +76,12 @@ pub(crate) struct Arriving {
     body: Body,
     lease: BodyLease,
     pace: Pace,
-    /// Wakes at a deadline, which may be an earlier one than the present.
+    /// Wakes at a deadline, which may be earlier than the current one.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
 impl Arriving {
-    /// `longest` is how long the whole body may take.
+    /// `longest` is the time limit of the whole body.
     pub(crate) fn new(
         body: Body,
         lease: BodyLease,
@@ -133,7 +133,7 @@ impl Arriving {
     }
 }
 
-/// Makes room for more bytes with a quarter to spare: doubling would hold twice what has arrived.
+/// Makes room for more bytes with a quarter to spare, since doubling would use twice the memory.
 pub(crate) fn grow(bytes: &mut Vec<u8>, more: usize) {
     if bytes.capacity() - bytes.len() < more {
         bytes.reserve_exact(more.max(bytes.len() / 4));

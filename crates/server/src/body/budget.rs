@@ -22,7 +22,7 @@ struct Shared {
     parsers: Arc<Semaphore>,
 }
 
-/// The bytes that are held. A tenant that holds none is not listed.
+/// The bytes in use. A tenant without any is not listed.
 #[derive(Default)]
 struct Held {
     total: usize,
@@ -40,8 +40,7 @@ impl BodyBudgets {
         }))
     }
 
-    /// The lease of one request of a tenant whose bodies may take `max` bytes together. It holds
-    /// nothing yet.
+    /// An empty lease for one request of a tenant whose bodies may use `max` bytes together.
     pub(crate) fn lease(&self, tenant: &TenantId, max: usize) -> BodyLease {
         BodyLease(Arc::new(Lease {
             budgets: self.clone(),
@@ -56,17 +55,17 @@ impl BodyBudgets {
         self.0.max
     }
 
-    /// The bytes that all bodies hold.
+    /// The bytes in use by all bodies.
     pub(crate) fn in_flight(&self) -> usize {
         self.held().total
     }
 
-    /// The bytes that a tenant's bodies hold.
+    /// The bytes in use by a tenant's bodies.
     pub(crate) fn held_by(&self, tenant: &TenantId) -> usize {
         self.held().tenants.get(tenant).copied().unwrap_or_default()
     }
 
-    /// How many requests of each tenant each limit has refused.
+    /// Number of requests that each limit has refused, by tenant.
     pub(crate) fn refusals(&self) -> Refusals {
         self.held().refusals.clone()
     }
@@ -83,7 +82,7 @@ impl BodyBudgets {
     }
 }
 
-/// The part of the budgets that one request's body takes. It is freed when the last clone is dropped.
+/// The share of the budgets that one request's body uses. Dropping the last clone frees it.
 #[derive(Clone)]
 pub(crate) struct BodyLease(Arc<Lease>);
 
@@ -92,7 +91,7 @@ struct Lease {
     tenant: TenantId,
     /// Maximum size of the tenant's bodies together, in bytes.
     max: usize,
-    /// What it holds. It changes only while the budgets are locked.
+    /// The bytes that the lease has. They change only while the budgets are locked.
     bytes: AtomicUsize,
 }
 
@@ -101,7 +100,7 @@ impl BodyLease {
     ///
     /// # Errors
     ///
-    /// One of them has fewer left. Nothing is taken then.
+    /// One of them has fewer bytes left. Then nothing is taken.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), LimitReached> {
         let lease = &*self.0;
         let mut held = lease.budgets.held();
@@ -123,11 +122,11 @@ impl BodyLease {
         Ok(())
     }
 
-    /// Takes the memory of the values of a text that is held already.
+    /// Takes the memory for the parsed values of a text, which itself is counted already.
     ///
     /// # Errors
     ///
-    /// A budget has less left, or the values alone are more than a budget.
+    /// A budget has fewer bytes left, or the values alone exceed a budget.
     pub(crate) fn take_values(&self, text: usize, counts: &Counts) -> Result<(), ApiError> {
         let (size, max) = (tree_bytes(counts), self.max());
         let needed = text.saturating_add(size);
@@ -138,7 +137,7 @@ impl BodyLease {
         Err(ApiError::TooManyValues { limit })
     }
 
-    /// Moves bytes that this lease holds to a lease of their own.
+    /// Moves bytes of this lease to a new lease.
     pub(crate) fn split(&self, bytes: usize) -> Self {
         let lease = &*self.0;
         let _held = lease.budgets.held();
@@ -152,12 +151,12 @@ impl BodyLease {
         }))
     }
 
-    /// Gives everything back: the body and its values are dropped, though the request goes on.
+    /// Frees all bytes: the request continues without its body and values.
     pub(crate) fn free_all(&self) {
         self.0.free_all();
     }
 
-    /// The most bytes that one request could ever hold.
+    /// The maximum number of bytes of one request.
     pub(crate) fn max(&self) -> usize {
         self.0.max.min(self.0.budgets.0.max)
     }
@@ -216,9 +215,9 @@ impl Held {
 /// The memory of a value in a `serde_json::Value` tree, in bytes: measured, with the spare capacity
 /// of lists. The texts of strings are counted with the body.
 const VALUE: usize = 96;
-/// What an array or object that is not empty takes besides.
+/// Additional bytes of an array or object that is not empty.
 const CONTAINER: usize = 256;
-/// What a member of an object takes besides.
+/// Additional bytes of an object's member.
 const MEMBER: usize = 128;
 
 /// The memory of the values of a text, in bytes.

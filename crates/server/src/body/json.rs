@@ -13,7 +13,7 @@ use thread::{DecodeError, Limits};
 /// Maximum number of values of a body.
 const MAX_VALUES: usize = 500_000;
 
-/// A longer text is parsed on a thread of its own, in bytes.
+/// Length from which a text is parsed on a separate thread, in bytes.
 const LONG: usize = 64 << 10;
 
 /// Bytes as a text.
@@ -34,7 +34,7 @@ pub(super) fn utf8(bytes: Vec<u8>) -> Result<String, ApiError> {
     })
 }
 
-/// Reads JSON that did not come as a body, within the same limits.
+/// Parses JSON that is not a body, within the same limits.
 pub(crate) async fn parse<S, T>(text: S, max_depth: usize, lease: BodyLease) -> Result<T, ApiError>
 where
     S: AsRef<str> + Send + 'static,
@@ -46,8 +46,8 @@ where
     .await
 }
 
-/// What `read` makes of a text that is JSON within limits. The lease holds the text; it takes the
-/// memory of the text's values. A long text is checked and read off the async workers.
+/// Checks that a text is JSON within the limits, and passes it to `read`. The lease covers the text, and
+/// takes the memory of its values. A long text is parsed off the async workers.
 pub(super) async fn checked<S, T>(
     text: S,
     max_depth: usize,
@@ -107,7 +107,7 @@ fn check(text: &str, max_depth: usize) -> Result<Counts, ApiError> {
     }
 }
 
-/// Reads JSON as a type; says where it is of another shape.
+/// Parses JSON as a type; an error has the place of the mismatch.
 pub(crate) fn typed<T: DeserializeOwned>(text: &str, max_depth: usize) -> Result<T, ApiError> {
     // Most bodies are well-formed, and only an error needs its place.
     let mut json = serde_json::Deserializer::from_str(text);

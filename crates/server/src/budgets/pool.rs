@@ -1,10 +1,10 @@
-//! Permits that all tenants share, of which each tenant has some for itself.
+//! Pools of permits that all tenants share, with a reserved part for each tenant.
 
 use runtime::{LimitKind, LimitReached, TenantId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The part of the permits that is reserved: each tenant has an equal part of it for itself.
+/// Divisor of the permits for the reserved part, which the tenants share equally.
 const RESERVED: usize = 2;
 
 /// The names of a pool's limits in the configuration.
@@ -16,8 +16,8 @@ pub(super) struct Names {
 
 /// Permits that all tenants share.
 ///
-/// One half is reserved in equal parts for the tenants: whatever the others hold, a tenant gets its part. The other
-/// half goes to whoever asks first.
+/// One half is reserved in equal parts for the tenants, so each gets its part whatever the others use.
+/// The other half is first come, first served.
 #[derive(Debug)]
 pub(crate) struct Pool {
     names: Names,
@@ -33,7 +33,7 @@ struct Held {
     keys: BTreeMap<(TenantId, Arc<str>), usize>,
 }
 
-/// One permit of a pool. Dropping it gives it back.
+/// One permit of a pool. Dropping it returns it.
 #[derive(Debug)]
 pub(crate) struct Permit {
     pool: Arc<Pool>,
@@ -55,8 +55,8 @@ impl Pool {
         self.lock().n_tenants = n_tenants;
     }
 
-    /// Takes a permit for a tenant, which may hold at most `max`; with a key, for that key, which may hold at most
-    /// as many as stand beside it.
+    /// Takes a permit for a tenant with at most `max` permits. With a key, also counts it for that key
+    /// with its own maximum.
     pub(super) fn acquire(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -92,12 +92,12 @@ impl Pool {
         })
     }
 
-    /// How many permits each tenant has for itself.
+    /// The number of permits reserved for each tenant.
     fn reserved(&self, held: &Held) -> usize {
         self.max / RESERVED / held.n_tenants.max(1)
     }
 
-    /// Whether all permits that are not reserved are taken.
+    /// Whether all permits outside the reserved part are in use.
     fn is_taken(&self, held: &Held, reserved: usize) -> bool {
         let n_tenants = held.n_tenants.max(1);
         let shared = self.max.saturating_sub(reserved.saturating_mul(n_tenants));
@@ -112,12 +112,12 @@ impl Pool {
         beyond.sum::<usize>() >= shared
     }
 
-    /// The number of permits that are held.
+    /// The number of permits in use.
     pub(crate) fn total(&self) -> usize {
         self.lock().total
     }
 
-    /// The number of permits that a tenant holds.
+    /// The number of permits that a tenant uses.
     pub(crate) fn held_by(&self, tenant: &TenantId) -> usize {
         self.lock().tenants.get(tenant).copied().unwrap_or_default()
     }
@@ -151,7 +151,7 @@ impl Drop for Permit {
     }
 }
 
-/// One permit less. Whoever holds none is forgotten.
+/// Subtracts one permit; removes the entry at zero.
 fn give_back<K: Ord>(counts: &mut BTreeMap<K, usize>, of: &K) {
     if let Some(count) = counts.get_mut(of) {
         *count -= 1;

@@ -1,4 +1,4 @@
-//! Agents: what they are made of.
+//! The configuration of agents.
 
 use super::remote::RemoteConfig;
 use super::template::PromptTemplate;
@@ -12,11 +12,11 @@ use upp::ToolChoice;
 /// An agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSettings {
-    /// The name of its model; empty where it is an agent elsewhere.
+    /// The name of its model; empty for a remote agent.
     pub model: String,
-    /// The agent elsewhere that it is.
+    /// The remote agent that it forwards to.
     pub remote: Option<RemoteConfig>,
-    /// What it is for, for people and for agents that hand over to it.
+    /// Its purpose, for people and for agents that hand over to it.
     pub description: Option<String>,
     /// The system prompt.
     pub system: Option<String>,
@@ -24,38 +24,38 @@ pub struct AgentSettings {
     pub system_file: Option<PathBuf>,
     /// Its tools.
     pub tools: Vec<ToolRef>,
-    /// Tools that somebody else executes.
+    /// Tools whose results clients send.
     pub external: Vec<ExternalTool>,
     /// Agents it calls as tools.
     pub subagents: Vec<SubagentConfig>,
     /// Agents it may hand the conversation over to, by name.
     pub handoffs: Vec<String>,
-    /// Tools whose calls a person must allow.
+    /// Tools whose calls need an approval.
     pub requires_approval: BTreeSet<ToolRef>,
-    /// Whether the model must call a tool in its first answer to an input.
+    /// Whether the model must call a tool in its first response to an input.
     pub tool_choice: ToolChoice,
-    /// How it runs.
+    /// Its strategy.
     pub strategy: StrategyConfig,
-    /// How many rounds of tools may run; unbounded when absent.
+    /// Maximum number of tool rounds; unbounded when absent.
     pub max_tool_rounds: Option<NonZeroU32>,
     /// The JSON Schema of the final answer.
     pub structure: Option<Value>,
     /// A file with the JSON Schema of the final answer.
     pub structure_file: Option<PathBuf>,
-    /// Layers around its requests, the outermost first.
+    /// The middleware of its requests, the outermost first.
     pub middleware: Vec<MiddlewareConfig>,
-    /// Provider-native parameters, passed unchanged; they win over the model's.
+    /// Provider-native parameters, passed unchanged; they override the model's.
     pub params: Map<String, Value>,
 }
 
-/// A tool, or all tools of an MCP server, as a configuration names it.
+/// A reference to a tool, or to all tools of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolRef {
     /// A tool by its name.
     Named(String),
     /// `mcp:SERVER`: all tools of a server.
     Server(String),
-    /// `mcp:SERVER/TOOL`: one tool, by the server's name of it.
+    /// `mcp:SERVER/TOOL`: one tool, by its name on the server.
     OfServer {
         /// The server.
         server: String,
@@ -79,7 +79,7 @@ impl ToolRef {
         }
     }
 
-    /// The MCP server it names.
+    /// The MCP server of the reference.
     pub fn server(&self) -> Option<&str> {
         match self {
             Self::Named(_) => None,
@@ -98,7 +98,7 @@ impl std::fmt::Display for ToolRef {
     }
 }
 
-/// A tool that somebody else executes: a run that comes to a call of it waits for the result.
+/// A tool whose result a client sends: a run that calls it waits for the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExternalTool {
     /// Its name.
@@ -112,7 +112,7 @@ pub struct ExternalTool {
 /// An agent that is called as a tool (UAP §8.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubagentConfig {
-    /// The agent that runs, by name.
+    /// The name of the agent that runs.
     pub agent: String,
     /// The tool's name.
     pub name: String,
@@ -120,33 +120,33 @@ pub struct SubagentConfig {
     pub description: String,
     /// A JSON Schema whose root is an object.
     pub parameters: Value,
-    /// What the agent is told, made of the arguments.
+    /// The template of the sub-agent's message, filled in with the arguments.
     pub prompt: PromptTemplate,
-    /// Whether the caller's stream shows what happens inside.
+    /// Whether the caller's stream shows the sub-agent's events.
     pub propagate_events: bool,
 }
 
-/// How an agent runs (UAP §5).
+/// The strategy of an agent (UAP §5).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum StrategyConfig {
     /// Model and tools in turn.
     Loop {
-        /// How many rounds of tools may run.
+        /// Maximum number of tool rounds.
         max_iterations: Option<NonZeroU32>,
     },
     /// Reason, act, observe.
     React {
-        /// How many steps a run may have.
+        /// Maximum number of steps of a run.
         max_steps: Option<NonZeroU32>,
-        /// What the model is asked before it acts.
+        /// The prompt for the model's reasoning before it acts.
         reasoning_prompt: Option<String>,
     },
     /// Plan first, then execute.
     Plan {
-        /// How many steps a plan may have.
+        /// Maximum number of steps of a plan.
         max_plan_steps: Option<NonZeroU32>,
-        /// Whether there is another plan when a step fails; so unless it is said.
+        /// Whether the model plans again when a step fails. Default true.
         #[serde(default = "yes")]
         allow_replan: bool,
         /// The JSON Schema of a plan.
@@ -173,45 +173,45 @@ impl StrategyConfig {
     }
 }
 
-/// A layer around the requests of an agent (UAP §9).
+/// A middleware of an agent (UAP §9).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MiddlewareConfig {
     /// Logs the beginning and the end of requests.
     Logging {
-        /// The least important lines that are logged.
+        /// The level of its log lines.
         #[serde(default)]
         level: LevelConfig,
-        /// Whether messages are logged in full; they may be confidential.
+        /// Whether to log messages in full; they may be confidential.
         #[serde(default)]
         include_messages: bool,
-        /// Whether the time a request took is logged.
+        /// Whether to log the duration of a request.
         #[serde(default = "yes")]
         include_timing: bool,
     },
     /// Clears old tool outputs.
     PruneToolOutputs {
-        /// How many tokens a conversation may have.
+        /// Maximum number of tokens of a conversation.
         usable: Option<u64>,
-        /// How many of the latest tokens are left as they are.
+        /// Number of the latest tokens whose outputs are not cleared.
         protect_recent: Option<u64>,
-        /// What stands in place of an output.
+        /// The text that replaces a cleared output.
         placeholder: Option<String>,
     },
     /// Keeps the latest messages.
     SlidingWindow {
-        /// How many messages may stay.
+        /// Maximum number of messages.
         max_messages: NonZeroUsize,
     },
     /// Replaces the older part of a long conversation by a summary.
     Summarise {
-        /// The name of the model that writes it.
+        /// The name of the model that writes the summary.
         model: String,
-        /// How many tokens a conversation may have.
+        /// Number of tokens from which a conversation is summarised.
         threshold: Option<u64>,
-        /// How many of the latest messages are left as they are.
+        /// Number of the latest messages that are not summarised.
         keep_recent: Option<usize>,
-        /// What the model is told, above the conversation.
+        /// The model's instructions, placed above the conversation.
         prompt: Option<String>,
         /// Parameters of the model's call.
         #[serde(default)]
@@ -231,18 +231,18 @@ impl MiddlewareConfig {
     }
 }
 
-/// How important a line of a log is.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LevelConfig {
     /// Details.
     Debug,
-    /// What happens.
+    /// Normal operation.
     #[default]
     Info,
-    /// What may be a problem.
+    /// Possible problems.
     Warn,
-    /// What went wrong.
+    /// Failures.
     Error,
 }
 

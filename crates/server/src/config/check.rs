@@ -1,4 +1,4 @@
-//! From what was typed to what it means.
+//! Checks a parsed file and makes a configuration of it.
 
 mod agents;
 mod auth;
@@ -32,14 +32,14 @@ use std::time::Duration;
 use toml::Spanned;
 use upp::Effect;
 
-/// `serde_json`'s own limit, so that what passes ours can be read.
+/// The limit of `serde_json`, so that it can parse what this limit allows.
 const DEEPEST: usize = 127;
 
-/// Why a configuration can't be used, and where.
+/// An error in a configuration, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct ConfigError {
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub message: String,
     /// The line, from 1.
     pub line: usize,
@@ -62,27 +62,27 @@ impl ConfigError {
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingSeverity {
-    /// It can't be served so.
+    /// The server does not start with it.
     Error,
     /// It may be a mistake.
     Warning,
 }
 
-/// Something found in a configuration that can be understood.
+/// A finding in a readable configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: FindingSeverity,
-    /// What it is, and where.
+    /// The message and the place.
     pub error: ConfigError,
 }
 
-/// A configuration that can be understood.
+/// A readable configuration.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// What it means. A key that is missing is absent here.
+    /// The configuration. A missing key is absent in it.
     pub config: Config,
-    /// What is wrong with it all the same.
+    /// The findings: problems that do not prevent reading.
     pub findings: Vec<Finding>,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn check(
     Ok(Checked { config, findings })
 }
 
-/// What is wrong, on one line.
+/// The message of a syntax error, on one line.
 fn syntax_message(error: &toml::de::Error) -> String {
     serde_messages::TOML.of(error.message().lines().next().unwrap_or_default())
 }
@@ -127,7 +127,7 @@ impl Checker<'_> {
         self.findings.borrow_mut().push(finding);
     }
 
-    /// A value that is a name, or a table whose field `tag` is that name.
+    /// Reads a value that is a name, or a table whose field `tag` has the name.
     fn tagged<T: DeserializeOwned>(
         &self,
         place: &Spanned<toml::Value>,
@@ -199,7 +199,7 @@ impl Checker<'_> {
         Ok(config)
     }
 
-    /// Refuses a name that is not among those there are.
+    /// Refuses an unknown name.
     fn known<'n, N: AsRef<str> + 'n>(
         &self,
         what: &str,
@@ -242,7 +242,8 @@ impl Checker<'_> {
         })
     }
 
-    /// An effect that a tool of ours can have: none of them can be asked afterwards.
+    /// The effect of a built-in tool. `reconcilable` is refused, because these tools can't report the
+    /// result of an earlier call.
     fn effect(&self, effect: Spanned<Effect>) -> Result<Effect, ConfigError> {
         if *effect.get_ref() == Effect::Reconcilable {
             let message = "this tool can't say what became of a call, expected one of: pure, idempotent, effect";

@@ -1,4 +1,4 @@
-//! The file as it is typed.
+//! The TOML file as typed, before names and secrets are resolved.
 
 mod agent;
 mod mcp;

@@ -12,13 +12,13 @@ pub struct LimitsConfig {
     pub connections: Option<usize>,
     /// Maximum number of open connections of one client address; derived from `connections` when absent.
     pub connections_per_address: Option<usize>,
-    /// The proxies whose connections `connections_per_address` does not count.
+    /// The proxies that `connections_per_address` does not apply to.
     pub trusted_proxies: Vec<AddressRange>,
-    /// How long the head of a request may take to arrive.
+    /// Time limit for the head of a request to arrive.
     pub header_timeout: Duration,
-    /// How long a connection without a request stays open.
+    /// Time that a connection without a request stays open.
     pub idle_timeout: Duration,
-    /// How long a TLS handshake may take.
+    /// Time limit for a TLS handshake.
     pub tls_timeout: Duration,
     /// Maximum number of concurrent HTTP/2 streams of one connection.
     pub http2_streams: u32,
@@ -30,7 +30,7 @@ pub struct LimitsConfig {
     pub message_bytes: usize,
     /// Maximum number of open event streams.
     pub streams: usize,
-    /// Maximum number of requests that wait for their answer at once.
+    /// Maximum number of requests that wait for their response at once.
     pub requests_in_flight: usize,
     /// Maximum size of the threads without storage, in bytes.
     pub ephemeral_bytes: usize,
@@ -38,18 +38,18 @@ pub struct LimitsConfig {
     pub stalled_reader: Duration,
     /// Maximum number of runs that execute at once.
     pub concurrent_runs: usize,
-    /// How long the second start of a step waits after a process died with it. Each further start
-    /// waits four times as long, at most a minute.
+    /// Pause before the second start of a step after a process died in it. Each further pause is four
+    /// times as long, at most a minute.
     pub restart_pause: Duration,
-    /// Maximum number of runs that execute at once with a model, by the model's name; without an
-    /// entry a model has no limit of its own.
+    /// Maximum number of concurrent runs with a model, by the model's name. A model without an entry has
+    /// no limit of its own.
     pub model_runs: BTreeMap<String, usize>,
-    /// Maximum size of the threads that are kept in memory for followers and later requests, in bytes.
+    /// Maximum size of the threads in memory for followers and later requests, in bytes.
     pub thread_cache_bytes: usize,
-    /// Maximum size of what requests hold in memory of threads that they read as a whole, in bytes. A
-    /// larger thread is only read in pages.
+    /// Maximum memory of requests that read threads as a whole, in bytes. Larger threads can only be
+    /// read in pages.
     pub thread_view_bytes: usize,
-    /// How long requests may take to end once the server stops.
+    /// Time limit for requests to end after the shutdown signal.
     pub shutdown_grace: Duration,
     /// The budgets of a tenant that has no `[tenants.NAME.limits]`.
     pub tenant: TenantLimits,
@@ -86,9 +86,10 @@ impl Default for LimitsConfig {
 /// The budgets of one tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimits {
-    /// Maximum number of requests per minute, of all its keys together; see [`TenantLimits::rate`] when absent.
+    /// Maximum number of requests per minute, of all its keys together; see [`TenantLimits::rate`] when
+    /// absent.
     pub requests_per_minute: Option<NonZeroU32>,
-    /// Maximum number of requests that wait for their answer at once.
+    /// Maximum number of requests that wait for their response at once.
     pub requests_in_flight: usize,
     /// Maximum number of open event streams.
     pub streams: usize,
@@ -161,7 +162,7 @@ impl AddressRange {
         (prefix <= longest).then_some(Self { address, prefix })
     }
 
-    /// Whether this address is one of them. An IPv4 address that is written as IPv6 counts as IPv4.
+    /// Whether an address is in the range. An IPv4 address written as IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {

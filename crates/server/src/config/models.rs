@@ -1,4 +1,4 @@
-//! Models: which, where, and how they are asked.
+//! Models: their names, providers and request settings.
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -8,18 +8,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 use upp::{Capabilities, RetryConfig, Timeouts};
 
-/// A model and how it is reached.
+/// A model and its connection.
 #[derive(Clone, Debug)]
 pub enum ModelConfig {
     /// The scripted model, which needs no network.
     Scripted {
         /// The model id it reports.
         model: Option<String>,
-        /// How long it waits before each delta.
+        /// Pause before each delta.
         delay: Option<Duration>,
         /// A file with fixed answers.
         script: Option<PathBuf>,
-        /// Parameters of every request; an agent's own win.
+        /// Parameters of every request; an agent's parameters override them.
         params: Map<String, Value>,
     },
     /// A model of a provider.
@@ -27,7 +27,7 @@ pub enum ModelConfig {
 }
 
 impl ModelConfig {
-    /// Parameters of every request; an agent's own win.
+    /// Parameters of every request; an agent's parameters override them.
     pub fn params(&self) -> &Map<String, Value> {
         match self {
             Self::Scripted { params, .. } => params,
@@ -39,38 +39,39 @@ impl ModelConfig {
 /// A model of a provider.
 #[derive(Clone, Debug)]
 pub struct RemoteModel {
-    /// Who has it, and in which format it is asked.
+    /// The provider and its API format.
     pub provider: ProviderKind,
     /// Its id at the provider.
     pub model: String,
-    /// The prefix of the endpoint, such as `https://api.openai.com/v1`, in place of the provider's own.
+    /// The prefix of the endpoint, such as `https://api.openai.com/v1`, instead of the provider's
+    /// default.
     pub base_url: Option<String>,
-    /// The keys, which take turns; none where the provider wants none.
+    /// The keys, used in turn; none if the provider needs none.
     pub keys: Vec<SecretString>,
-    /// The environment variables that were looked at for keys.
+    /// The environment variables that were searched for keys.
     pub key_envs: Vec<String>,
     /// Further headers.
     pub headers: BTreeMap<String, SecretString>,
-    /// Parameters of every request; an agent's own win.
+    /// Parameters of every request; an agent's parameters override them.
     pub params: Map<String, Value>,
-    /// Features in beta, for the Messages format.
+    /// Beta features, for the Messages format.
     pub betas: Vec<String>,
-    /// `max_tokens` where the parameters have none, for the Messages format.
+    /// `max_tokens` if the parameters have none, for the Messages format.
     pub default_max_tokens: Option<u64>,
-    /// How long to wait for what.
+    /// The timeouts of its requests.
     pub timeouts: Timeouts,
-    /// What is sent again; nothing when absent.
+    /// The requests that are sent again after an error; none when absent.
     pub retry: Option<RetryConfig>,
-    /// The longest wait that `Retry-After` may ask for.
+    /// Maximum wait that a `Retry-After` is followed for.
     pub retry_after_max: Option<Duration>,
-    /// What the model can do, where that is not what its provider's models usually can.
+    /// Capabilities that differ from those that the provider's models usually have.
     pub capabilities: CapabilityOverrides,
 }
 
-/// A provider and the format it is asked in.
+/// A provider and its API format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// Any server that speaks Chat Completions.
+    /// Any server with a Chat Completions API.
     ChatCompletions,
     /// `OpenAI`, by Responses.
     OpenAi,
@@ -98,12 +99,12 @@ pub enum ProviderKind {
     Cerebras,
     /// Moonshot.
     Moonshot,
-    /// Any server that speaks Open Responses.
+    /// Any server with an Open Responses API.
     OpenResponses,
 }
 
 impl ProviderKind {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 15] = [
         Self::ChatCompletions,
         Self::OpenAi,
@@ -143,8 +144,8 @@ impl ProviderKind {
         }
     }
 
-    /// The variables a key is looked for in where the file names none, the first that has one
-    /// (UPP §12).
+    /// The variables that are searched for a key if the file names none; the first one with a value is
+    /// used (UPP §12).
     pub fn key_envs(self) -> &'static [&'static str] {
         match self {
             Self::ChatCompletions => &[],
@@ -161,7 +162,7 @@ impl ProviderKind {
         }
     }
 
-    /// Whether a vendor stands behind it that takes no request without a key.
+    /// Whether the provider refuses requests without a key.
     pub(crate) fn needs_key(self) -> bool {
         !matches!(
             self,
@@ -169,18 +170,18 @@ impl ProviderKind {
         )
     }
 
-    /// Whether it has no address of its own.
+    /// Whether the provider has no default URL.
     pub(crate) fn needs_base_url(self) -> bool {
         matches!(self, Self::ChatCompletions | Self::OpenResponses)
     }
 
-    /// Whether it is asked in the Messages format.
+    /// Whether its API has the Messages format.
     pub(crate) fn is_messages(self) -> bool {
         matches!(self, Self::Anthropic | Self::XaiMessages)
     }
 }
 
-/// What a model can do, where that is not what its provider's models usually can (UPP §12).
+/// Capabilities that differ from those that the provider's models usually have (UPP §12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CapabilityOverrides {
@@ -188,7 +189,7 @@ pub struct CapabilityOverrides {
     pub streaming: Option<bool>,
     /// It can call tools.
     pub tools: Option<bool>,
-    /// It can answer in a given JSON Schema.
+    /// It can answer in a JSON Schema of the request.
     pub structured_output: Option<bool>,
     /// It takes images.
     pub image_input: Option<bool>,
@@ -201,7 +202,7 @@ pub struct CapabilityOverrides {
 }
 
 impl CapabilityOverrides {
-    /// The usual capabilities with what is said here in their place.
+    /// The usual capabilities with these overrides applied.
     pub fn over(self, usual: Capabilities) -> Capabilities {
         Capabilities {
             streaming: self.streaming.unwrap_or(usual.streaming),

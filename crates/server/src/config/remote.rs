@@ -1,37 +1,40 @@
-//! Agents elsewhere: where they are and how they are asked.
+//! The configuration of remote agents: their addresses and protocols.
 
 use secrecy::SecretString;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An agent elsewhere.
+/// A remote agent.
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: RemoteProtocol,
-    /// Its address, without a slash at the end. For A2A the endpoint of JSON-RPC, else the prefix of the paths, such as
-    /// `https://agents.example.com/v1`.
+    /// Its URL, without a slash at the end. For A2A the JSON-RPC endpoint, else the prefix of the paths,
+    /// such as `https://agents.example.com/v1`.
     pub url: String,
-    /// The key; it goes to this address and nowhere else.
+    /// Its key; sent to this URL only.
     pub key: Option<SecretString>,
     /// Further headers.
     pub headers: BTreeMap<String, SecretString>,
-    /// Which agent there: the model of Responses, the assistant of the Threads API. A2A has one an address.
+    /// The remote agent's name: the model of Responses, the assistant of the Threads API. With A2A each
+    /// URL has one agent.
     pub agent: Option<String>,
-    /// Whether the same request twice is one run there, by its `Idempotency-Key` or by the id of its message.
+    /// Whether the remote server recognizes a repeated request, by its `Idempotency-Key` or its
+    /// message's id.
     pub repeatable: bool,
-    /// Whether a response is made in the background, so that it goes on when the connection breaks.
+    /// Whether responses run in the background, so that they continue when the connection breaks.
     pub background: bool,
-    /// How long the headers of an answer may take.
+    /// Time limit for a response's headers.
     pub headers_timeout: Duration,
-    /// How long nothing may come of an answer.
+    /// Maximum time without new bytes of a response.
     pub idle_timeout: Duration,
-    /// How long one answer may be, in bytes.
+    /// Maximum size of a response, in bytes.
     pub max_bytes: usize,
 }
 
-/// Two are equal where they ask the same of the same; secrets are not looked at.
+/// Two configurations are equal if they send the same requests to the same URL; secrets are not
+/// compared.
 impl PartialEq for RemoteConfig {
     fn eq(&self, other: &Self) -> bool {
         let plain = |it: &Self| {
@@ -47,7 +50,7 @@ impl PartialEq for RemoteConfig {
     }
 }
 
-/// What an agent elsewhere speaks.
+/// The protocol of a remote agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RemoteProtocol {
@@ -60,7 +63,7 @@ pub enum RemoteProtocol {
 }
 
 impl RemoteProtocol {
-    /// Its name, as the file has it.
+    /// Its name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Responses => "responses",

@@ -1,9 +1,9 @@
-//! The task of a sub-agent: a text with the arguments of its call in it.
+//! The message for a sub-agent: a template that is filled with the call's arguments.
 
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// A text in which `{name}` stands for an argument; `{{` and `}}` are braces.
+/// A text with placeholders `{name}` for arguments; `{{` and `}}` are braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptTemplate(Vec<TemplatePart>);
 
@@ -13,7 +13,7 @@ enum TemplatePart {
     Argument(String),
 }
 
-/// Why a text is no template.
+/// Why a text is not a valid template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// A brace has no partner.
@@ -22,18 +22,18 @@ pub enum TemplateError {
     /// A placeholder names no property.
     #[error("{{{name}}} is no property of parameters, expected one of: {known}")]
     Unknown {
-        /// What it names.
+        /// The unknown name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// The text has nothing in it.
+    /// The text is empty.
     #[error("the prompt is empty, expected the task, such as \"Find: {{query}}\"")]
     Empty,
 }
 
 impl PromptTemplate {
-    /// Reads a template whose placeholders must be properties of this schema.
+    /// Parses a template whose placeholders must be properties of this schema.
     pub fn parse(text: &str, schema: &Value) -> Result<Self, TemplateError> {
         let none = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -76,8 +76,8 @@ impl PromptTemplate {
         Ok(Self(pieces))
     }
 
-    /// The text with these arguments: strings as they are, anything else as JSON, and nothing for
-    /// what is absent. Arguments are never read as templates.
+    /// The text with these arguments inserted: strings unchanged, other values as JSON, and nothing for
+    /// absent ones. Arguments are not parsed as templates.
     pub fn render(&self, arguments: &Value) -> String {
         let mut text = String::new();
         for piece in &self.0 {

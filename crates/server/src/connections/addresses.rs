@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The groups of the addresses that have connections.
+/// The groups of connections, by client address.
 pub(super) struct Addresses {
     max: usize,
     groups: Mutex<BTreeMap<IpAddr, Arc<Group>>>,
 }
 
 impl Addresses {
-    /// With a cap for each address.
+    /// Makes groups with this cap for each address.
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
@@ -24,7 +24,7 @@ impl Addresses {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The group of a client: that of its IPv4 address, or of the first 64 bits of its IPv6 address, which are one network.
+    /// The group of a client: that of its IPv4 address, or of its IPv6 network (the first 64 bits).
     pub(super) fn of(&self, client: IpAddr) -> (IpAddr, Arc<Group>) {
         let address = match client.to_canonical() {
             IpAddr::V4(address) => IpAddr::V4(address),
@@ -38,15 +38,15 @@ impl Addresses {
         (address, group)
     }
 
-    /// Adds a connection to a group that [`Addresses::of`] returned. There is one caller of both, so that an address never
-    /// has two groups.
+    /// Adds a connection to a group that [`Addresses::of`] returned. Both have one caller, so that an
+    /// address never has two groups.
     pub(super) fn join(&self, address: IpAddr, group: &Arc<Group>) {
         let mut groups = self.lock();
         groups.insert(address, Arc::clone(group));
         group.join();
     }
 
-    /// Removes a connection, and with the last one the group.
+    /// Removes a connection, and the group with its last connection.
     pub(super) fn release(&self, address: IpAddr, group: &Group) {
         let mut groups = self.lock();
         if group.release() == 0 {
@@ -54,7 +54,7 @@ impl Addresses {
         }
     }
 
-    /// Number of addresses that have connections.
+    /// Number of addresses with connections.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.lock().len()

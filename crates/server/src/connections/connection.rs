@@ -1,4 +1,4 @@
-//! One connection: whether a request is in progress, and until when it may stay as it is.
+//! One connection: its state, and how long it may stay in it.
 
 use super::Shared;
 use super::group::Group;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a connection may stay in a state.
+/// Time limits of a connection's states.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
-    /// For the head of a request, and before the first one.
+    /// For the head of a request, and for the wait for the first one.
     pub(super) header: Duration,
     /// Between requests.
     pub(super) idle: Duration,
-    /// While the client accepts nothing of what is sent.
+    /// Maximum time while the client accepts no bytes.
     pub(super) stalled: Duration,
 }
 
@@ -29,7 +29,7 @@ impl Timeouts {
 /// One connection.
 pub(super) struct Connection {
     shared: Arc<Shared>,
-    /// What counts it: the group of its lane, and unless it is a proxy's that of its address.
+    /// The counters of its lane and, unless it is a proxy, of its address.
     lane: Arc<Group>,
     address: Option<(IpAddr, Arc<Group>)>,
     timeouts: Timeouts,
@@ -41,13 +41,13 @@ pub(super) struct Connection {
 
 struct State {
     in_progress: usize,
-    /// Where no request is in progress.
+    /// The state if no request is in progress.
     phase: Phase,
-    /// Since when it is in that phase.
+    /// When that state began.
     since: Instant,
-    /// Since when the client accepts nothing of what is sent.
+    /// Since when the client accepts no bytes.
     blocked_since: Option<Instant>,
-    /// When it became idle, as a number in the order of all.
+    /// The number of the turn in which it became idle.
     turn: Option<u64>,
     is_http2: bool,
     is_closed: bool,
@@ -56,22 +56,22 @@ struct State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has been asked yet.
+    /// The client has sent no request yet.
     New,
-    /// Part of a request's head is there.
+    /// Part of a request's head has arrived.
     Head,
     /// The last request was answered.
     Idle,
 }
 
-/// What a connection has to do when its timer is over.
+/// The action of a connection when its timer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Wait on.
     Later(Instant),
-    /// Close after what is still sent: it was idle too long.
+    /// Close after sending the remaining bytes: the connection was idle too long.
     Idle,
-    /// Close at once: a head took too long, or the client accepts nothing.
+    /// Close at once: a head took too long, or the client accepts no bytes.
     Overdue,
 }
 
@@ -141,12 +141,12 @@ impl Connection {
         self.state().is_closed
     }
 
-    /// Whether it is idle since that turn.
+    /// Whether it has been idle since that turn.
     pub(super) fn is_idle(&self, turn: u64) -> bool {
         self.state().turn == Some(turn)
     }
 
-    /// Closes it if it is idle since that turn.
+    /// Closes it if it has been idle since that turn.
     pub(super) fn close_for_room(&self, turn: u64) -> bool {
         {
             let mut state = self.state();
@@ -163,7 +163,7 @@ impl Connection {
         true
     }
 
-    /// The socket is closed, or is about to be.
+    /// Releases the connection: its socket is closed or about to be.
     pub(super) fn release(&self) {
         {
             let mut state = self.state();
@@ -179,7 +179,8 @@ impl Connection {
         self.shared.figures.open.dec();
     }
 
-    /// Starts a request; `None` if the connection is being closed, so that nothing of the request may be done.
+    /// Starts a request. `None` if the connection is being closed; then the request must not be
+    /// processed.
     pub(super) fn begin(self: &Arc<Self>, version: Version) -> Option<InProgress> {
         let mut state = self.state();
         if state.is_closed {
@@ -192,7 +193,7 @@ impl Connection {
         Some(InProgress(Some(Arc::clone(self))))
     }
 
-    /// Keeps it from being idle, as long as an HTTP/2 stream is open.
+    /// Marks the connection as busy while an HTTP/2 stream is open.
     pub(super) fn hold(self: &Arc<Self>) -> InProgress {
         let mut state = self.state();
         state.in_progress += 1;
@@ -215,12 +216,13 @@ impl Connection {
         self.queue(turn);
     }
 
-    /// The TLS handshake is done: the time for the first request begins.
+    /// Notes the end of the TLS handshake; the time limit of the first request starts.
     pub(super) fn note_handshake(&self) {
         self.state().since = Instant::now();
     }
 
-    /// Bytes came. Between HTTP/1 requests they are the beginning of a head; HTTP/2 has frames that are none.
+    /// Notes received bytes. Between HTTP/1 requests they begin a head; with HTTP/2 they may be other
+    /// frames.
     pub(super) fn note_read(&self) {
         let mut state = self.state();
         if state.in_progress == 0 && state.phase == Phase::Idle && !state.is_http2 {
@@ -245,7 +247,8 @@ impl Connection {
         }
     }
 
-    /// What is to be done at a time. A state that begins later is not over before the returned time.
+    /// The action that is due, or when to check next. A state that begins later does not time out before
+    /// the returned time.
     pub(super) fn due(&self, now: Instant) -> Due {
         let state = self.state();
         let blocked = state.blocked_since.map(|at| at + self.timeouts.stalled);
@@ -268,11 +271,11 @@ impl Connection {
     }
 }
 
-/// A request, or a stream of HTTP/2. While there is one the connection is not idle.
+/// A request, or an HTTP/2 stream. A connection with one is not idle.
 pub(super) struct InProgress(Option<Arc<Connection>>);
 
 impl InProgress {
-    /// The connection is another protocol's from here on, and never idle again.
+    /// Marks the connection as upgraded to another protocol: it never becomes idle again.
     pub(super) fn keep(mut self) {
         self.0 = None;
     }

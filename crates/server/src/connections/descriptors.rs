@@ -1,23 +1,23 @@
-//! File descriptors: the limit of the process, and the ones that are kept in reserve.
+//! File descriptors: the limit of the process, and the spare ones that are held open.
 
 use crate::config::LimitsConfig;
 use std::fs::File;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Assumed where the system does not tell the limit.
+/// The assumed limit if the system reports none.
 const FALLBACK: usize = 1_024;
-/// A quarter of the descriptors, and at most this many, are not used for connections of clients: the store, files,
-/// outbound connections and health checks need them.
+/// Maximum number of descriptors that client connections leave free; otherwise a quarter of all. The
+/// store, files, outbound connections and health checks need them.
 const MAX_RESERVE: usize = 2_048;
-/// Default of `limits.connections` where there are descriptors enough. At 40 KB each they take 640 MB.
+/// Default of `limits.connections` if the descriptors suffice. At 40 KB each they take 640 MB.
 const MAX_CONNECTIONS: usize = 16_384;
-/// Number of descriptors that are held open, to be given up for a health check when no other is left.
+/// Number of spare descriptors, one of which is closed for a health check when no other is free.
 const SPARE: usize = 8;
-/// How often exhausted descriptors are logged.
+/// Minimum time between two log lines about exhausted descriptors.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// Raises the soft limit of the process's descriptors to the hard one. Returns the limit that holds then.
+/// Raises the soft limit of descriptors to the hard limit, and returns the resulting limit.
 pub(crate) fn raise_limit() -> usize {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
@@ -32,7 +32,7 @@ fn open_any() -> std::io::Result<File> {
     File::open("/dev/null")
 }
 
-/// How many connections may be open.
+/// Maximum numbers of open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Caps {
     /// Of all clients.
@@ -42,7 +42,7 @@ pub(super) struct Caps {
 }
 
 impl Caps {
-    /// The configured caps, or those that follow from the number of descriptors that the process may have.
+    /// The configured limits, or those derived from the number of descriptors of the process.
     pub(super) fn new(limits: &LimitsConfig, descriptors: usize) -> Self {
         let reserve = (descriptors / 4).min(MAX_RESERVE);
         let possible = descriptors.saturating_sub(reserve).max(1);
@@ -63,7 +63,7 @@ impl Caps {
     }
 }
 
-/// Descriptors that are held open, so that one can be given up where the system has no other left.
+/// Spare descriptors: closing one makes room when the system has no other free.
 #[derive(Default)]
 pub(super) struct Spare {
     held: Vec<File>,
@@ -71,7 +71,7 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// Opens what is missing, as far as that is possible now.
+    /// Opens the missing spare descriptors, as far as the system allows.
     pub(super) fn refill(&mut self) {
         while self.held.len() < SPARE
             && let Ok(file) = open_any()
@@ -80,7 +80,7 @@ impl Spare {
         }
     }
 
-    /// Gives one up. Returns whether there was one.
+    /// Closes one spare descriptor. Returns whether there was one.
     pub(super) fn release(&mut self) -> bool {
         self.held.pop().is_some()
     }

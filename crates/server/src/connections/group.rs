@@ -1,4 +1,4 @@
-//! Connections that share a cap, and which of them has been idle the longest.
+//! Connections with a common cap, in the order in which they became idle.
 
 use super::connection::Connection;
 use std::collections::VecDeque;
@@ -15,8 +15,8 @@ pub(super) struct Group {
 #[derive(Default)]
 struct Members {
     n: usize,
-    /// Each time that a connection became idle, in order. An entry is stale once the connection is busy again, has become
-    /// idle again, or is closed.
+    /// The times at which connections became idle, in order. An entry is stale once its connection is
+    /// busy, idle again, or closed.
     idle: VecDeque<Idle>,
 }
 
@@ -47,14 +47,14 @@ impl Group {
         self.lock().n += 1;
     }
 
-    /// Returns the number that is left.
+    /// Removes a connection, and returns the number that remains.
     pub(super) fn release(&self) -> usize {
         let mut members = self.lock();
         members.n = members.n.saturating_sub(1);
         members.n
     }
 
-    /// Notes that a connection is idle, for the `turn`th time of all.
+    /// Notes that a connection became idle in this turn.
     pub(super) fn note_idle(&self, connection: &Arc<Connection>, turn: u64) {
         let mut members = self.lock();
         members.idle.push_back(Idle {
@@ -69,7 +69,8 @@ impl Group {
         }
     }
 
-    /// Closes the connection that has been idle the longest, if that is at least `min`. Returns whether there was one.
+    /// Closes the connection that has been idle the longest, if it has been so for at least `min`.
+    /// Returns whether there was one.
     pub(super) fn close_oldest_idle(&self, min: Duration) -> bool {
         loop {
             // The lock is not held while the connection closes, which takes it.
@@ -93,7 +94,7 @@ impl Group {
         self.lock().idle.len()
     }
 
-    /// Whether another connection may join, once idle ones are closed.
+    /// Whether another connection may join after closing idle ones.
     pub(super) fn has_room(&self) -> bool {
         while self.len() >= self.max {
             if !self.close_oldest_idle(Duration::ZERO) {

@@ -1,4 +1,4 @@
-//! HTTP on one connection, until it ends, is idle too long, or has to make room.
+//! HTTP on one connection, until it ends, is idle too long, or must make room.
 
 use super::connection::{Connection, Due, InProgress};
 use super::socket::{Socket, SocketSlot, Stream};
@@ -23,18 +23,19 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
-/// Maximum size of a request's head, in bytes. HTTP/1 also reads bodies and writes answers in pieces of at most this size.
+/// Maximum size of a request's head, in bytes. HTTP/1 also reads bodies and writes responses in chunks
+/// of at most this size.
 const MAX_HEAD: u32 = 64 << 10;
-/// Maximum size of what is buffered for a client of one HTTP/2 stream, in bytes.
+/// Maximum size of the send buffer of one HTTP/2 stream, in bytes.
 const MAX_SEND_BUFFER: usize = 64 << 10;
-/// An HTTP/2 connection that has sent nothing for this time is asked whether it is there.
+/// Time without bytes after which the server pings an HTTP/2 client.
 const PING_AFTER: Duration = Duration::from_secs(30);
-/// How long the answer to that may take.
+/// Time limit for the response to a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a connection that was idle too long may take to close.
+/// Time limit for closing an idle connection.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// The connection was closed to make room, so that the request that just came is not begun.
+/// The connection was closed to make room; the request that just arrived is not started.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was closed to make room")]
 struct Closed;
@@ -177,7 +178,7 @@ fn answer(
     })
 }
 
-/// Runs the streams of an HTTP/2 connection, which is not idle meanwhile.
+/// Runs the streams of an HTTP/2 connection, and marks it as busy meanwhile.
 #[derive(Clone)]
 struct Streams(Arc<Connection>);
 

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// How many connections wait to be accepted; the system may allow fewer.
+/// Length of the queue of connections to accept; the system may use a shorter one.
 const BACKLOG: u32 = 4_096;
 
-/// Listens with room for a burst of connections: a client whose connection finds none tries again after a second.
+/// Listens with room for a burst of connections. If the queue is full, a client retries only after a
+/// second.
 pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
@@ -20,7 +21,7 @@ pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A stream's events are small, and each is waited for.
+/// Disables Nagle's algorithm, since a stream's events are small and clients wait for each.
 pub(crate) fn send_at_once(socket: &TcpStream) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps Nagle's algorithm");

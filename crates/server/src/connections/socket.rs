@@ -1,4 +1,4 @@
-//! The socket of a connection, which tells the connection what comes and goes.
+//! The socket of a connection; it reports reads and writes to the connection's state.
 
 use super::connection::Connection;
 use std::io::{self, IoSlice};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// The place of an open socket among the connections; free again when it is dropped.
+/// The slot of an open socket among the connections; freed on drop.
 pub(super) struct SocketSlot(pub(super) Arc<Connection>);
 
 impl Drop for SocketSlot {
@@ -25,7 +25,7 @@ pub(super) struct Socket {
     place: SocketSlot,
 }
 
-/// What carries the bytes.
+/// The transport of the bytes.
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),

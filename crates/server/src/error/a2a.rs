@@ -1,4 +1,4 @@
-//! Refusals in A2A's words: JSON-RPC's error objects, and the bodies of the other HTTP binding
+//! Errors in A2A's form: JSON-RPC's error objects, and the bodies of the HTTP+JSON binding
 //! (`google.rpc.Status`).
 
 use super::{ApiError, Failure, is_fault};
@@ -12,7 +12,7 @@ impl From<RequestError> for ApiError {
     }
 }
 
-/// The status that a kind of error has.
+/// The status of an error kind.
 pub(super) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::TaskNotFound | ErrorKind::MethodNotFound => StatusCode::NOT_FOUND,
@@ -30,13 +30,13 @@ pub(super) fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// The body of a request that never came to be a call: nothing is known of its id.
+/// The body for a request that is not a valid call: its id is unknown.
 pub(super) fn rpc_body(status: StatusCode, failure: &Failure) -> Value {
     rpc_failure(&Value::Null, &rpc(status, failure))
 }
 
-/// JSON-RPC's error object of what a call came to. A failure of the server's is logged, as where it is answered
-/// with a status.
+/// The JSON-RPC error object of a failed call. Errors of the server are logged, as for responses with a
+/// status.
 pub(crate) fn rpc_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
     let status = verdict.status;
@@ -44,7 +44,7 @@ pub(crate) fn rpc_error(error: &ApiError) -> Value {
     rpc(status, &error.failure_of(verdict))
 }
 
-/// An error object of the HTTP+JSON binding within a stream, where no status can be sent.
+/// An error object of the HTTP+JSON binding within a stream, which can't send a status.
 pub(crate) fn rest_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
     rest(verdict.status, &error.failure_of(verdict))
@@ -85,7 +85,8 @@ pub(super) fn rest(status: StatusCode, failure: &Failure) -> Value {
     }})
 }
 
-/// What is no error of the protocol's is told apart by this server's own codes.
+/// The `ErrorInfo` with the server's own code and details, because the protocol has no code for these
+/// errors.
 fn info(failure: &Failure) -> Value {
     // Its values are texts.
     let details = failure.details.as_ref().and_then(Value::as_object);

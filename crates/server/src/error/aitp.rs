@@ -1,4 +1,4 @@
-//! What of AITP is refused: who speaks, what capability messages say, and changes of who takes part.
+//! The errors of AITP: speakers, capability messages, and changes of participants.
 
 use super::{ApiError, Verdict};
 use crate::aitp::refused::{Refused, Why};
@@ -65,7 +65,7 @@ fn of_speaker(error: &MayNotSpeak) -> Verdict {
     }
 }
 
-/// A capability message that is none, or does not fit what it answers.
+/// An invalid capability message, or one that does not fit the request it answers.
 fn unfit(wrong: &[MessageViolation]) -> Verdict {
     use StatusCode as S;
     let verdict = Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_capability_message");
@@ -75,7 +75,7 @@ fn unfit(wrong: &[MessageViolation]) -> Verdict {
     verdict.with(json!({ "violations": violations(wrong) }))
 }
 
-/// What is wrong, each with its place.
+/// The violations, each with its JSON pointer.
 pub(crate) fn violations(wrong: &[MessageViolation]) -> Value {
     let wrong = wrong.iter();
     wrong

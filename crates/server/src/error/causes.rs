@@ -1,6 +1,6 @@
 //! Errors as text for logs.
 
-/// An error with everything that caused it, on one line.
+/// An error with all its causes, on one line.
 pub fn render_error(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Errors of other modules as refusals of requests.
+//! Conversions of other modules' errors into errors of requests.
 
 use super::ApiError;
 use crate::auth::TenantUnclear;

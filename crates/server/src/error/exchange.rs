@@ -1,4 +1,4 @@
-//! Why threads can't be imported or exported.
+//! Errors of importing and exporting threads.
 
 use interop::convert::ConvertError;
 use interop::document::ImportError;
@@ -6,16 +6,16 @@ use runtime::RuntimeError;
 use thread::DecodeError;
 use tokio::task::JoinError;
 
-/// Why a thread could not be taken in or given out.
+/// Why a thread could not be imported or exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The runtime refused or failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The text is no JSON, or no document.
+    /// The text is not JSON, or not a document.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// The text is not in the form that it is said to be in.
+    /// The text does not have the named format.
     #[error(transparent)]
     Read(#[from] ConvertError),
     /// The document can't become a thread.

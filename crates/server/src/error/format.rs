@@ -1,4 +1,4 @@
-//! The forms of errors: each protocol's clients read their own.
+//! The forms of error bodies: each protocol has its own.
 
 use super::{ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use axum::Json;
@@ -12,11 +12,11 @@ pub(crate) enum ErrorFormat {
     Own,
     /// `OpenAI`'s, with Open Responses.
     OpenAi,
-    /// A2A's over HTTP and JSON: `google.rpc.Status`.
+    /// A2A's form over HTTP and JSON: `google.rpc.Status`.
     A2a,
     /// A2A's over JSON-RPC.
     A2aRpc,
-    /// The Model Context Protocol's: JSON-RPC's error object.
+    /// The Model Context Protocol's form: JSON-RPC's error object.
     Mcp,
     /// `LangGraph`'s, with the Agent Protocol.
     LangGraph,
@@ -34,7 +34,7 @@ impl ErrorFormat {
         }
     }
 
-    /// A response that is only the body of a failure.
+    /// A response that is only the body of an error.
     pub(crate) fn body(
         self,
         status: StatusCode,

@@ -1,5 +1,5 @@
-//! Refusals in the words of `LangGraph` (`{"detail"}`) and of the Agent Protocol (`{"code", "message", "metadata"}`). No
-//! name of one means something else in the other, so every refusal is both.
+//! Errors in the forms of `LangGraph` (`{"detail"}`) and of the Agent Protocol (`{"code", "message",
+//! "metadata"}`). Their members do not overlap, so every error has both forms at once.
 
 use super::{ApiError, Failure};
 use http::StatusCode;
@@ -12,7 +12,7 @@ impl From<RequestError> for ApiError {
     }
 }
 
-/// The status that a kind of error has.
+/// The status of an error kind.
 pub(super) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,26 +1,27 @@
-//! Refusals in the words of the Model Context Protocol: JSON-RPC's error objects, and results of tools that failed.
+//! Errors in the form of the Model Context Protocol: JSON-RPC's error objects, and results of failed
+//! tools.
 
 use super::{ApiError, Failure, is_fault};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
-/// Where the result of a tool that failed says what the text says, for programs.
+/// The member of a failed tool's result that contains the error for programs.
 const META: &str = "loomline/error";
 
-/// The body of a request that never came to be a call, so that it has no id.
+/// The body for a request that is not a valid call and so has no id.
 pub(crate) fn body(status: StatusCode, failure: &Failure) -> Value {
     json!({"jsonrpc": "2.0", "error": data(status, failure)})
 }
 
-/// JSON-RPC's error object of what a call came to. A failure of the server's is logged, as where it is answered with
-/// a status.
+/// The JSON-RPC error object of a failed call. Errors of the server are logged, as for responses with a
+/// status.
 pub(crate) fn error(error: &ApiError) -> ErrorData {
     let (status, failure) = failure_of(error);
     data(status, &failure)
 }
 
-/// An error as the result of a tool. A model reads it and can correct its call.
+/// An error as the result of a tool, which the model reads to correct its call.
 pub(crate) fn tool_error(error: &ApiError) -> CallToolResult {
     let (_, failure) = failure_of(error);
     let place = failure.pointer.as_deref().filter(|it| !it.is_empty());

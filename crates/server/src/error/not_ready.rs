@@ -3,7 +3,7 @@
 /// Why the server is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotReady {
-    /// What the last process left unfinished is being taken up.
+    /// Unfinished runs of the last process are being resumed.
     Starting,
     /// The process is about to end.
     ShuttingDown,
@@ -13,7 +13,7 @@ pub(crate) enum NotReady {
     StoreDamaged,
     /// The store can't be read.
     StoreFailed,
-    /// The process has no descriptors left for connections.
+    /// The process has no file descriptors left for connections.
     DescriptorsExhausted,
 }
 
@@ -30,7 +30,7 @@ impl NotReady {
         }
     }
 
-    /// What is wrong, for people.
+    /// The reason, for people.
     pub(crate) const fn advice(self) -> &'static str {
         match self {
             Self::Starting => "it has not finished starting",

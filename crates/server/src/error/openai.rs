@@ -1,12 +1,12 @@
-//! Refusals in the words of `OpenAI`'s API, which Open Responses shares:
-//! `{"error": {"message", "type", "param", "code"}}`.
+//! Errors in the form of `OpenAI`'s API, which Open Responses shares: `{"error": {"message", "type",
+//! "param", "code"}}`.
 
 use super::{ApiError, Failure};
 use http::StatusCode;
 use interop::{responses, threads};
 use serde_json::{Value, json};
 
-/// A refusal that a view has worded itself.
+/// An error with a text, type and code of its protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Worded {
@@ -18,7 +18,7 @@ pub(crate) struct Worded {
 }
 
 impl Worded {
-    /// A request that can't be taken as it is.
+    /// An invalid request.
     pub(crate) fn invalid(
         param: Option<&str>,
         code: Option<&'static str>,
@@ -33,7 +33,7 @@ impl Worded {
         }
     }
 
-    /// A request that others are in the way of, and that may be sent again.
+    /// A conflict with other requests; the request may be repeated.
     pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::CONFLICT,
@@ -98,7 +98,7 @@ impl From<threads::RequestError> for ApiError {
 
 const INVALID: &str = "invalid_request_error";
 
-/// The body of a failure. What the view has not worded itself gets the type of its status.
+/// The body of an error. If the protocol's view has no own text, the type follows from the status.
 pub(crate) fn body(status: StatusCode, failure: &Failure) -> Value {
     let param = failure.pointer.as_deref().and_then(param);
     let error = match &failure.worded {
@@ -113,14 +113,14 @@ pub(crate) fn body(status: StatusCode, failure: &Failure) -> Value {
     json!({ "error": error })
 }
 
-/// The status of an error, and its object, for clients who are told otherwise than by an answer.
+/// The status of an error, and its object, for clients that receive it outside of a response.
 pub(crate) fn error_body(error: &ApiError) -> (StatusCode, Value) {
     let status = error.verdict().status;
     let mut body = body(status, &error.failure());
     (status, body["error"].take())
 }
 
-/// What kind of error a status is.
+/// The error type of a status.
 fn kind(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED => "authentication_error",
@@ -131,7 +131,7 @@ fn kind(status: StatusCode) -> &'static str {
     }
 }
 
-/// A place as this API writes it; none for the whole.
+/// A JSON pointer in this API's notation; none for the whole body.
 fn param(pointer: &str) -> Option<String> {
     Some(interop::param(pointer)).filter(|param| !param.is_empty())
 }

@@ -1,8 +1,8 @@
-//! Where in a message's content an error is.
+//! The place of an error in a message's content.
 
 use timeline::ContentError;
 
-/// The JSON pointer of what is wrong, from the content on.
+/// The JSON pointer of the error, relative to the content.
 pub(super) fn content_pointer(error: &ContentError) -> String {
     match error {
         ContentError::NotAPart { pointer } => pointer.clone(),

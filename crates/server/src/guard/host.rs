@@ -1,4 +1,4 @@
-//! Names of this machine: what development mode answers to, because it asks nobody for a key.
+//! Host names of this machine. Development mode serves only these, because it needs no key.
 
 use crate::error::ApiError;
 use crate::state::Api;
@@ -9,8 +9,8 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// In development mode, refuses a request for a name that someone else's DNS may point at this machine. Holds for
-/// every path, also for those that need no key or lead nowhere.
+/// In development mode, refuses host names that a foreign DNS may point at this machine. Checks every
+/// path, even those that need no key or do not exist.
 pub(crate) async fn check_host(
     State(api): State<Api>,
     request: Request,
@@ -22,7 +22,7 @@ pub(crate) async fn check_host(
     Ok(next.run(request).await)
 }
 
-/// The request's target and its only `Host` must both be names of this machine, where it has both.
+/// Checks that the request's target and its only `Host` name this machine, as far as they are present.
 fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let hosts: Vec<String> = headers.get_all(header::HOST).iter().map(text).collect();
@@ -36,7 +36,7 @@ fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::ForeignHost { host })
 }
 
-/// Refuses what a foreign page makes a browser send; in development mode no key would stop it.
+/// Refuses requests of foreign web pages, which in development mode no key would stop.
 pub(super) fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
@@ -55,13 +55,13 @@ pub(super) fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<()
     }
 }
 
-/// Whether an origin is one of this machine, at any port.
+/// Whether an origin is on this machine, with any port.
 pub(crate) fn is_local(origin: &str) -> bool {
     let host = origin.split_once("://").map(|(_, host)| host);
     host.is_some_and(is_this_machine)
 }
 
-/// Whether all of an authority is `localhost` or a loopback address, with a port or without.
+/// Whether an authority is `localhost` or a loopback address, with or without a port.
 fn is_this_machine(authority: &str) -> bool {
     let (is_local, port) = if let Some(rest) = authority.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else {

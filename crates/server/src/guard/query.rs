@@ -1,4 +1,4 @@
-//! Query parameters: where a protocol wants so, those that a route declares, and no others.
+//! Query parameters: some protocols accept only those that the route declares.
 
 use crate::error::{ApiError, render_error};
 use crate::protocol::Policy;

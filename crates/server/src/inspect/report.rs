@@ -1,4 +1,4 @@
-//! What an agent is, by its configuration.
+//! Reports of agents, made from their configuration.
 
 use crate::config::{
     AgentSettings, Config, MiddlewareConfig, ModelConfig, RemoteConfig, StrategyConfig,
@@ -17,27 +17,27 @@ use upp::{Effect, RetryConfig, ToolChoice};
 pub struct AgentReport {
     /// Its name.
     pub name: String,
-    /// Whether it answers when a message names none.
+    /// Whether it answers messages that name no agent.
     pub is_default: bool,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its model.
     pub model: ModelReport,
-    /// How it runs, with its limits.
+    /// Its strategy, with its limits.
     pub strategy: String,
-    /// Whether its answers have a structure.
+    /// Whether its answers follow a JSON Schema.
     pub structure: bool,
     /// Whether it must call a tool, and which.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<String>,
     /// Its tools, sub-agents included.
     pub tools: Vec<ToolReport>,
-    /// Whom it calls, and whom they call.
+    /// Its sub-agents, with theirs.
     pub subagents: Vec<SubagentReport>,
-    /// Whom it may hand over to.
+    /// The agents that it may hand over to.
     pub handoffs: Vec<String>,
-    /// The layers around its requests, the outermost first.
+    /// The middleware of its requests, the outermost first.
     pub middleware: Vec<String>,
 }
 
@@ -47,16 +47,16 @@ pub struct AgentReport {
 pub struct ModelReport {
     /// Its name in the configuration.
     pub name: String,
-    /// Its provider, as the configuration says it.
+    /// The name of its provider in the configuration.
     pub provider: String,
     /// Its id at the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The environment variables that keys were looked for in.
+    /// The environment variables that were searched for keys.
     pub key_envs: Vec<String>,
-    /// How many keys there are.
+    /// Number of keys.
     pub n_keys: usize,
-    /// What is sent again.
+    /// The requests that are sent again after an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<String>,
 }
@@ -65,20 +65,20 @@ pub struct ModelReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolKind {
-    /// The server has it.
+    /// A built-in tool of the server.
     BuiltIn,
-    /// An MCP server has it.
+    /// A tool of an MCP server.
     Mcp,
-    /// All tools of an MCP server, which are known once it is reached.
+    /// All tools of an MCP server; they are known once it is reached.
     McpServer,
-    /// Somebody else executes it.
+    /// Executed by the client.
     External,
-    /// An agent answers it.
+    /// A sub-agent.
     Subagent,
 }
 
 impl ToolKind {
-    /// The word for it.
+    /// Its word in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BuiltIn => "built-in",
@@ -94,14 +94,14 @@ impl ToolKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolReport {
-    /// Its name, as the model sees it; of a server, the reference.
+    /// Its name, as the model sees it; for a whole server, the reference.
     pub name: String,
-    /// Where it comes from.
+    /// Its origin.
     pub kind: ToolKind,
-    /// What may happen to a call whose outcome is unknown; where the server's word counts, its
-    /// annotations may say otherwise.
+    /// The effect, which decides whether an interrupted call runs again. An MCP server's own annotations
+    /// may say otherwise if the configuration trusts them.
     pub effect: Effect,
-    /// Whether a person must allow each call.
+    /// Whether each call needs an approval.
     pub requires_approval: bool,
 }
 
@@ -109,11 +109,11 @@ pub struct ToolReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentReport {
-    /// The tool that calls it.
+    /// The name of the tool.
     pub tool: String,
     /// The agent.
     pub agent: String,
-    /// Whom it calls; empty where that was said before.
+    /// Its sub-agents; empty if the report has listed them before.
     pub subagents: Vec<Self>,
 }
 
@@ -281,7 +281,7 @@ fn tool(reference: &ToolRef, requires_approval: bool, config: &Config) -> ToolRe
     }
 }
 
-/// The calls of an agent. What an agent calls is said once, so that this stays short.
+/// The sub-agents of an agent. Each agent's sub-agents are listed only once, to keep the report short.
 fn subagents<'a>(
     agent: &'a AgentSettings,
     config: &'a Config,

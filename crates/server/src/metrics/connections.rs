@@ -4,16 +4,16 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// What happens to connections. Cloning shares it.
+/// Metrics of connections. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct ConnectionFigures {
-    /// Those that are open.
+    /// Open connections.
     pub(crate) open: Gauge,
-    /// Those that came when the cap was reached and none was idle.
+    /// Connections refused because the limit was reached and none was idle.
     pub(crate) refused: Counter,
     /// Idle ones that were closed because another one came.
     pub(crate) closed_for_room: Counter,
-    /// Those that were closed because a timeout was over.
+    /// Connections closed after a timeout.
     pub(crate) timed_out: Counter,
 }
 

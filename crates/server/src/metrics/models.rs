@@ -98,7 +98,7 @@ impl ModelFigures {
     }
 }
 
-/// A model whose calls are counted.
+/// A model with counted calls.
 struct Measured {
     model: Arc<dyn Model>,
     of: Of,
@@ -148,7 +148,7 @@ impl ModelLayer for Measured {
     }
 }
 
-/// A call that has not ended.
+/// A running call.
 struct Call {
     of: Of,
     figures: ModelFigures,
@@ -179,7 +179,7 @@ impl Call {
 
 struct MeasuredStream {
     stream: ModelStream,
-    /// Absent once the call has ended.
+    /// The call; absent once it has ended.
     call: Option<Call>,
 }
 

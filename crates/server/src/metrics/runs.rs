@@ -1,4 +1,4 @@
-//! Concurrent runs and queued triggers, beside their limits.
+//! Metrics of concurrent runs and queued triggers, with their limits.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;

@@ -1,4 +1,4 @@
-//! What each tenant uses, beside its limits.
+//! Metrics of each tenant's usage and limits.
 
 use crate::budgets::Budgets;
 use crate::config::LimitsConfig;
@@ -31,10 +31,10 @@ pub(super) struct TenantFigures {
     process_limits: Family<OfProcess, Gauge>,
 }
 
-/// What is used of one limit, and the limit.
+/// A limit's name, its usage and its maximum.
 type Row = (&'static str, u64, u64);
 
-/// What all tenants use at one instant.
+/// The usage of all tenants at one time.
 pub(crate) struct TenantUsage {
     tenants: Vec<(TenantId, Vec<Row>)>,
     process: Vec<Row>,
@@ -42,7 +42,7 @@ pub(crate) struct TenantUsage {
 }
 
 impl TenantUsage {
-    /// Reads what the tenants use of their limits, in the stored and in the ephemeral threads.
+    /// Reads the tenants' usage of their limits, over stored and in-memory threads.
     pub(crate) async fn read(
         (stored, ephemeral): (&Runtime, &Runtime),
         budgets: &Budgets,

@@ -1,4 +1,4 @@
-//! Calls of tools that have their code here or on an MCP server.
+//! Metrics of tool calls: built-in tools and those of MCP servers.
 
 use super::{ERROR, OK, Timed, Timing};
 use futures_util::future::BoxFuture;
@@ -40,7 +40,7 @@ impl ToolFigures {
     }
 }
 
-/// The code of a tool whose calls are counted.
+/// A tool's code with counted calls.
 struct Measured {
     name: Arc<str>,
     run: Arc<dyn ToolRun>,

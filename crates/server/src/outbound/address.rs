@@ -1,17 +1,17 @@
-//! Which addresses are public (the special-purpose registries of IANA, RFC 6890).
+//! Public and other addresses (the special-purpose registries of IANA, RFC 6890).
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::fmt::{Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is that is not public.
+/// The kind of an address that is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
     /// This machine itself.
     Loopback,
     /// A private network.
     Private,
-    /// This link alone; services of clouds that give credentials are there.
+    /// Link-local: clouds have services with credentials there.
     LinkLocal,
     /// A private network of IPv6.
     UniqueLocal,
@@ -19,9 +19,9 @@ pub enum AddressKind {
     CarrierNat,
     /// Many at once.
     Multicast,
-    /// A service of a cloud that tells machines about themselves, at an address that looks public.
+    /// A cloud's metadata service at an address that looks public.
     Metadata,
-    /// For documentation, tests, former or future use.
+    /// For documentation, tests, or former or future use.
     Reserved,
 }
 
@@ -81,15 +81,15 @@ const IPV6: [(Ipv6Net, AddressKind); 6] = [
     (v6(0x3fff, 0, 0, 20), AddressKind::Reserved),
 ];
 
-/// What is given to anybody in IPv6; all else is for something special.
+/// The global unicast range of IPv6; all other ranges have special uses.
 const GLOBAL: Ipv6Net = v6(0x2000, 0, 0, 3);
-/// Addresses of IPv4 for those who have only IPv6.
+/// The NAT64 prefix: IPv4 addresses for hosts with only IPv6.
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
-/// Addresses of IPv4, whose networks are reached through it.
+/// The 6to4 prefix: IPv4 networks that are reached through IPv6.
 const SIX_TO_FOUR: Ipv6Net = v6(0x2002, 0, 0, 16);
 
-/// What an address is; none where it is public. One of IPv6 that stands for one of IPv4 is what that
-/// is.
+/// The kind of an address; none if it is public. An IPv6 address that embeds an IPv4 address has the
+/// kind of that address.
 pub fn kind_of(address: IpAddr) -> Option<AddressKind> {
     match address {
         IpAddr::V4(address) => kind_of_v4(address),
@@ -127,7 +127,7 @@ fn stands_for(address: Ipv6Addr) -> Option<Ipv4Addr> {
     address.to_ipv4_mapped()
 }
 
-/// The address that a URL's host is, if it is no name.
+/// The address in a URL's host, if it is not a name.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     bare.unwrap_or(host).parse().ok()

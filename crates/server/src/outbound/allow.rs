@@ -1,4 +1,4 @@
-//! What a deployment allows beside what is public.
+//! The destinations that a configuration allows besides public ones.
 
 use super::address::{AddressKind, kind_of, literal};
 use super::error::OutboundError;
@@ -6,23 +6,23 @@ use ipnet::IpNet;
 use reqwest::Url;
 use std::net::IpAddr;
 
-/// Where requests may go whose address a user chose. By default to public addresses, by HTTPS.
+/// Allowed destinations for requests to user-supplied URLs. Default: public addresses over HTTPS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboundConfig {
-    /// Where else.
+    /// Further destinations.
     pub allow: Vec<Allowed>,
     /// Whether without encryption, too.
     pub http: bool,
 }
 
-/// Something that is allowed though it is not public.
+/// An allowed destination that is not public.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// All addresses of a network, on any port, by whatever name.
+    /// All addresses of a network, on any port and under any name.
     Network(IpNet),
-    /// One port of a host, wherever that is.
+    /// One port of a host, whatever its address.
     Host {
-        /// Its name in lower case, or its address.
+        /// Its lower-case name, or its address.
         host: String,
         /// The port.
         port: u16,
@@ -30,7 +30,7 @@ pub enum Allowed {
 }
 
 impl Allowed {
-    /// Reads `10.0.0.0/8` or `hooks.internal:8443`, `10.1.2.3:80`, `[fd00::1]:80`.
+    /// Parses `10.0.0.0/8` or `hooks.internal:8443`, `10.1.2.3:80`, `[fd00::1]:80`.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(network) = text.parse::<IpNet>() {
             return Some(Self::Network(network.trunc()));
@@ -47,7 +47,7 @@ impl Allowed {
 }
 
 impl OutboundConfig {
-    /// Whether this port of a host is allowed, wherever the host is.
+    /// Whether this port of a host is allowed, whatever its address.
     pub(super) fn allows_host(&self, host: &str, port: u16) -> bool {
         let is_meant = |allowed: &Allowed| match allowed {
             Allowed::Network(_) => false,
@@ -59,8 +59,8 @@ impl OutboundConfig {
         self.allow.iter().any(is_meant)
     }
 
-    /// Refuses the address of a file that is kept for others to fetch: one that has credentials, or whose host is
-    /// known without asking DNS not to be public and is not allowed.
+    /// Checks the URL of a file that others will fetch. Refuses credentials, and a host that is private
+    /// without a DNS look-up and is not allowed.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl OutboundConfig {
         }
     }
 
-    /// Refuses an address that is neither public nor in a network that is allowed.
+    /// Refuses an address that is neither public nor in an allowed network.
     pub(super) fn check(&self, host: &str, address: IpAddr) -> Result<(), OutboundError> {
         let Some(kind) = kind_of(address) else {
             return Ok(());
@@ -108,7 +108,7 @@ impl OutboundConfig {
     }
 }
 
-/// The last labels of names that are never public: RFC 6761, RFC 6762, RFC 8375, and what ICANN reserves.
+/// Top-level domains that are never public: RFC 6761, RFC 6762, RFC 8375, and those that ICANN reserves.
 const PRIVATE_NAMES: [(&str, AddressKind); 5] = [
     ("localhost", AddressKind::Loopback),
     ("localdomain", AddressKind::Loopback),
@@ -117,7 +117,7 @@ const PRIVATE_NAMES: [(&str, AddressKind); 5] = [
     ("home.arpa", AddressKind::Private),
 ];
 
-/// What the address of a name is, where that is known without asking DNS.
+/// The address kind of a host name that is known to be private without DNS.
 fn private_name(host: &str) -> Option<AddressKind> {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     let is_below = |end: &str| {

@@ -1,35 +1,35 @@
-//! Why a request was not sent, or has no answer.
+//! Errors of outbound requests.
 
 use super::address::AddressKind;
 use std::time::Duration;
 
-/// Why a request was not sent, or has no answer. No text repeats an address, which may hold a secret,
-/// but for its host.
+/// Why a request was not sent, or has no response. Messages contain only the host of a URL, because the
+/// URL may hold a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
     /// The text is no address.
     #[error("this is no address, expected one such as \"https://example.org/hook\"")]
     Address,
-    /// The address is of another kind.
+    /// The URL has another scheme than `http` or `https`.
     #[error("only https: addresses are asked")]
     Scheme,
-    /// It would be asked without encryption.
+    /// The request would not be encrypted.
     #[error(
         "http: is not encrypted and not allowed here; use https:, or set http = true in [outbound]"
     )]
     Unencrypted,
-    /// A redirect leads from an encrypted address to one that is not.
+    /// A redirect leads from HTTPS to HTTP.
     #[error("a redirect leads from https: to http:, and is not followed")]
     Downgraded,
-    /// The address has a name and a password.
+    /// The URL contains a user name or a password.
     #[error("an address has no user and no password; send a header instead")]
     Credentials,
     /// The host is not public.
     #[error("{host} is not asked: its address is {kind}; [outbound] allow can name it")]
     Refused {
-        /// The host, and where it is a name, its address.
+        /// The host; for a name, with its address.
         host: String,
-        /// What the address is.
+        /// The address's kind.
         kind: AddressKind,
     },
     /// There were more redirects.
@@ -38,16 +38,16 @@ pub enum OutboundError {
         /// How many are followed.
         limit: usize,
     },
-    /// A redirect to another origin would take the body along.
+    /// A redirect to another origin would send the body there.
     #[error("a redirect would send the body somewhere else, and is not followed")]
     WrongBody,
     /// The answer is too long.
     #[error("the answer is longer than {limit} bytes")]
     TooLarge {
-        /// How long it may be.
+        /// The maximum size.
         limit: usize,
     },
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("there is no whole answer after {} s", .after.as_secs_f32())]
     Timeout {
         /// How long was waited.
@@ -59,12 +59,12 @@ pub enum OutboundError {
     /// The client can't be made.
     #[error("requests can't be sent at all")]
     SetUp(#[source] reqwest::Error),
-    /// TLS can't be had.
+    /// TLS can't be set up.
     #[error("requests can't be sent at all")]
     Tls(#[source] upp::Error),
 }
 
-/// What the resolver says of a name that is not public.
+/// The resolver's error for a name that is not public.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the address of {host} is {kind}")]
 pub(super) struct NotPublic {
@@ -73,7 +73,7 @@ pub(super) struct NotPublic {
 }
 
 impl OutboundError {
-    /// The error of a request that got no answer.
+    /// The error of a request without a response.
     pub(super) fn unreached(error: reqwest::Error) -> Self {
         let mut cause: Option<&dyn std::error::Error> = Some(&error);
         while let Some(inner) = cause {

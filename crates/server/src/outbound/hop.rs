@@ -1,14 +1,15 @@
-//! One request after the other, as redirects lead.
+//! Redirects: one request after the other.
 
 use super::{OutboundError, OutboundRequest};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use reqwest::{Client, RequestBuilder, Response, Url};
 
-/// What goes to another origin: what forms are wanted, and nothing that says who asks.
+/// Headers that a redirect to another origin keeps: they describe formats and do not identify the
+/// caller.
 const CARRIED: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 
-/// A request that is sent as it is.
+/// A request that is sent unchanged.
 pub(super) struct Hop {
     method: Method,
     pub(super) url: Url,
@@ -35,7 +36,7 @@ impl Hop {
         request.body(self.body.clone())
     }
 
-    /// The request that a redirect asks for; none where the response is none.
+    /// The next request if the response is a redirect; none otherwise.
     pub(super) fn next(self, response: &Response) -> Result<Option<Self>, OutboundError> {
         let status = response.status();
         let is_redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
@@ -66,7 +67,7 @@ impl Hop {
         Ok(Some(next))
     }
 
-    /// With the method and the body that a redirect leaves (RFC 9110 §15.4).
+    /// Changes the method and the body for a redirect (RFC 9110 §15.4).
     fn redirected(mut self, status: StatusCode) -> Self {
         let asks = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,

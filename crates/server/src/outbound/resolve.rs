@@ -1,4 +1,4 @@
-//! Names, resolved to addresses that may be connected to.
+//! Resolution of names to allowed addresses.
 
 use super::allow::OutboundConfig;
 use super::error::{NotPublic, OutboundError};
@@ -6,8 +6,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Resolves names as the system does, and refuses one of whose addresses any may not be connected to:
-/// the connection is made to what was judged, whatever the name is resolved to a moment later.
+/// Resolves names through the system, and refuses a name if any of its addresses is not allowed. The
+/// connection uses the checked addresses, so a later change of the name has no effect.
 pub(super) struct PublicNames {
     config: Arc<OutboundConfig>,
 }

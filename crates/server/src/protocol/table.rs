@@ -1,4 +1,4 @@
-//! All routes with their policies, by the path template that the router has matched.
+//! All routes with their policies, by the path template that the router matched.
 
 use super::{Access, Protocol, Route, Rules, ThreadAt};
 use crate::error::ErrorFormat;
@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Operation, ParameterIn, PathItem, Paths};
 use utoipa::openapi::{OpenApi, RefOr};
 use utoipa_axum::router::OpenApiRouter;
 
-/// What a route declares.
+/// The declaration of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     /// All methods where absent.
@@ -21,7 +21,7 @@ pub(crate) struct Policy {
     pub(crate) rules: Rules,
     /// The names of its query parameters.
     pub(crate) query: Vec<String>,
-    /// Whether a handler answers. If not, the path has no such method.
+    /// Whether a handler exists. If not, the path does not have the method.
     pub(crate) is_served: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Policy {
 #[derive(Default)]
 pub(crate) struct RouteTable {
     paths: BTreeMap<String, Vec<Arc<Policy>>>,
-    /// The errors and the rules of paths that lead nowhere, by their prefixes.
+    /// The error forms and the rules of paths without a route, by prefix.
     prefixes: Vec<(&'static str, ErrorFormat, Rules)>,
 }
 
@@ -89,8 +89,8 @@ impl RouteTable {
         }
     }
 
-    /// The policy of a request, by the template of its path. None where the template is not declared: such a route is
-    /// refused.
+    /// The policy of a request, by its path template. None if the template is not declared: such a
+    /// request is refused.
     pub(crate) fn policy(&self, template: &str, method: &Method) -> Option<Arc<Policy>> {
         let policies = self.paths.get(template)?;
         let of = |method: &Method| {
@@ -104,7 +104,7 @@ impl RouteTable {
         Some(Arc::new(policies.first()?.without_handler()))
     }
 
-    /// The form of the errors of a path, whether it leads somewhere or not.
+    /// The error form of a path, with or without a route.
     pub(crate) fn errors(&self, template: Option<&str>, path: &str) -> ErrorFormat {
         match self.first(template) {
             Some(policy) => policy.errors,
@@ -112,7 +112,7 @@ impl RouteTable {
         }
     }
 
-    /// The rules of a path, whether it leads somewhere or not.
+    /// The rules of a path, with or without a route.
     pub(crate) fn rules(&self, template: Option<&str>, path: &str) -> Rules {
         match self.first(template) {
             Some(policy) => policy.rules,
@@ -125,7 +125,7 @@ impl RouteTable {
         policies.first().map(AsRef::as_ref)
     }
 
-    /// The longest prefix of a path.
+    /// The longest matching prefix of a path.
     fn prefix(&self, path: &str) -> Option<&(&'static str, ErrorFormat, Rules)> {
         let fits = |(prefix, ..): &&(&str, ErrorFormat, Rules)| {
             let rest = path.strip_prefix(prefix);
@@ -139,7 +139,7 @@ impl RouteTable {
 }
 
 impl Policy {
-    /// The policy of the methods that the path of this one does not have.
+    /// The policy for the methods that the path does not have.
     fn without_handler(&self) -> Self {
         let access = match self.access {
             Access::Open | Access::ByBody | Access::Operator => self.access,
@@ -159,7 +159,7 @@ impl Policy {
     }
 }
 
-/// The names of the query parameters that a documented route has.
+/// The names of a documented route's query parameters.
 fn query_names(documented: &Paths) -> Vec<String> {
     let operations = documented.paths.values().flat_map(operations);
     let parameters = operations.flat_map(|it| it.parameters.iter().flatten());

@@ -1,4 +1,4 @@
-//! Puts agents together from their parts.
+//! Builds agents from their configuration.
 
 use super::mcp::{McpServers, is_meant};
 use super::models::text_of;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use upp::Tool;
 
-/// What files say of an agent.
+/// The texts of an agent's files.
 #[derive(Default)]
 pub(super) struct Texts {
     system: Option<Arc<str>>,
@@ -78,7 +78,7 @@ fn schema_of(name: &str, path: &Path, text: &str) -> Result<Value, AgentsError> 
     }
 }
 
-/// Makes the agents of a configuration, sub-agents first.
+/// Builds the agents of a configuration, sub-agents first.
 pub(super) struct Builder<'a> {
     pub(super) config: &'a Config,
     pub(super) files: &'a Path,
@@ -91,8 +91,8 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The agent of this name, made when it is first asked for. The configuration has no circles
-    /// of sub-agents, so this ends.
+    /// The agent with this name, made on first use. Sub-agents have no cycles in a configuration, so the
+    /// recursion ends.
     pub(super) fn agent(&mut self, name: &str) -> Result<Agent, AgentsError> {
         if let Some(agent) = self.made.get(name) {
             return Ok(agent.clone());
@@ -134,7 +134,8 @@ impl Builder<'_> {
         Ok(made)
     }
 
-    /// An agent that is one elsewhere: asked as a model is, which keeps the conversation and has tools of its own.
+    /// A remote agent. It is called like a model, but stores the conversation itself and has its own
+    /// tools.
     fn elsewhere(
         &mut self,
         name: &str,

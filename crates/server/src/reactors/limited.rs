@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use upp::{Code, Error, Model, ModelLayer, ModelStream, Request, Response};
 
-/// The model, whose calls wait while `max` of its calls run. A call waits for nothing else, so the
-/// calls of sub-agents and of agents that are handed over to can't wait for each other.
+/// Limits a model to `max` concurrent calls; further calls wait. A call waits only for this limit, so
+/// calls of sub-agents and after handoffs can't deadlock.
 pub(super) fn limited(model: Arc<dyn Model>, max: usize) -> Arc<dyn Model> {
     let calls = Semaphore::new(max.min(Semaphore::MAX_PERMITS));
     Arc::new(Limited {

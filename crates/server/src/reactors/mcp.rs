@@ -1,9 +1,9 @@
-//! The configured MCP servers: their clients, and the lists of tools that outlive them.
+//! The configured MCP servers: their clients, and the stored lists of their tools.
 //!
-//! A server that is down keeps nobody from starting. What it offered the last time is kept in the
-//! data directory, and is offered again; calls connect when they come, or fail and say why. Of a
-//! server that was never reached only the tools are known that the configuration names: these have
-//! a schema that takes any object until the server is reached at a start.
+//! A server that is down does not prevent the start. Its last list of tools is in the data directory and
+//! is used again. A call then connects, or fails with the reason. If a server was never reached, only
+//! the tools that the configuration names are known. Their schema accepts any object until a start
+//! reaches the server.
 
 use super::AgentsError;
 use crate::config::{Config, ToolRef};
@@ -18,18 +18,18 @@ use stores::private;
 use tokio_util::sync::CancellationToken;
 use upp::Tool;
 
-/// How long a start waits for the servers at most.
+/// Maximum time that a start waits for the servers.
 const START: Duration = Duration::from_secs(10);
 
-/// The clients of a deployment's servers.
+/// The clients of the configured MCP servers.
 pub(super) struct McpServers {
     clients: BTreeMap<String, McpClient>,
-    /// Where lists are kept, if they are.
+    /// The directory of the stored lists, if there is one.
     lists: Option<PathBuf>,
 }
 
 impl McpServers {
-    /// Makes the clients. Nothing is started or reached.
+    /// Makes the clients, without starting or connecting to a server.
     pub(super) fn new(config: &Config, lists: Option<PathBuf>) -> Result<Self, AgentsError> {
         let mut clients = BTreeMap::new();
         for (name, server) in &config.mcp {
@@ -41,7 +41,7 @@ impl McpServers {
         Ok(Self { clients, lists })
     }
 
-    /// Reaches the servers, all at once, and lists their tools. Says whether any list changed.
+    /// Connects to all servers at once, and lists their tools. Returns whether any list changed.
     pub(super) async fn connect(&self) -> bool {
         let asked = self.clients.iter().map(|(name, client)| async move {
             match tokio::time::timeout(START, client.refresh()).await {
@@ -62,7 +62,8 @@ impl McpServers {
         join_all(asked).await.contains(&true)
     }
 
-    /// Writes what the server offers for the next start. It is only missed when the server is.
+    /// Stores the server's list for the next start. If this fails, the list is only missing while the
+    /// server is down.
     async fn keep(&self, name: &str, client: &McpClient) {
         let Some(directory) = self.lists.clone() else {
             return;
@@ -74,7 +75,7 @@ impl McpServers {
         }
     }
 
-    /// The tools that a reference means, as far as they are known.
+    /// The tools of a reference, as far as they are known.
     pub(super) fn tools(&self, reference: &ToolRef) -> Vec<Tool> {
         let client = reference.server().and_then(|name| self.clients.get(name));
         let tools = client.map(McpClient::tools).unwrap_or_default();
@@ -82,13 +83,13 @@ impl McpServers {
         tools.into_iter().filter(meant).collect()
     }
 
-    /// Ends all connections and the servers that are our children.
+    /// Closes all connections, and ends the servers that are child processes.
     pub(super) async fn close(&self) {
         join_all(self.clients.values().map(McpClient::close)).await;
     }
 }
 
-/// Whether a reference means this tool.
+/// Whether a reference includes this tool.
 pub(super) fn is_meant(reference: &ToolRef, tool: &Tool) -> bool {
     let origin = |field: &str| tool.metadata.get("mcp")?.get(field)?.as_str();
     match reference {
@@ -129,7 +130,7 @@ fn client_of(
     McpClient::connect_lazy(server.clone(), &list, &signal).map_err(AgentsError::Mcp)
 }
 
-/// The tools of a server that the configuration names, as a server would list them.
+/// The tools of a server that the configuration names, in the form of the server's list.
 fn named(name: &str, server: &McpServer, config: &Config) -> Value {
     let mut names: BTreeSet<&str> = server.allow.iter().flatten().map(String::as_str).collect();
     for agent in config.agents.values() {
@@ -156,7 +157,7 @@ fn read(file: &Path) -> Option<Value> {
     serde_json::from_str(&super::models::text_of(file).ok()?).ok()
 }
 
-/// Writes the whole file or leaves the old one.
+/// Writes the file atomically: the whole new file, or the old one remains.
 fn write(directory: &Path, file: &Path, list: &Value) -> std::io::Result<()> {
     private::make_directory(directory)?;
     let new = file.with_extension("new");

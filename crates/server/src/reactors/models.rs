@@ -11,10 +11,10 @@ use upp::{
     ProviderConfig, Responses, RoundRobinKeys, Script, Scripted,
 };
 
-/// The longest file that is part of a configuration, in bytes.
+/// Maximum size of a file of the configuration, in bytes.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// Makes a model. Nothing is sent.
+/// Makes a model, without sending a request.
 pub(super) fn model_of(name: &str, model: &ModelConfig) -> Result<Arc<dyn Model>, AgentsError> {
     match model {
         ModelConfig::Scripted {
@@ -116,7 +116,7 @@ fn script_of(name: &str, path: &Path) -> Result<Script, AgentsError> {
     }
 }
 
-/// The text of a file that is part of a configuration.
+/// The text of a file that the configuration names.
 pub(super) fn text_of(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;

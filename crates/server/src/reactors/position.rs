@@ -1,10 +1,10 @@
-//! Where in a JSON text a pointer leads.
+//! The line and column of a JSON pointer's value.
 
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The line and the column, both from 1, of the value that a JSON pointer leads to; of the last
-/// value on the way that there is.
+/// The line and the column, from 1, of the value at a JSON pointer. If it does not exist, those of the
+/// last existing value on the path.
 pub(super) fn of(text: &str, pointer: &str) -> (usize, usize) {
     let mut value = text.trim_start();
     for key in pointer.split('/').skip(1) {

@@ -1,4 +1,4 @@
-//! An agent that speaks A2A: a message makes a task in the conversation's context, or answers what a task asks.
+//! A remote agent with A2A: a message starts a task in the conversation's context, or answers a task.
 
 use super::call::{self, Breaks, Notes, Opening, Poll, Step, done};
 use super::client::{Answered, Ask, Client};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use upp::{Code, Error, Request, StopReason, ToolCall};
 
-/// What is noted of a call: first which message is sent, then which task that is.
+/// The note of a call: first the message's id, then the task's.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Note {
@@ -37,11 +37,12 @@ impl Note {
 pub(super) struct TaskCall {
     client: Arc<Client>,
     notes: Notes,
-    /// The parameters that send the message.
+    /// The parameters of the call that sends the message.
     message: Value,
-    /// The task that the message answers, and which of its calls.
+    /// The task that the message answers, with the answered calls.
     answers: Option<(String, Vec<Asked>)>,
-    /// The task whose question is withdrawn, before anything else is said.
+    /// The task that is cancelled before a new message is posted, because its questions remain
+    /// unanswered.
     withdraws: Option<String>,
     reader: TaskReader,
     opening: Opening,
@@ -49,7 +50,7 @@ pub(super) struct TaskCall {
     note: Option<Note>,
     breaks: Breaks,
     poll: Poll,
-    /// Whether the agent streams, as far as is known.
+    /// Whether the agent supports streaming, as far as known.
     streams: bool,
 }
 
@@ -126,7 +127,7 @@ impl TaskCall {
         Step::Events(self.reader.text().take_events())
     }
 
-    /// Sends the message, or finds the task that it has made.
+    /// Sends the message, or finds the task that it started.
     async fn open(&mut self) -> Result<(), Error> {
         if let Some(task) = self.task().map(str::to_owned) {
             return self.attach(&task).await;
@@ -174,7 +175,7 @@ impl TaskCall {
         sent.map_err(|failed| failed.of_message(&self.client, self.answers.is_some()))
     }
 
-    /// Sends a call whose answer is a stream, unless the agent does not stream.
+    /// Sends a call with a streamed response; without a stream if the agent does not support streaming.
     async fn send(&mut self, method: &str, params: Value) -> Result<(), Failed> {
         if self.streams {
             match self.stream(method, &params).await {
@@ -210,7 +211,7 @@ impl TaskCall {
         }
     }
 
-    /// Finds a task that has begun: as it stands, and what comes of it.
+    /// Attaches to a started task: reads its state, then subscribes to it.
     async fn attach(&mut self, task: &str) -> Result<(), Error> {
         let params = json!({ "id": task });
         let found = self.asked("GetTask", &params).await?;
@@ -222,7 +223,7 @@ impl TaskCall {
         sent.map_err(|failed| failed.error(&self.client))
     }
 
-    /// Whether a task still asks what is answered.
+    /// Whether a task still waits for these answers.
     async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
         let found = self.asked("GetTask", &json!({ "id": task })).await?;
         let mut reader = TaskReader::default();
@@ -241,7 +242,7 @@ impl TaskCall {
         self.result(&answer).cloned()
     }
 
-    /// A call of something else than the message.
+    /// Makes a call other than sending a message.
     async fn asked(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
         let called = self.call(method, params).await;
         called.map_err(|failed| failed.error(&self.client))
@@ -267,7 +268,7 @@ impl TaskCall {
         self.take(result).await
     }
 
-    /// Reads what is said of the task, and notes which it is once that is known.
+    /// Reads an event of the task, and notes the task's id once it is known.
     async fn take(&mut self, response: &Value) -> Result<(), Error> {
         let taken = self.reader.take(response);
         taken.map_err(|error| unread(&self.client, &error))?;
@@ -339,7 +340,7 @@ impl call::RemoteCall for TaskCall {
 
 /// Why a call has no result.
 enum Failed {
-    /// The agent refuses, with its code.
+    /// The agent refused the call, with this code.
     Refused(i64, String),
     Error(Error),
 }
@@ -352,7 +353,7 @@ impl Failed {
         }
     }
 
-    /// The error of the message; `answers` if it answers what a task asks.
+    /// The error for the message; `answers` if the message answers a task's questions.
     fn of_message(self, client: &Client, answers: bool) -> Error {
         match self {
             Self::Refused(code, _) if is_final(code, answers) => call::for_good(self.error(client)),
@@ -375,7 +376,7 @@ fn parsed(client: &Client, text: &str) -> Result<Value, Error> {
         .map_err(|cause| client.invalid("an event is not JSON").caused_by(cause))
 }
 
-/// Stops a task that nobody wants any more.
+/// Cancels a task that is no longer needed.
 pub(super) async fn cancel(client: &Client, note: &Value) -> Result<(), Error> {
     let Some(task) = note.get("task").and_then(Value::as_str) else {
         return Ok(());

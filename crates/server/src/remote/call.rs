@@ -1,4 +1,4 @@
-//! What one answer of an agent elsewhere takes, whatever it speaks.
+//! Calls of a remote agent: the part that is common to all protocols.
 
 use super::client::{Answered, Client};
 use futures_util::future::BoxFuture;
@@ -13,29 +13,30 @@ use upp::{
     MessageOptions, Request, Response, StopReason, StreamEvent, ToolCall,
 };
 
-/// How often a connection that broke is made again in a row, with nothing said in between.
+/// Number of reconnects in a row without a new event, after which the call fails.
 const RECONNECTS: u32 = 4;
-/// How long before the first time; twice as long each time.
+/// Pause before the first reconnect or poll; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How long at most until something is asked for again.
+/// The longest pause between two polls.
 const LONGEST_POLL: Duration = Duration::from_secs(5);
 
-/// The field of a note with the key of the call, until it is known what that has begun.
+/// The field of a note that holds the call's key, until the id of the remote run is known.
 pub(super) const CALL: &str = "call";
 
-/// An answer as it comes.
+/// The answer of a remote agent, read piece by piece.
 pub(super) trait RemoteCall: Send {
-    /// What comes next. Who stops waiting loses nothing that is on its way.
+    /// Returns the next piece. Dropping the future loses nothing that is still on its way.
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>>;
 
-    /// Whether something was sent, and it is not noted yet what that has begun.
+    /// Whether a request was sent whose remote run has no id in the notes yet.
     fn is_unnamed(&self) -> bool;
 
-    /// The note of what was begun, once that is known.
+    /// The note with the id of the remote run, once the id is known.
     fn position(&self) -> Option<Value>;
 }
 
-/// The note of what a call that was given up has begun, once that is known; none if there is nothing to be stopped.
+/// Reads an abandoned call on until the id of its remote run is known, and returns the note with it.
+/// Returns none if the answer is complete, so that there is nothing to stop.
 pub(super) async fn position(mut talk: Box<dyn RemoteCall>) -> Option<Value> {
     loop {
         let begun = talk.position();
@@ -51,7 +52,7 @@ pub(super) async fn position(mut talk: Box<dyn RemoteCall>) -> Option<Value> {
     }
 }
 
-/// A request that begins something, on its way. It goes on when nobody waits for it.
+/// A request in flight that starts a remote run. It stays in flight while nobody polls it.
 #[derive(Default)]
 pub(super) struct Opening(Option<BoxFuture<'static, Result<Answered, Error>>>);
 
@@ -60,7 +61,7 @@ impl Opening {
         self.0.is_some()
     }
 
-    /// What is answered to the request, which is made unless it is on its way.
+    /// Returns the response to the request. Sends the request if none is in flight.
     pub(super) async fn answered(
         &mut self,
         request: impl FnOnce() -> BoxFuture<'static, Result<Answered, Error>>,
@@ -71,15 +72,15 @@ impl Opening {
     }
 }
 
-/// A piece of an answer.
+/// A piece of a remote agent's answer.
 pub(super) enum Step {
-    /// Something to show; perhaps nothing yet.
+    /// Events to show; may be empty.
     Events(Vec<StreamEvent>),
     /// The whole answer.
     Done(Box<Response>),
 }
 
-/// The notes of a call; without a keeper they are kept as long as the call.
+/// The notes of a call, which survive a crash. Without a [`CallRecord`] nothing is stored.
 pub(super) struct Notes {
     kept: Option<Arc<dyn CallRecord>>,
     pub(super) key: String,
@@ -101,14 +102,14 @@ impl Notes {
         }
     }
 
-    /// What was noted before a crash. What was refused has begun nothing.
+    /// The note that an earlier attempt of this call wrote, if any. A note of a refusal counts as none.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let noted = self.kept.as_ref()?.noted()?;
         let noted = RemoteRefusal::noted(&noted).is_none().then_some(noted)?;
         serde_json::from_value(noted).ok()
     }
 
-    /// Notes something; durable when this returns.
+    /// Stores a note; it is durable when this returns.
     pub(super) async fn write<T: Serialize + Sync>(&self, note: &T) -> Result<(), Error> {
         let Some(kept) = &self.kept else {
             return Ok(());
@@ -120,27 +121,28 @@ impl Notes {
     }
 }
 
-/// Why a failure is that of this message alone: the cause of its error.
+/// The cause of an error that concerns this message alone: it must not be sent again.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not sent this message again, nor what came with it")]
 struct ForGood;
 
-/// The error of an agent that refuses for good what it is told.
+/// Marks an error as permanent: the agent would refuse the message each time.
 pub(super) fn for_good(error: Error) -> Error {
     error.caused_by(ForGood)
 }
 
-/// Whether an agent refuses for good what it is told.
+/// Whether [`for_good`] marked an error as permanent.
 pub(super) fn is_for_good(error: &Error) -> bool {
     matches!(error.cause.as_deref(), Some(cause) if cause.is::<ForGood>())
 }
 
-/// Whether an answer to what was sent says that the same would be refused again.
+/// Whether an error is an answer to the message that a repetition would get again: status 400, 413, 415
+/// or 422.
 pub(super) fn is_final(error: &Error) -> bool {
     error.code == Code::InvalidRequest && matches!(error.status, Some(400 | 413 | 415 | 422))
 }
 
-/// The error of a message that could not be sent.
+/// The error of a message that was not delivered, marked as permanent if [`is_final`].
 pub(super) fn unsent(error: Error) -> Error {
     if is_final(&error) {
         for_good(error)
@@ -149,23 +151,23 @@ pub(super) fn unsent(error: Error) -> Error {
     }
 }
 
-/// Connections that broke.
+/// The count of broken connections in a row.
 #[derive(Default)]
 pub(super) struct Breaks {
     n: u32,
 }
 
 impl Breaks {
-    /// Something was said.
+    /// Resets the count: an event arrived.
     pub(super) fn recovered(&mut self) {
         self.n = 0;
     }
 
-    /// Waits before the connection is made again.
+    /// Waits before the next reconnect.
     ///
     /// # Errors
     ///
-    /// What broke it, if that was too often or will not get better.
+    /// The error of the broken connection, after [`RECONNECTS`] attempts or if it can't be retried.
     pub(super) async fn pause(&mut self, error: Error) -> Result<(), Error> {
         if self.n >= RECONNECTS || !error.is_retryable() {
             return Err(error);
@@ -176,11 +178,11 @@ impl Breaks {
     }
 }
 
-/// What a request has that the agent has not heard.
+/// The messages of a request that the remote agent has not received yet.
 ///
 /// # Errors
 ///
-/// If it answers what another conversation is asked.
+/// `InvalidRequest` if they answer a question of the conversation that this one was forked from.
 pub(super) fn new_messages<'a>(
     client: &Client,
     request: &'a Request,
@@ -196,19 +198,20 @@ pub(super) fn new_messages<'a>(
     Ok(news)
 }
 
-/// The names of what was said by what goes on when it is answered; else nobody asks for them.
+/// The names of the texts written so far. Empty unless the agent has questions, for only their answers
+/// need the names.
 pub(super) fn question_texts(asks: &[RemoteQuestion], names: Vec<String>) -> Vec<String> {
     if asks.is_empty() { Vec::new() } else { names }
 }
 
-/// Asks again and again, less often as time goes.
+/// Polls with growing pauses.
 #[derive(Default)]
 pub(super) struct Poll {
     n: u32,
 }
 
 impl Poll {
-    /// Waits before it is asked again; the first time not at all.
+    /// Waits before the next poll; the first poll has no pause.
     pub(super) async fn pause(&mut self) {
         if self.n > 0 {
             let pause = PAUSE * 2_u32.saturating_pow(self.n - 1);
@@ -218,7 +221,7 @@ impl Poll {
     }
 }
 
-/// A whole answer as a message here.
+/// Turns a complete answer into a response with one assistant message.
 pub(super) fn done(
     client: &Client,
     place: RemotePosition,

@@ -1,4 +1,4 @@
-//! Requests to an agent elsewhere, through the outbound guard.
+//! Requests to a remote agent, through the outbound guard.
 
 use crate::config::RemoteConfig;
 use crate::outbound::{Outbound, OutboundError, OutboundRequest, OutboundStream};
@@ -14,18 +14,18 @@ use serde_json::Value;
 use std::sync::Arc;
 use upp::{Code, Error};
 
-/// The longest event of a stream, in bytes.
+/// Maximum size of one event of a stream, in bytes.
 const MAX_EVENT: usize = 8 << 20;
-/// The longest error that is read, in bytes.
+/// Maximum size of an error that is read, in bytes.
 const MAX_REFUSAL: usize = 64 << 10;
 
-/// The client of one agent elsewhere.
+/// The client of one remote agent.
 pub(super) struct Client {
-    /// The agent's name here.
+    /// The agent's name on this server.
     pub(super) agent: String,
-    /// The host, for errors: the address may say more than others should know.
+    /// The host, for errors; the whole URL may be confidential.
     pub(super) host: String,
-    /// The address, as the record has it.
+    /// The agent's address, as notes and metadata record it.
     pub(super) at: Address,
     pub(super) config: RemoteConfig,
     outbound: Outbound,
@@ -77,11 +77,11 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// An answer to a request for a stream.
+/// The response to a request for a stream.
 pub(super) enum Answered {
     /// The data of server-sent events.
     Events(BoxStream<'static, Result<String, Error>>),
-    /// One text: the agent does not stream.
+    /// The whole response as one text: the agent does not support streaming.
     Whole(String),
 }
 
@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// The error of an agent: what, and where.
+    /// An error of the agent, with its protocol and host.
     pub(super) fn error(&self, code: Code, what: &str) -> Error {
         let protocol = self.config.protocol.as_str();
         let text = format!("the agent {:?} at {}: {what}", self.agent, self.host);
@@ -148,7 +148,7 @@ impl Client {
         Ok(Answered::Events(events.boxed()))
     }
 
-    /// Starts a request with a body that nobody has to await.
+    /// Starts a request that continues even if nobody awaits it.
     pub(super) fn position(
         self: &Arc<Self>,
         path: String,
@@ -222,7 +222,7 @@ impl Client {
         Ok(headers)
     }
 
-    /// The error of a request that has no answer.
+    /// The error of a request without a response.
     fn unsent(&self, error: OutboundError) -> Error {
         let code = match &error {
             OutboundError::Timeout { .. } => Code::Timeout,
@@ -242,7 +242,7 @@ impl Client {
         self.error(code, &error.to_string()).caused_by(error)
     }
 
-    /// What an answer with a status other than 2xx means.
+    /// The error of a response with a status other than 2xx.
     async fn refused(&self, mut answer: OutboundStream) -> Error {
         let status = answer.status().as_u16();
         let mut body = Vec::new();
@@ -270,7 +270,7 @@ impl Client {
         error
     }
 
-    /// What no error may repeat.
+    /// Texts that errors must not repeat.
     fn secrets(&self) -> Vec<String> {
         let values = self.config.headers.values();
         let all = self.config.key.iter().chain(values);
@@ -280,7 +280,8 @@ impl Client {
     }
 }
 
-/// Whether an error says that the conversation is busy, for which Responses has the status of a wrong request.
+/// Whether an error means that the conversation is busy. Responses has the status of an invalid request
+/// for it.
 fn is_locked(body: &[u8]) -> bool {
     let body: Option<Value> = serde_json::from_slice(body).ok();
     let code = body
@@ -289,7 +290,7 @@ fn is_locked(body: &[u8]) -> bool {
     code.and_then(Value::as_str) == Some("conversation_locked")
 }
 
-/// The message of an error, as the protocols have it.
+/// The text of an error, in any of the protocols' forms.
 fn error_text(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error").unwrap_or(&body);

@@ -1,4 +1,5 @@
-//! An agent behind Responses. It keeps the conversation: each request goes on from the last response.
+//! A remote agent with a Responses API. It stores the conversation: each request continues the last
+//! response.
 
 use super::call::{self, Breaks, Notes, Opening, Step};
 use super::client::{Answered, Ask, Client};
@@ -17,7 +18,7 @@ use upp::{
 
 const PATH: &str = "/responses";
 
-/// What is noted of a call: first that it is made, then what it is there.
+/// The note of a call: first the call's key, then the id of its response.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Note {
@@ -43,18 +44,18 @@ pub(super) struct ResponseCall {
     body: String,
     /// Until the answer is whole.
     decoder: Option<Box<dyn Decoder>>,
-    /// For the response as its last event has it.
+    /// Decodes the response in the last event.
     last: Option<Box<dyn Decoder>>,
     own: OwnCalls,
     opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     note: Option<Note>,
-    /// The response, before it is noted.
+    /// The response's id, before it is noted.
     response: Option<String>,
-    /// The number of the last event.
+    /// The sequence number of the last event.
     seen: Option<u64>,
     breaks: Breaks,
-    /// The whole answer, before it is told.
+    /// The whole answer, before it is returned.
     done: Option<Box<Response>>,
 }
 
@@ -145,7 +146,7 @@ impl ResponseCall {
         self.note.as_ref()?.response.as_deref()
     }
 
-    /// Begins the response, or finds the one that was begun.
+    /// Starts the response, or reconnects to the one that was started.
     async fn open(&mut self) -> Result<Step, Error> {
         let answered = match (&self.note, self.id()) {
             (_, Some(id)) => {
@@ -208,7 +209,8 @@ impl ResponseCall {
         Ok(step)
     }
 
-    /// What a response lists in the end is what it says: an attempt that died there may have said more on the way.
+    /// Takes the final answer from the list of the completed response: an attempt that died there may
+    /// have streamed more.
     fn finish(&mut self, event: &Value) -> Result<(), Error> {
         let response = event.get("response").filter(|_| self.done.is_some());
         let lists = response.and_then(|response| response.get("output")?.as_array());
@@ -229,7 +231,7 @@ impl ResponseCall {
             .map_err(|cause| self.client.invalid("an event is not JSON").caused_by(cause))
     }
 
-    /// Notes the response's id once it is known: from here on it is found again.
+    /// Notes the response's id once it is known; from here on, a restart can find the response.
     async fn learn(&mut self, event: &Value) -> Result<(), Error> {
         let (id, number) = position_of(event);
         self.seen = number.or(self.seen);
@@ -244,7 +246,7 @@ impl ResponseCall {
         Ok(())
     }
 
-    /// Has the decoder take something; the answer ends when it says so.
+    /// Passes an event to the decoder, and ends the answer when the decoder has it complete.
     fn read(
         &mut self,
         take: impl FnOnce(&mut dyn Decoder) -> Result<Vec<StreamEvent>, Error>,
@@ -265,7 +267,7 @@ impl ResponseCall {
         ))
     }
 
-    /// The error of an answer that ended for another reason than its length or a policy.
+    /// The error of a response that ended for another reason than its length or a policy.
     fn cut_off(&self, why: &str) -> Error {
         let code = match why {
             "timeout" => Code::Timeout,
@@ -275,7 +277,7 @@ impl ResponseCall {
             .error(code, &format!("the response is not complete: {why}"))
     }
 
-    /// The error as one of this agent.
+    /// The error, with this agent's name.
     fn named(&self, error: &Error) -> Error {
         // Stopped there is not stopped here.
         let is_stopped = error.code == Code::Cancelled;
@@ -308,7 +310,7 @@ impl ResponseCall {
         self.again(error).await
     }
 
-    /// Goes on where the connection broke, if the response is known.
+    /// Reconnects at the last event received, if the response's id is known.
     async fn again(&mut self, error: Error) -> Result<Step, Error> {
         self.events = None;
         if self.id().is_none() {
@@ -318,7 +320,8 @@ impl ResponseCall {
         Ok(Step::Events(Vec::new()))
     }
 
-    /// The answer as a message here: what it said, and what it leaves to its client.
+    /// The answer as a response, with its content and the calls that the remote agent leaves to its
+    /// client.
     fn answer(&self, response: Response) -> Response {
         let calls = self.own.left(&response.message);
         let asks = calls.iter().map(|call| Asked {
@@ -367,7 +370,8 @@ impl call::RemoteCall for ResponseCall {
     }
 }
 
-/// What others said goes as words: the calls they made are none of this agent's.
+/// Turns a message into input. Messages of other agents become texts, since this agent did not make
+/// their calls.
 fn input_message(message: &Message) -> Message {
     match message {
         Message::Assistant(answer) => {
@@ -378,7 +382,7 @@ fn input_message(message: &Message) -> Message {
     }
 }
 
-/// Stops a response that nobody wants any more.
+/// Cancels a response that is no longer needed.
 pub(super) async fn cancel(client: &Client, note: &Value) -> Result<(), Error> {
     let Some(id) = note.get("response").and_then(Value::as_str) else {
         return Ok(());

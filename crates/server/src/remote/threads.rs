@@ -1,4 +1,5 @@
-//! An agent behind the Threads API: a thread there for each thread here, and a run for each answer.
+//! A remote agent with a Threads API: one remote thread for each thread of this server, and one run for
+//! each answer.
 
 use super::call::{self, Breaks, Notes, Opening, Poll, Step, done};
 use super::client::{Answered, Ask, Client};
@@ -12,10 +13,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use upp::{Code, CycleUsage, Error, Request, StopReason, ToolCall};
 
-/// How many of a thread's last runs are looked at for the one that a crash hid.
+/// Number of the thread's last runs that are searched for a run whose id a crash lost.
 const LOOKED_AT: usize = 20;
 
-/// What is noted of a call: the thread there, whether something is sent, then which run that is.
+/// The note of a call: the remote thread, whether a request was sent, then the run's id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Note {
@@ -39,11 +40,11 @@ impl Note {
     }
 }
 
-/// What begins the answer.
+/// The request that starts the answer.
 enum Begin {
     /// A run of its own.
     Run(Value),
-    /// The answers to what a run asks.
+    /// The answers to a run's calls.
     Outputs { run: String, body: Value },
 }
 
@@ -53,14 +54,14 @@ pub(super) struct RunCall {
     notes: Notes,
     note: Note,
     begin: Begin,
-    /// The run whose question is withdrawn, before anything else is said.
+    /// The run whose pending calls are withdrawn before a new message is posted.
     withdraws: Option<String>,
     reader: RunReader,
     opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     breaks: Breaks,
     poll: Poll,
-    /// Whether an attempt before this one sent something.
+    /// Whether an earlier attempt has sent a request.
     was_sent: bool,
 }
 
@@ -149,8 +150,8 @@ impl RunCall {
         }
     }
 
-    /// A stream that only shows signs of life may be of a run that waits for somebody there, and does not tell when its
-    /// time is up: it is asked for.
+    /// Switches from the stream to polling when no event but keep-alives arrives. The remote run may
+    /// wait for a person, and the stream does not report when it expires.
     fn silent(&mut self) -> Result<Step, Error> {
         if self.note.run.is_none() {
             let text = "nothing came for too long, not even which run it is";
@@ -164,7 +165,7 @@ impl RunCall {
         Step::Events(self.reader.text().take_events())
     }
 
-    /// Begins the run, or finds the one that was begun.
+    /// Starts the run, or attaches to the one that was started.
     async fn open(&mut self) -> Result<(), Error> {
         if let Some(run) = self.note.run.clone() {
             return self.attach(&run).await;
@@ -194,7 +195,7 @@ impl RunCall {
         self.tell(&thread).await
     }
 
-    /// Sends what begins the answer.
+    /// Sends the request that starts the answer.
     async fn tell(&mut self, thread: &str) -> Result<(), Error> {
         let (path, body) = match &self.begin {
             Begin::Run(body) => (format!("/threads/{thread}/runs"), body),
@@ -224,7 +225,8 @@ impl RunCall {
         }
     }
 
-    /// The error of what could not be sent. A thread that is busy refuses with the same status, and not for good.
+    /// The error of a request that failed. A busy thread has the status of a permanent error, but is not
+    /// one.
     async fn unsent(&mut self, error: Error, thread: &str) -> Error {
         let begins = matches!(self.begin, Begin::Run(_));
         if begins && call::is_final(&error) && self.is_busy(thread).await {
@@ -233,7 +235,7 @@ impl RunCall {
         call::unsent(error)
     }
 
-    /// Whether the thread's last run is not over, or nobody can say.
+    /// Whether the thread's last run is still active, or its state is unknown.
     async fn is_busy(&mut self, thread: &str) -> bool {
         let path = format!("/threads/{thread}/runs?order=desc&limit=1");
         let Ok(list) = self.client.json(Ask::get(&path)).await else {
@@ -246,7 +248,7 @@ impl RunCall {
         })
     }
 
-    /// The thread there, made for the first answer.
+    /// The remote thread; created for the first answer.
     async fn thread(&mut self) -> Result<String, Error> {
         if let Some(thread) = &self.note.thread {
             return Ok(thread.clone());
@@ -264,7 +266,7 @@ impl RunCall {
         Ok(id.to_owned())
     }
 
-    /// The run that an attempt before this one has begun, or gone on with.
+    /// The run that an earlier attempt of this call has started or continued.
     async fn found(&mut self, thread: &str) -> Result<Option<String>, Error> {
         match &self.begin {
             Begin::Run(_) => {
@@ -299,7 +301,7 @@ impl RunCall {
         }
     }
 
-    /// The ids of the calls that are answered.
+    /// The ids of the answered calls.
     fn asked(&self) -> Vec<String> {
         let Begin::Outputs { body, .. } = &self.begin else {
             return Vec::new();
@@ -310,7 +312,7 @@ impl RunCall {
             .collect()
     }
 
-    /// Follows a run that has begun by asking for it: this protocol has no stream to come back to.
+    /// Follows a run by polling, because this protocol can't resume a stream.
     async fn attach(&mut self, run: &str) -> Result<(), Error> {
         self.poll.pause().await;
         let thread = self.thread().await?;
@@ -338,7 +340,7 @@ impl RunCall {
         Ok(())
     }
 
-    /// Notes which run it is.
+    /// Notes the run's id.
     async fn name(&mut self, run: &str) -> Result<(), Error> {
         let note = self.note.of_run(run);
         self.notes.write(&note).await?;
@@ -424,7 +426,7 @@ impl call::RemoteCall for RunCall {
     }
 }
 
-/// Stops a run that nobody wants any more.
+/// Cancels a run that is no longer needed.
 pub(super) async fn cancel(client: &Client, note: &Value) -> Result<(), Error> {
     let note = Note::deserialize(note).unwrap_or_default();
     let (Some(thread), Some(run)) = (note.thread, note.run) else {

@@ -1,17 +1,19 @@
-//! What was begun elsewhere and has not said yet which it is.
+//! Abandoned calls whose remote run has no id yet.
 //!
-//! Who gives up a call can only stop what it has begun there once that has an id. So a call that is given up before is
-//! left here, its request still on the way, for whoever is told that nobody wants the answer any more.
+//! A remote run can only be stopped by its id. If a call is abandoned before it has one, it is stored
+//! here with its request in flight. The runtime's notification that the answer is no longer needed
+//! fetches it.
 
 use super::call::RemoteCall;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// So many calls are left at most: nobody may come for one, as where another process has taken its thread over.
+/// Maximum number of stored calls; the oldest is dropped. Some are never fetched, for example if another
+/// process has claimed the thread.
 const MAX_LEFT: usize = 32;
 
-/// The calls of an agent that may be given up.
+/// The calls of one agent that may be abandoned.
 #[derive(Default)]
 pub(super) struct Unnamed {
     calls: Mutex<Calls>,
@@ -20,9 +22,9 @@ pub(super) struct Unnamed {
 
 #[derive(Default)]
 struct Calls {
-    /// The keys of those that are made.
+    /// The keys of the running calls.
     made: BTreeSet<String>,
-    /// Those that were given up, the oldest first.
+    /// The abandoned calls, oldest first.
     left: VecDeque<(String, Box<dyn RemoteCall>)>,
 }
 
@@ -31,7 +33,8 @@ impl Unnamed {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call of this key, once it is given up; none if it is not made here, or has nothing to be stopped.
+    /// Waits until the call with this key is abandoned, and takes it. None if no such call runs here, or
+    /// if its remote run needs no stop or already has an id.
     pub(super) async fn take_abandoned(&self, key: &str) -> Option<Box<dyn RemoteCall>> {
         loop {
             let changed = self.changed.notified();
@@ -50,12 +53,12 @@ impl Unnamed {
     }
 }
 
-/// A call while it is made.
+/// A running call; on drop it is stored as abandoned if its run has no id yet.
 pub(super) struct Made {
     unnamed: Arc<Unnamed>,
-    /// None where nobody would come for it.
+    /// None if nobody would fetch the call.
     key: Option<String>,
-    /// Until it is given up.
+    /// The call; none once it is abandoned.
     talk: Option<Box<dyn RemoteCall>>,
 }
 
@@ -73,7 +76,7 @@ impl Made {
         }
     }
 
-    /// The answer, as it comes.
+    /// The running call.
     pub(super) fn call(&mut self) -> Option<&mut Box<dyn RemoteCall>> {
         self.talk.as_mut()
     }

@@ -1,8 +1,8 @@
-//! A2A 1.0: threads as contexts, what messages set off as tasks, in both HTTP bindings.
+//! A2A 1.0, in both HTTP bindings: threads are contexts, and messages start tasks.
 //!
-//! `/a2a` is JSON-RPC with the default agent, `/a2a/v1/…` the paths of the other binding; the same stands below
-//! `/a2a/{agent}` for each agent. An operation is one function, and the bindings only wrap it. Which agent is
-//! spoken to says who answers; a task is found wherever it is asked for.
+//! `/a2a` is JSON-RPC with the default agent, and `/a2a/v1/…` has the paths of the other binding. Each
+//! agent has both below `/a2a/{agent}`. An operation is one function, and the bindings only wrap it. The
+//! path selects the agent that answers; a task can be read through every path.
 
 mod answers;
 mod cancel;
@@ -25,7 +25,7 @@ use http::{HeaderMap, Uri};
 use interop::a2a::{ErrorKind, RequestError, check_version};
 pub(crate) use routes::PROTOCOL;
 
-/// The agent that a path names; the default one where it names none.
+/// The agent that a path names; the default agent if it names none.
 pub(crate) struct Agent(Option<String>);
 
 impl FromRequestParts<Api> for Agent {
@@ -48,7 +48,7 @@ impl FromRequestParts<Api> for Agent {
     }
 }
 
-/// A body; one that is said to be no JSON is refused in the protocol's words.
+/// A body. Its JSON errors have the form of the protocol.
 pub(crate) struct Body<T>(T);
 
 impl<T: FromRequest<Api, Rejection = ApiError>> FromRequest<Api> for Body<T> {
@@ -64,7 +64,8 @@ impl<T: FromRequest<Api, Rejection = ApiError>> FromRequest<Api> for Body<T> {
     }
 }
 
-/// Refuses clients of another version. They say it in a header, or where they can't set one in the query.
+/// Refuses clients of another version. The version is in a header, or in the query for clients that
+/// can't set headers.
 fn version(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
     let header = headers.get("a2a-version").and_then(|it| it.to_str().ok());
     let query = || {

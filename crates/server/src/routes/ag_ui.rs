@@ -1,5 +1,5 @@
-//! AG-UI 1.0: what front-ends that speak the Agent User Interaction Protocol talk to. A thread is a
-//! thread, its id the thread's key; a run is an execution.
+//! AG-UI 1.0: the endpoints for front-ends that speak the Agent User Interaction Protocol. A thread's id
+//! is its key; a run is an execution.
 
 mod answers;
 mod descendants;
@@ -36,16 +36,16 @@ use stream::RunEventsView;
 use timeline::{NewItem, OpenCall, OpenKind, attached_message};
 use utoipa::ToSchema;
 
-/// Who said it, in an item's metadata.
+/// The value of `via` in an item's metadata: the protocol that the message came through.
 const VIA: &str = "ag-ui";
 
-/// The messages of a thread, as AG-UI has them.
+/// The messages of a thread, in AG-UI's form.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AgUiMessages {
     /// The messages.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<Value>,
-    /// Where the piece before them ends, for the query; absent where they begin with the thread.
+    /// The cursor of the previous page, for `before`; absent if this page begins with the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
 }
@@ -56,11 +56,12 @@ impl From<RunInputError> for ApiError {
     }
 }
 
-/// Runs the default agent: says what the client adds, answers what waits, and streams the run.
+/// Runs the default agent: posts the client's new messages, answers pending calls, and streams the run.
 ///
-/// Takes `RunAgentInput`. Of the messages only those at the end are read that no agent has written, for the
-/// server keeps the history: what the user says, and results of the client's own tools. What was said before
-/// must say the same. Its ids make a repetition harmless. The run goes on whether or not anyone follows it.
+/// Takes `RunAgentInput`. The server stores the history, so it reads only the messages at the end that
+/// no agent wrote: the user's messages and the results of the client's own tools. Earlier messages must
+/// equal the stored ones. The message ids and the run id make a repetition harmless. The run continues
+/// if the client disconnects.
 #[utoipa::path(post, path = "/ag-ui", operation_id = "agUiRun", tag = "ag-ui", security(("key" = [])), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn run_default(
@@ -71,7 +72,7 @@ pub(crate) async fn run_default(
     run(state, caller, None, body).await
 }
 
-/// Runs this agent: says what the client adds, answers what waits, and streams the run.
+/// Runs this agent: posts the client's new messages, answers pending calls, and streams the run.
 #[utoipa::path(post, path = "/ag-ui/agents/{agent}", operation_id = "agUiRunAgent", tag = "ag-ui", security(("key" = [])),
     params(("agent" = String, Path)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
@@ -84,8 +85,7 @@ pub(crate) async fn run_agent(
     run(state, caller, Some(agent), body).await
 }
 
-/// Reads the messages of a thread, or of a piece of it, for a client that opens it anew; the answer that is being written is
-/// not among them.
+/// Reads the messages of a thread, or of one page of it; an answer that is being written is left out.
 #[utoipa::path(get, path = "/ag-ui/threads/{key}/messages", operation_id = "agUiMessages", tag = "ag-ui", security(("key" = [])),
     params(("key" = String, Path), PieceQuery), responses((status = 200, body = AgUiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
@@ -168,18 +168,18 @@ async fn run(
     stream::response(reader, shown, open).await
 }
 
-/// What a client answers.
+/// The answers in a client's request.
 struct Given<'a> {
-    /// The thread's calls that wait.
+    /// The thread's pending calls.
     open: Vec<OpenCall>,
-    /// The answers to them, as parts of the log's. None also where a request is repeated whose results have been
-    /// taken: the runtime knows it by its name.
+    /// The answers to them, as parts of an item. Empty if a repeated request's results were already
+    /// accepted; the runtime recognizes it by its run id.
     own: Vec<Value>,
-    /// Whether some of the calls are not answered.
+    /// Whether some pending calls have no answer.
     leaves_some: bool,
     /// The answers to calls of sub-agents.
     beneath: Vec<DescendantCall>,
-    /// The answers to requests.
+    /// The answers to AITP requests.
     requests: Vec<(usize, Key, &'a InterruptAnswer)>,
 }
 
@@ -229,7 +229,7 @@ async fn answers<'a>(thread: &ThreadKey, input: &'a RunInput) -> Result<Given<'a
     })
 }
 
-/// Whether a call of a sub-agent's, on its thread, waits for a result.
+/// Whether a sub-agent's call, on the sub-agent's thread, waits for a result.
 async fn wants_result(thread: &ThreadKey, call: &str) -> Result<bool, ApiError> {
     let open = match thread.open_calls().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(false),
@@ -239,25 +239,26 @@ async fn wants_result(thread: &ThreadKey, call: &str) -> Result<bool, ApiError> 
     Ok(open.iter().any(is_it))
 }
 
-/// What a client adds to a thread.
+/// A client's contribution to a thread.
 struct Saying<'a> {
     speech: &'a MessagePost<'a>,
     tenant: &'a TenantId,
     input: &'a RunInput,
-    /// What the user says that was not said before.
+    /// The user's messages that are not stored yet.
     new: Vec<&'a NewMessage>,
     run: Run,
 }
 
 impl Saying<'_> {
-    /// Answers calls; what is said besides is said with it.
+    /// Answers calls; the new messages are attached to the answers.
     async fn answer(&self, mut parts: Vec<Value>, filled: Filled) -> Result<Accepted, ApiError> {
         let (places, said) = self.new_items(filled);
         parts.extend(said.iter().map(|item| attached_message(item).value()));
         self.take(parts, token(self.input), &places).await
     }
 
-    /// Answers calls; what is said comes after it, and leaves the others behind.
+    /// Answers calls only. The new messages are posted after this, which abandons the calls without an
+    /// answer.
     async fn answer_first(&self, parts: Vec<Value>) -> Result<Accepted, ApiError> {
         let token = format!("{}:answers", token(self.input));
         self.take(parts, token, &[]).await
@@ -285,7 +286,7 @@ impl Saying<'_> {
         Ok(self.speech.answer(request, (None, None), place).await?)
     }
 
-    /// Posts messages that another request may post at this moment. Stored messages are not posted again.
+    /// Posts messages that another request may be posting now. Stored messages are not posted again.
     async fn say_once(mut self, reader: &Reader, filled: Filled) -> Result<Accepted, ApiError> {
         loop {
             match self.say(filled.clone()).await {
@@ -303,7 +304,8 @@ impl Saying<'_> {
         }
     }
 
-    /// Has the agent go on with what is said; where nothing is said at all, with what there is.
+    /// Posts the new messages and starts the agent. Without a new message the agent responds to the
+    /// thread as it is.
     async fn say(&self, filled: Filled) -> Result<Accepted, RuntimeError> {
         let (places, mut said) = self.new_items(filled);
         let item = said.pop();
@@ -322,7 +324,7 @@ impl Saying<'_> {
         self.speech.react(request, None, place).await
     }
 
-    /// What is said, and where each stands in the body.
+    /// The items to post, each with the JSON pointer of its message in the body.
     fn new_items(&self, filled: Filled) -> (Vec<BodyPointers>, Vec<NewItem>) {
         let place = filled.position();
         let filled = self.filled(filled).map(|item| (place, item));
@@ -347,7 +349,7 @@ fn place_of(places: &[BodyPointers], n: usize) -> BodyPointers {
     place.unwrap_or_else(|| BodyPointers::text("/messages"))
 }
 
-/// A client's name of its run is its own: the run that has it is begun once.
+/// The idempotency token of a run id: a run with this id starts once.
 fn token(input: &RunInput) -> String {
     format!("ag-ui:{}", input.run_id)
 }

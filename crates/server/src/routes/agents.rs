@@ -1,4 +1,4 @@
-//! The agents that answer.
+//! The configured agents.
 
 use crate::error::ErrorBody;
 use crate::reactors::AgentSummary;
@@ -20,7 +20,7 @@ pub(crate) struct AgentView {
     model: String,
     /// The names of its tools.
     tools: Vec<String>,
-    /// Whether it answers when a message names none.
+    /// Whether it answers messages that name no agent.
     is_default: bool,
 }
 

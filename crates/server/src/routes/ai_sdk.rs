@@ -1,4 +1,4 @@
-//! What `useChat` of the AI SDK talks to: a chat is a thread, its id the thread's key.
+//! The endpoints for `useChat` of the AI SDK: a chat is a thread, its id the thread's key.
 
 mod answers;
 mod lookup;
@@ -37,21 +37,21 @@ use stream::{UiStream, Wanted, questions};
 use timeline::{Entry, Interruption, ItemId, NewItem, Rejected, StepId, Transcript};
 use utoipa::{IntoParams, ToSchema};
 
-/// The versions of `ai` whose streams are known.
+/// The supported major versions of `ai`.
 const MAJORS: std::ops::RangeInclusive<u8> = 5..=7;
 
-/// Who answers, and whom.
+/// The agent that answers, and the form of its stream.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChatQuery {
-    /// The agent that answers; the default one when absent.
+    /// The agent that answers. Default: the configuration's default agent.
     agent: Option<String>,
     /// The client's major version of `ai`, 5 to 7; 7 when absent.
     ai: Option<u8>,
-    /// What the stream shows of sub-agents, at any depth: `all` (the default) what they say so far as
-    /// preliminary outputs of their calls, and each of their own chunks as transient `data-subagent`;
-    /// `outputs` only the former; `none` neither.
+    /// How much the stream shows of sub-agents, at any depth. `all` (the default): their text so far as
+    /// preliminary outputs of their calls, and their own chunks as transient `data-subagent`; `outputs`:
+    /// only the preliminary outputs; `none`: neither.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     subagents: SubagentView,
@@ -62,7 +62,7 @@ pub(crate) struct ChatQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResumeQuery {
-    /// As of a message; who answers is known, and goes on.
+    /// As for a message, but without effect: the run keeps its agent.
     agent: Option<String>,
     /// As of a message.
     ai: Option<u8>,
@@ -70,8 +70,8 @@ pub(crate) struct ResumeQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     subagents: SubagentView,
-    /// Leaves out so many chunks from the beginning: a client that keeps what it has goes on there. Not
-    /// counted is what sub-agents say and ask.
+    /// Number of the stream's first chunks to leave out, because the client has them already. Text and
+    /// questions of sub-agents are not counted.
     #[serde(rename = "startIndex")]
     #[param(rename = "startIndex")]
     start_index: Option<usize>,
@@ -88,7 +88,7 @@ impl ResumeQuery {
     }
 }
 
-/// Which piece of a chat is read, and by whom.
+/// The page of a chat to read, and the client's version.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -102,22 +102,22 @@ pub(crate) struct MessagesQuery {
     before: Option<u64>,
 }
 
-/// Who stops an answer.
+/// The client that stops an answer.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StopQuery {
-    /// The client's major version of `ai`, 5 to 7. The answer is the same for all of them.
+    /// The client's major version of `ai`, 5 to 7. It does not affect the response.
     ai: Option<u8>,
 }
 
-/// The messages of a chat, as the AI SDK has them.
+/// The messages of a chat, in the AI SDK's form.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UiMessages {
     /// The messages.
     #[schema(value_type = Vec<Value>)]
     messages: Vec<Value>,
-    /// Where the piece before them ends, for the query; absent where they begin with the chat.
+    /// The cursor of the previous page, for `before`; absent if this page begins with the chat.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
 }
@@ -137,13 +137,13 @@ impl From<ChatRequestError> for ApiError {
     }
 }
 
-/// Says something in a chat, or answers what the agent has asked, and streams the answer.
+/// Posts a message to a chat, or answers pending calls, and streams the answer.
 ///
-/// Takes what `DefaultChatTransport` sends. The server keeps the history: of the messages it takes what
-/// is new, and refuses others that were not said so. A message that is named by `messageId` takes the
-/// place of the one with its id, and `regenerate-message` has another answer to what is sent: what came
-/// after goes, and what runs is stopped. Answers in an agent's message are taken to what the agent has
-/// asked. The answer is written whether or not anyone waits.
+/// Takes what `DefaultChatTransport` sends. The server stores the history: it posts the messages that
+/// are new, and refuses others that differ from the stored ones. `messageId` replaces the message with
+/// that id, and `regenerate-message` asks for another answer; both remove what came after and stop a
+/// running answer. Answers in an agent's message go to the agent's pending calls. The run continues if
+/// the client disconnects.
 #[utoipa::path(post, path = "/api/chat", operation_id = "chatPost", tag = "ai-sdk", security(("key" = [])),
     params(ChatQuery, ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
@@ -199,7 +199,7 @@ pub(crate) async fn post(
     stream.response(&thread, accepted.after, open).await
 }
 
-/// Somebody else has taken the chat back to before the message that a request takes it back to.
+/// The error of a request that rewinds to a message which another request has removed meanwhile.
 fn changed_meanwhile(error: RuntimeError, takes_back: bool, request: &ChatRequest) -> ApiError {
     let is_gone = matches!(
         error,
@@ -223,7 +223,7 @@ fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
     })
 }
 
-/// The major version of `ai` that a client names, or the newest one.
+/// The major version of `ai` that the client names, or the newest one.
 fn major(named: Option<u8>) -> Result<u8, ApiError> {
     let major = named.unwrap_or(*MAJORS.end());
     if MAJORS.contains(&major) {
@@ -265,9 +265,9 @@ pub(crate) async fn resume(
     stream.response(&thread, begun.after, open).await
 }
 
-/// Reads the messages of a chat, or of a piece of it; the answer that is being written is not among them.
+/// Reads the messages of a chat, or of a page of it; an answer that is being written is left out.
 ///
-/// Where sub-agents wait for somebody, the last message ends with a step that has all that is asked.
+/// If sub-agents have pending calls, the last message ends with a step that contains all pending calls.
 #[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), MessagesQuery),
     responses((status = 200, body = UiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
@@ -304,7 +304,8 @@ fn last_step(transcript: &Transcript) -> Option<&StepId> {
     })
 }
 
-/// The calls of a chat that wait, or that what runs has answered or leaves waiting.
+/// The pending calls of a chat, including those that a running execution has answered or may leave
+/// pending.
 async fn open_calls(thread: &ThreadKey) -> Result<BTreeSet<String>, RuntimeError> {
     let (state, _) = thread.state().await?;
     let active = state.active().map(|active| active.open_calls.as_slice());

@@ -1,7 +1,7 @@
-//! AITP in the server's own dialect: who takes part in a thread, and what waits for an answer there.
+//! AITP in the native API: the actors of a thread, and its open requests.
 //!
-//! So a user interface that does not speak AITP can show a form for what nobody else can answer, and
-//! what is filled in becomes a capability message.
+//! A user interface without AITP can show a form for a request, and the value becomes a capability
+//! message.
 
 pub(super) mod actors;
 pub(super) mod answer;
@@ -14,7 +14,7 @@ use crate::state::Api;
 use crate::threads::ThreadRef;
 use interop::aitp::AitpState;
 
-/// Looks at the desk of a thread as it stands.
+/// Reads the current AITP state of a thread.
 async fn looked<T>(
     api: &Api,
     thread: &ThreadRef,

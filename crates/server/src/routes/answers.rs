@@ -1,4 +1,4 @@
-//! Calls that wait for somebody, and the answers.
+//! Pending calls and their answers.
 
 pub(super) mod ancestors;
 mod submitted;
@@ -26,18 +26,18 @@ use serde_json::{Map, Value};
 use timeline::{ExecutionId, ItemType, NewItem, OpenKind, Payload};
 use utoipa::ToSchema;
 
-/// What a thread waits for.
+/// The pending calls of a thread.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingCalls {
-    /// The calls, each before those that its sub-agent asks. While an execution runs the thread
-    /// itself asks nothing, but its sub-agents may.
+    /// The calls, each before the pending calls of its sub-agent. While an execution runs, the thread's
+    /// own calls are not listed.
     calls: Vec<PendingView>,
     /// The last event of the thread.
     seq: u64,
 }
 
-/// A call that waits for an answer.
+/// A pending call.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingView {
@@ -45,24 +45,24 @@ pub(crate) struct PendingView {
     tool_call_id: String,
     /// The tool's name.
     tool_name: String,
-    /// `approval`: may the tool run? `external`: what is the result? `others`: it comes after
-    /// another call that waits, and can't be answered yet. `child`: its sub-agent waits, and goes on
-    /// when what that asks is answered.
+    /// `approval`: waits for an approval. `external`: waits for a result. `others`: can't be answered
+    /// yet, because an earlier call is pending. `child`: waits for its sub-agent, and continues when the
+    /// sub-agent's calls are answered.
     kind: OpenKind,
     /// The arguments.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Payload>,
-    /// The execution that left it.
+    /// The execution that ended with it.
     execution_id: ExecutionId,
-    /// The key of the thread that has the call: this one, or that of a sub-agent.
+    /// The key of the call's thread: this one, or that of a sub-agent.
     thread_key: String,
-    /// The calls whose sub-agents led to it, this thread's own first; none for its own calls.
+    /// The calls of sub-agents that led to it, outermost first; empty for the thread's own calls.
     path: Vec<PathView>,
 }
 
 impl PendingView {
-    /// What it asks, in words.
+    /// A description for people.
     pub(super) fn message(&self) -> String {
         let (name, call) = (&self.tool_name, &self.tool_call_id);
         let input = self.input.as_ref().map_or("", Payload::text);
@@ -75,17 +75,17 @@ impl PendingView {
     }
 }
 
-/// A call on the way to another one.
+/// A call on the path to another one.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PathView {
-    /// The key of the thread that has the call.
+    /// The key of the call's thread.
     thread_key: String,
     /// The call's id.
     tool_call_id: String,
 }
 
-/// Answers to calls that wait.
+/// Answers to pending calls.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewAnswers {
@@ -121,7 +121,7 @@ struct SubmittedAnswer {
     error_text: Option<String>,
 }
 
-/// Lists the calls that wait for an answer, of a thread and of the sub-agents beneath it.
+/// Lists the pending calls of a thread and of its sub-agents.
 #[utoipa::path(get, path = "/threads/{key}/pending", operation_id = "listPending", tag = "answers", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = PendingCalls), (status = "default", body = ErrorBody)))]
 pub(crate) async fn pending(thread: ThreadKey) -> Result<Json<PendingCalls>, ApiError> {
@@ -132,8 +132,8 @@ pub(crate) async fn pending(thread: ThreadKey) -> Result<Json<PendingCalls>, Api
     }))
 }
 
-/// The calls that an execution has left for somebody, on its thread and beneath it; none where they wait for nobody
-/// any more. Costs what waits.
+/// The pending calls that an execution ended with, on its thread and on those of its sub-agents; none if
+/// they are no longer pending. Costs time proportional to their number.
 pub(super) async fn left_by(
     thread: &ThreadKey,
     execution: &ExecutionId,
@@ -169,12 +169,11 @@ pub(super) fn view(pending: Pending) -> PendingView {
     }
 }
 
-/// Answers calls that wait, of the thread or of one sub-agent beneath it. What is allowed runs, and
-/// once nothing waits the agent goes on, and those above it with it.
+/// Answers pending calls of the thread or of one of its sub-agents.
 ///
-/// The answers of one request are for calls of one thread. An answer that does not fit is refused,
-/// and then none of the request is taken. With
-/// `idempotency-key` a repetition gets the first answer again.
+/// Approved calls run. When no call is pending, the agent continues, and then its parents. All answers
+/// of one request must be for one thread. If one answer does not fit, the whole request is refused. A
+/// repetition with the same `idempotency-key` gets the first answer.
 #[utoipa::path(post, path = "/threads/{key}/answers", operation_id = "postAnswers", tag = "answers", security(("key" = [])),
     params(("key" = String, Path), TreeQuery, ("idempotency-key" = Option<String>, Header)), request_body = NewAnswers,
     responses((status = 202, body = AcceptedView), (status = 200, body = EventRecord, content_type = "text/event-stream"),
@@ -204,7 +203,7 @@ pub(crate) async fn post(
     Ok(replayed(response, repeated))
 }
 
-/// The item of answers: who answered stands in its metadata.
+/// The item of answers; its metadata names the answerer.
 pub(super) fn item(id: String, content: Payload, metadata: Value) -> NewItem {
     NewItem {
         id: id.into(),

@@ -1,4 +1,4 @@
-//! The branches of a conversation: a thread, its forks, and theirs.
+//! The branches of a conversation: a thread, its forks, and their forks.
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
@@ -41,7 +41,7 @@ pub(crate) struct BranchView {
     seq: Seq,
 }
 
-/// Lists the branches of the conversation that a thread belongs to. A key for some threads only needs all of them.
+/// Lists the branches of a thread's conversation. A restricted key needs access to all of them.
 #[utoipa::path(get, path = "/threads/{key}/branches", operation_id = "listBranches", tag = "threads", security(("key" = [])),
     params(("key" = String, Path)), responses((status = 200, body = BranchList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(caller: Caller, thread: ThreadKey) -> Result<Json<BranchList>, ApiError> {

@@ -1,4 +1,4 @@
-//! Threads as documents: given out, and taken in.
+//! Export and import of threads as documents.
 
 use super::view::ThreadView;
 use crate::aitp::MessagePost;
@@ -21,10 +21,10 @@ use serde_json::{Map, Value};
 use thread::Limits;
 use utoipa::{IntoParams, ToSchema};
 
-/// How many losses the headers of an export name.
+/// Maximum number of losses in an export's headers.
 const NAMED_LOSSES: usize = 16;
 
-/// What a thread is taken in from and given out as.
+/// The formats for import and export.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Exchanged {
@@ -47,7 +47,7 @@ impl Exchanged {
     }
 }
 
-/// What is given out.
+/// The format of an export.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -58,7 +58,7 @@ pub(crate) struct ExportQuery {
     format: Exchanged,
 }
 
-/// What is taken in, and under which key.
+/// The format and the key of an import.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -66,11 +66,12 @@ pub(crate) struct ImportQuery {
     /// `thread` (or `threadprotocol`), `archive`, `pydantic-ai` or `ai-sdk-ui`.
     #[param(value_type = String)]
     from: Exchanged,
-    /// The key of the new thread; a new one when absent.
+    /// The key of the new thread. Default: a new one.
     key: Option<String>,
-    /// Who ran, where nothing else says it.
+    /// The agent of the runs for which nothing else names one.
     agent: Option<String>,
-    /// Who ran, run by run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+    /// The agent of each run: a JSON list of objects with `agent`, `agent_id`, `run_id` and
+    /// `n_messages`.
     attribution: Option<String>,
 }
 
@@ -93,21 +94,21 @@ impl ImportQuery {
     }
 }
 
-/// A thread that was taken in.
+/// An imported thread.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ImportedView {
     /// The thread.
     thread: ThreadView,
-    /// What could not be carried.
+    /// The data that could not be imported.
     losses: Vec<LossView>,
 }
 
-/// One thing that could not be carried.
+/// One conversion loss.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LossView {
-    /// Where it stood in the file: a JSON pointer.
+    /// The JSON pointer of the place in the file.
     pointer: String,
-    /// What was lost.
+    /// The thing that was lost.
     what: String,
 }
 
@@ -152,7 +153,7 @@ pub(crate) enum ExportedConversation {
     Messages(Vec<Map<String, Value>>),
 }
 
-/// A conversation in one of the formats that are read: a document, or a list of messages.
+/// A conversation in one of the supported formats: a document, or a list of messages.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[schema(example = json!({
@@ -167,9 +168,11 @@ pub(crate) enum ImportedConversation {
     Messages(Vec<Map<String, Value>>),
 }
 
-/// Gives a thread out, by default as a ThreadProtocol document (0.0.4) with the hash of its canonical form.
+/// Exports a thread, by default as a ThreadProtocol document (0.0.4) with the hash of its canonical
+/// form.
 ///
-/// As `archive`, `pydantic-ai` or `ai-sdk-ui` it is what was imported, as it was, and what was said since.
+/// As `archive`, `pydantic-ai` or `ai-sdk-ui` it consists of the imported bytes, unchanged, and the
+/// newer messages.
 #[utoipa::path(get, path = "/threads/{key}/document", operation_id = "exportDocument", tag = "documents", security(("key" = [])), params(("key" = String, Path), ExportQuery),
     responses((status = 200, body = ExportedConversation, headers(
         ("loomline-content-hash" = String, description = "sha256: and the hash of the canonical form, of a ThreadProtocol document"),
@@ -211,7 +214,7 @@ pub(crate) async fn export(
     Ok(response)
 }
 
-/// A text as the value of a header: what headers can't carry is `?`.
+/// A text as a header value; characters that headers can't carry become `?`.
 fn header_text(text: &str) -> Option<HeaderValue> {
     let legal = |c: char| {
         if c == ' ' || c.is_ascii_graphic() {
@@ -223,7 +226,7 @@ fn header_text(text: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(text.chars().map(legal).collect::<String>()).ok()
 }
 
-/// Takes a conversation in as a new thread; says what could not be carried.
+/// Imports a conversation as a new thread, and lists the conversion losses.
 #[utoipa::path(post, path = "/import", operation_id = "importDocument", tag = "documents", security(("key" = [])), params(ImportQuery), request_body = ImportedConversation,
     responses((status = 201, body = ImportedView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn import(

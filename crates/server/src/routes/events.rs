@@ -20,10 +20,10 @@ use std::sync::Arc;
 use timeline::{Event, Seq};
 use utoipa::{IntoParams, ToSchema};
 
-/// The most events of a page of JSON.
+/// Maximum number of events in a JSON page.
 const MAX_PAGE: usize = 1_000;
 
-/// When a stream of events ends.
+/// The end of an event stream.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Ends {
@@ -37,20 +37,20 @@ enum Ends {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Only events after the one with this id or position; the header `Last-Event-ID` wins over it.
+    /// Only events after the one with this id or position. The header `Last-Event-ID` overrides it.
     after: Option<String>,
-    /// `forever` (the default), or `rest`: until all there is was sent and no execution runs.
+    /// `forever` (the default), or `rest`: until all events were sent and no execution runs.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     until: Ends,
-    /// At most so many.
+    /// Maximum number of events.
     limit: Option<usize>,
-    /// Whether the stream also shows what sub-agents do, at any depth: as events `subagent`, whose
-    /// data is the event of the sub-agent's thread with `path`, the calls that led there.
+    /// Whether a stream also shows the events of sub-agents, at any depth. They are events `subagent`.
+    /// Their data is the event of the sub-agent's thread and `path`, the calls that lead to it.
     #[serde(default)]
     subagents: bool,
-    /// Whether the stream shows sub-agents as events of UAP §8.7 instead: as events `subagent` without an
-    /// id, whose data is the event.
+    /// Whether the stream shows sub-agents as events of UAP §8.7 instead: as events `subagent` without
+    /// an id, whose data is the event.
     #[serde(default)]
     uap: bool,
 }
@@ -82,7 +82,8 @@ impl View<Arc<Logged>> for AllEvents {
     }
 }
 
-/// An event of a thread's log with its position and time: the data of an event of a stream, and an entry of a page.
+/// An event of a thread's log with its position and time: the data of a stream's event, and an entry of
+/// a page.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EventRecord {
     /// The position in the log; the first is 1.
@@ -107,9 +108,9 @@ pub(crate) struct EventPage {
 /// Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
 ///
 /// The data of each event is `{"seq", "at", …event}`. Its id is its position in the log, a dot, and 8
-/// digits that tell the thread from others that had or will have its key. A client that reconnects
-/// with it misses no event and sees none twice; if the thread was deleted and made again, the request
-/// fails with `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
+/// digits for the thread's identity. A client that reconnects with the id misses no event and receives
+/// none twice. If the thread was deleted and created again under its key, the request fails with
+/// `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
     params(("key" = String, Path), ("last-event-id" = Option<String>, Header), EventsQuery),
     responses((status = 200, content((EventPage = "application/json"), (EventRecord = "text/event-stream"))),
@@ -126,8 +127,8 @@ pub(crate) async fn follow(
         None => query.after()?,
     };
     let after = place.cursor.seq;
-    // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for more would hide what
-    // there is.
+    // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for
+    // more would hide what there is.
     let found = thread.find().await?;
     let (tail, incarnation) = (found.row().tail, Incarnation::of(found.id()));
     if !place.id().fits(incarnation) {
@@ -175,7 +176,7 @@ pub(crate) async fn follow(
     Ok(sse::response(follow, view, open))
 }
 
-/// Shows every record, and what happens inside sub-agents.
+/// Shows every record, and the events of sub-agents.
 struct WatchedEvents(AllEvents);
 
 impl View<Watched> for WatchedEvents {

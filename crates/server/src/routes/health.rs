@@ -1,4 +1,4 @@
-//! Whether the server lives, is ready, and how it does.
+//! Liveness, readiness and metrics of the server.
 
 use crate::error::{ApiError, ErrorBody, ErrorFormat};
 use crate::health;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-/// A word on how the server does.
+/// The state of the server in one word.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
     status: &'static str,
 }
 
-/// The process: its health, its figures, its description.
+/// The routes of the process: its health, its metrics, its description.
 pub(crate) const PROTOCOL: Protocol = Protocol {
     base: "",
     errors: ErrorFormat::Own,
@@ -79,8 +79,10 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether requests are answered at once: recovery has begun, commits succeed, no damage was found
-/// in the store, and descriptors are left. The details of a refusal have a `reason`.
+/// Reports readiness: 200 if requests are answered at once.
+///
+/// This means that recovery has started, commits succeed, the store has no known damage, and file
+/// descriptors are free. The details of an error have a `reason`.
 #[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "operation", responses((status = 200, body = Health), (status = 503, body = ErrorBody)))]
 pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiError> {
     match health::not_ready(&api).await {

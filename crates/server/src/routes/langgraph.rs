@@ -1,7 +1,8 @@
-//! `LangGraph`'s API, as its SDKs speak it, and the Agent Protocol, on the same paths: a body with `assistant_id` is
-//! `LangGraph`'s.
+//! `LangGraph`'s API, as its SDKs use it, and the Agent Protocol on the same paths: a body with
+//! `assistant_id` is `LangGraph`'s.
 //!
-//! What the objects and the refusals are is `interop::langgraph`'s; here they are found, kept and sent.
+//! `interop::langgraph` has the objects and the errors. This module looks them up, stores them and sends
+//! them.
 
 mod agents;
 mod answers;
@@ -37,13 +38,13 @@ use timeline::ExecutionId;
 /// The pairs of a query string.
 type Pairs = Vec<(String, String)>;
 
-/// Says that the server answers.
+/// Reports that the server works.
 #[utoipa::path(get, path = "/ok", operation_id = "langgraphOk", tag = "langgraph", responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn ok() -> Json<Value> {
     Json(json!({"ok": true}))
 }
 
-/// Says what of `LangGraph` is served.
+/// Lists the supported parts of `LangGraph`.
 #[utoipa::path(get, path = "/info", operation_id = "langgraphInfo", tag = "langgraph", security(("key" = [])),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn info() -> Json<Value> {
@@ -53,7 +54,7 @@ pub(super) async fn info() -> Json<Value> {
     }))
 }
 
-/// A body that may be absent, as an object.
+/// An optional body as an object.
 fn object(body: Value) -> Value {
     if body.is_null() { json!({}) } else { body }
 }
@@ -64,18 +65,18 @@ async fn found(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRef, ApiErr
     found.ok_or_else(|| not_found(id))
 }
 
-/// The thread of an id whose runs are read: an ephemeral one, too, while it is there.
+/// The thread with this id, for reading its runs; also one that is not stored, while it exists.
 async fn found_any(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRef, ApiError> {
     let found = ThreadRef::find_any(api, caller, THREAD, &hyphenated(id)).await?;
     found.ok_or_else(|| not_found(id))
 }
 
-/// The stored thread of an id or a key, if there is one that the caller may touch.
+/// The stored thread with this id or key; none if it does not exist or the caller may not access it.
 async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<ThreadRef>, ApiError> {
     ThreadRef::find(api, caller, THREAD, &hyphenated(id)).await
 }
 
-/// A UUID as we write it; another text as it is.
+/// A UUID in the server's notation; any other text unchanged.
 fn hyphenated(id: &str) -> Cow<'_, str> {
     uuid_of(id).map_or(Cow::Borrowed(id), Cow::Owned)
 }
@@ -87,16 +88,16 @@ fn not_found(id: &str) -> ApiError {
     RequestError::no_thread(id).into()
 }
 
-/// How a thread stands, and what it asks.
+/// The state of a thread, and its pending calls.
 struct Standing {
     status: ThreadStatus,
-    /// The execution that left the calls.
+    /// The execution that ended with the calls.
     execution: Option<ExecutionId>,
     asked: Vec<InterruptedCall>,
 }
 
 impl Standing {
-    /// Costs what waits.
+    /// Costs time proportional to the pending calls.
     async fn of(found: &ThreadRef) -> Result<Self, ApiError> {
         let (state, _) = found.state().await?;
         let is_waiting = state.waiting().len() > 0;
@@ -117,13 +118,13 @@ impl Standing {
         })
     }
 
-    /// What is shown of it.
+    /// The pending calls and their execution.
     fn interrupted(&self) -> Option<(&ExecutionId, &[InterruptedCall])> {
         Some((self.execution.as_ref()?, self.asked.as_slice()))
     }
 }
 
-/// The calls of a thread and those beneath it that wait for somebody.
+/// The pending calls of a thread and its descendants.
 async fn asked(found: &ThreadRef) -> Result<Vec<InterruptedCall>, ApiError> {
     let (pending, _) = found.pending().await?;
     let pending = pending.iter();

@@ -1,8 +1,8 @@
 //! The Model Context Protocol over streamable HTTP: threads as resources, and tools to work with them.
 //!
-//! A request is one JSON-RPC message, and nothing is kept of it once it is answered. Clients up to 2025-11-25 are
-//! given a session all the same, for what they cancel names the call by an id of theirs alone; what a session is says
-//! [`session`]. Who calls, and what they may do, is decided anew for each request.
+//! A request is one JSON-RPC message, and the server stores nothing of it after the response. Clients up
+//! to 2025-11-25 receive a session anyway: their cancel notifications name a call only by a client's id.
+//! See [`session`]. Each request is authorized separately.
 
 mod calls;
 mod handler;
@@ -36,20 +36,20 @@ pub(crate) use routes::PROTOCOL;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
-/// Where a client's session is named.
+/// The header with the client's session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What the SDK wants clients to accept.
+/// The media types that the SDK requires clients to accept.
 const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// A refusal of the SDK's is a sentence.
+/// Maximum size of an error text of the SDK, in bytes.
 const MAX_REFUSAL_BYTES: usize = 4096;
 
-/// Answers one message of the Model Context Protocol: a call with a stream, whose last event is the answer; a
-/// notification with 202.
+/// Answers one message of the Model Context Protocol.
 ///
-/// Tools say something to agents and read threads; resources are threads. There is no stream to be opened with GET and
-/// no session to be ended with DELETE.
+/// The response to a call is a stream whose last event is the result; a notification gets 202. The tools
+/// post to agents and read threads; resources are threads. The server has no stream for GET and no
+/// sessions to DELETE.
 #[utoipa::path(post, path = "/mcp", operation_id = "mcpCall", tag = "mcp", security(("key" = [])),
     params(("mcp-session-id" = Option<String>, Header), ("mcp-protocol-version" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
@@ -106,7 +106,7 @@ pub(crate) async fn post(
     Ok(response)
 }
 
-/// How the SDK serves. Which hosts and pages may call is the guard's to say, and so are sessions ours.
+/// The SDK's options. The guard checks hosts and origins, and this module has its own sessions.
 fn options(api: &Api) -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -115,7 +115,7 @@ fn options(api: &Api) -> StreamableHttpServerConfig {
         .with_cancellation_token(api.shutdown().child_token())
 }
 
-/// The answer, which ends where its call is cancelled: who has cancelled it waits for no answer.
+/// The response, which ends when its call is cancelled: the client no longer waits for it.
 fn until_stopped(
     body: impl http_body::Body<Data = Bytes, Error = std::convert::Infallible> + Send + 'static,
     call: Call,
@@ -129,7 +129,7 @@ fn until_stopped(
     }))
 }
 
-/// Whether a client takes whatever media type it is answered with, which the SDK does not look for.
+/// Whether a client accepts any media type, which the SDK does not recognize.
 fn accepts_anything(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter();
     let mut ranges = accepted
@@ -147,7 +147,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with(b"application/json"))
 }
 
-/// What the SDK refuses with a sentence and not with an error of the protocol.
+/// The error of a request that the SDK refuses with plain text instead of a protocol error.
 async fn refused(response: Response) -> ApiError {
     let status = response.status();
     let said = axum::body::to_bytes(response.into_body(), MAX_REFUSAL_BYTES).await;

@@ -1,4 +1,4 @@
-//! Messages: what is said to an agent, and the conversation.
+//! Messages: posting to an agent, and reading the conversation.
 
 use super::events::EventRecord;
 use super::page_query::{PageQuery, PieceQuery};
@@ -29,31 +29,31 @@ use std::sync::Arc;
 use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_parts};
 use utoipa::ToSchema;
 
-/// Something a user says.
+/// A message of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewMessage {
     /// A text, or a list of parts such as `{"type": "input_text", "text": "…"}`.
     #[schema(value_type = MessageContent)]
     pub(super) content: Payload,
-    /// The agent that answers; the default one when absent.
+    /// The agent that answers. Default: the configuration's default agent.
     pub(super) agent: Option<String>,
-    /// What happens if the thread is busy: `queue` (the default), `reject` or `interrupt`.
+    /// The policy if the thread is busy: `queue` (the default), `reject` or `interrupt`.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) policy: Policy,
-    /// At most so many steps; unbounded when absent.
+    /// Maximum number of steps; unbounded when absent.
     #[schema(value_type = Option<u32>)]
     pub(super) max_steps: Option<NonZeroU32>,
-    /// The execution is stopped after so many milliseconds.
+    /// Milliseconds after which the execution is stopped.
     #[schema(value_type = Option<u64>)]
     pub(super) timeout_ms: Option<NonZeroU64>,
-    /// The client's own.
+    /// The client's own fields.
     #[schema(value_type = Option<Value>)]
     pub(super) metadata: Option<Payload>,
-    /// Where it came in: `web`, `email`, or another name.
+    /// The channel that it came through: `web`, `email` or another name.
     pub(super) channel: Option<String>,
-    /// Whether the events of the answer are streamed; the same as `Accept: text/event-stream`.
+    /// Whether to stream the events of the answer; equal to `Accept: text/event-stream`.
     #[serde(default)]
     pub(super) stream: bool,
 }
@@ -72,7 +72,7 @@ enum MessageContent {
 /// A message that passed the checks of its content.
 pub(super) struct ParsedMessage {
     item: NewItem,
-    /// Where what it says stands in the request.
+    /// The JSON pointers of the content in the request body.
     place: BodyPointers,
     run: Run,
     policy: Policy,
@@ -80,7 +80,7 @@ pub(super) struct ParsedMessage {
 }
 
 impl NewMessage {
-    /// Refuses what can't be said.
+    /// Checks the message and makes an item of it.
     pub(super) fn read(self, api: &Api) -> Result<ParsedMessage, ApiError> {
         let said = self.content.value();
         let place = if said.is_array() {
@@ -112,7 +112,8 @@ impl NewMessage {
 }
 
 impl ParsedMessage {
-    /// Says it on a thread, which is made if there is none. Refuses as whom the caller may not speak.
+    /// Posts the message to a thread; creates the thread if it does not exist. Refuses an actor that the
+    /// caller may not speak as.
     pub(super) async fn post(
         self,
         api: &Api,
@@ -131,7 +132,7 @@ impl ParsedMessage {
     }
 }
 
-/// A message that is kept, and whose answer begins or waits.
+/// A stored message whose execution has started or is queued.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AcceptedView {
@@ -141,24 +142,24 @@ pub(crate) struct AcceptedView {
     thread_id: ThreadId,
     /// The message.
     item_id: ItemId,
-    /// The execution that answers; absent while the message waits.
+    /// The execution that answers; absent while the message is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
-    /// Follow the events after this one to see all of it.
+    /// The event to follow the run from: later events show all of it.
     after: Seq,
-    /// Whether it waits.
+    /// Whether it is queued.
     queued: bool,
 }
 
 /// The conversation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageList {
-    /// What was said, in order.
+    /// The messages, in order.
     messages: Vec<MessageView>,
-    /// The last event of the thread's own log that is in it: follow the events after it to see what
-    /// comes next. Of a piece that was read with `before` it is the thread's last event at all.
+    /// The last event of the thread's log that the list covers; follow the events after it. For a page
+    /// before a cursor it is the thread's last event.
     seq: u64,
-    /// Where the piece before it ends, for the query; absent where it begins with the thread.
+    /// The cursor of the previous page, for `before`; absent if this page begins with the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
 }
@@ -183,7 +184,7 @@ impl View<Arc<Logged>> for OneRun {
     }
 }
 
-/// Reads the conversation, or a piece of it.
+/// Reads the conversation, or a page of it.
 #[utoipa::path(get, path = "/threads/{key}/messages", operation_id = "listMessages", tag = "messages", security(("key" = [])), params(("key" = String, Path), PieceQuery),
     responses((status = 200, body = MessageList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
@@ -209,11 +210,11 @@ pub(crate) async fn list(
     }))
 }
 
-/// Says something to an agent. The thread is made if there is none.
+/// Posts a message to an agent; creates the thread if it does not exist.
 ///
-/// The answer is written whether or not anyone waits for it. With `Accept: text/event-stream` or
-/// `"stream": true` its events are streamed until it ends; a message that waits has its stream too,
-/// which is silent until its turn. Where agents hand over, it goes on until the last one is done.
+/// The run continues if the client disconnects. With `Accept: text/event-stream` or `"stream": true` the
+/// server streams the run's events until it ends, including handoffs. The stream of a queued message is
+/// silent until its execution starts.
 #[utoipa::path(post, path = "/threads/{key}/messages", operation_id = "postMessage", tag = "messages", security(("key" = [])),
     params(("key" = String, Path), TreeQuery, ("idempotency-key" = Option<String>, Header)), request_body = NewMessage,
     responses((status = 202, body = AcceptedView), (status = 200, body = EventRecord, content_type = "text/event-stream"),
@@ -249,7 +250,7 @@ pub(crate) async fn post(
     Ok(replayed(response, repeated))
 }
 
-/// Whether metadata of a message says who speaks (AITP).
+/// Whether a message's metadata names an actor (AITP).
 fn names_actor(metadata: &Payload) -> bool {
     match metadata.value() {
         Value::Object(members) => members.get("actor").is_some_and(|actor| !actor.is_null()),
@@ -259,7 +260,7 @@ fn names_actor(metadata: &Payload) -> bool {
     }
 }
 
-/// Says in the response whether it repeats an earlier one.
+/// Marks the response if it repeats an earlier one.
 pub(super) fn replayed(mut response: Response, repeated: bool) -> Response {
     if repeated {
         let headers = response.headers_mut();
@@ -268,7 +269,7 @@ pub(super) fn replayed(mut response: Response, repeated: bool) -> Response {
     response
 }
 
-/// Streams the events of what was begun.
+/// Streams the events of a run.
 pub(super) async fn streamed(
     thread: &ThreadKey,
     run: RunSelector,
@@ -306,7 +307,7 @@ pub(super) fn accepted_view(key: &str, accepted: Accepted) -> AcceptedView {
     }
 }
 
-/// A text becomes a part; parts are checked and kept as they came. `said` is the value of `content`.
+/// Turns a text into a part; checks parts and returns them unchanged. `said` is the parsed `content`.
 fn content(content: Payload, said: Value) -> Result<Payload, ApiError> {
     match said {
         Value::String(text) => Ok(json!([{ "type": "input_text", "text": text }]).into()),

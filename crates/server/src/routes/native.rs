@@ -1,4 +1,4 @@
-//! This server's own API, below `/api/v1`.
+//! The native API, below `/api/v1`.
 
 use super::aitp::{actors, answer, requests};
 use super::{agents, answers, branches, documents, events, messages, runs, threads};

@@ -1,4 +1,4 @@
-//! A thread read whole, or a piece of it at the cost of the piece.
+//! Reading a whole thread, or a page of it at the page's cost.
 
 use crate::error::ApiError;
 use crate::threads::ThreadKey;
@@ -7,28 +7,27 @@ use serde::Deserialize;
 use timeline::Transcript;
 use utoipa::IntoParams;
 
-/// How much of a thread is read backwards where only its end is said.
+/// Default of `limit` if `before` is set.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
-/// Which piece of a thread is read: all of it where nothing is said.
+/// The page to read; without parameters the whole thread.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PieceQuery {
-    /// Only the last messages said to the agents, about so many and 1,000 at most, with what
-    /// answered them.
+    /// Only about this many of the latest messages to agents, with their answers. At most 1,000.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// Only what goes before this place: the `before` of an earlier answer. With it `limit` is 100
-    /// when absent.
+    /// Only the page before this cursor, which is the `before` of an earlier response. `limit` is then
+    /// 100 by default.
     before: Option<u64>,
 }
 
-/// A piece of a thread.
+/// A page of a thread.
 pub(super) struct PageQuery {
     pub(super) transcript: Transcript,
-    /// Where the piece before it ends; none where it begins with the thread.
+    /// The cursor of the previous page; none if this page begins with the thread.
     pub(super) before: Option<u64>,
 }
 
@@ -37,7 +36,7 @@ impl PieceQuery {
         Self { limit, before }
     }
 
-    /// Reads the piece. Costs what it has.
+    /// Reads the page. Costs time proportional to it.
     pub(super) async fn read(
         self,
         thread: &ThreadKey,

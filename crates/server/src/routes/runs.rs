@@ -1,4 +1,4 @@
-//! Runs: what an agent did in answer to a message.
+//! Runs: the executions that respond to messages.
 
 use super::page_query::PieceQuery;
 use super::threads::{Cancel, CancelledView, reason_of};
@@ -13,12 +13,12 @@ use serde::Serialize;
 use timeline::{Entry, ExecutionId, Reaction, Transcript};
 use utoipa::ToSchema;
 
-/// The runs of a thread, the first one first.
+/// The runs of a thread, oldest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunList {
     /// The runs.
     runs: Vec<RunView>,
-    /// Where the piece before them ends, for the query; absent where they begin with the thread.
+    /// The cursor of the previous page, for `before`; absent if this page begins with the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
 }
@@ -31,7 +31,7 @@ fn reactions(transcript: Transcript) -> impl Iterator<Item = Reaction> {
     })
 }
 
-/// Lists the runs of a thread, or of a piece of it.
+/// Lists the runs of a thread, or of a page of it.
 #[utoipa::path(get, path = "/threads/{key}/runs", operation_id = "listRuns", tag = "runs", security(("key" = [])), params(("key" = String, Path), PieceQuery),
     responses((status = 200, body = RunList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
@@ -68,7 +68,7 @@ pub(crate) async fn read(
         .ok_or(ApiError::RunNotFound)
 }
 
-/// Stops a run, if it runs; what waits begins.
+/// Stops a run, if it runs; the next queued message starts.
 #[utoipa::path(post, path = "/threads/{key}/runs/{executionId}/cancel", operation_id = "cancelRun", tag = "runs", security(("key" = [])),
     params(("key" = String, Path), ("executionId" = String, Path)), request_body = Option<Cancel>,
     responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]

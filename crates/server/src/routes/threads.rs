@@ -1,4 +1,4 @@
-//! Threads: made, listed, forked, closed, opened again, deleted.
+//! Threads: creating, listing, forking, closing, reopening, deleting.
 
 use super::view::ThreadView;
 use crate::auth::Caller;
@@ -22,15 +22,15 @@ const MAX_LIMIT: usize = 500;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Only threads whose key begins so.
+    /// Only threads whose key has this prefix.
     prefix: Option<String>,
-    /// At most so many; 50 when absent, 500 at most.
+    /// Maximum number of threads, default 50, at most 500.
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// A page of threads, the last changed first.
+/// A page of threads, last changed first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ThreadList {
     /// The threads.
@@ -40,15 +40,15 @@ pub(crate) struct ThreadList {
     next: Option<String>,
 }
 
-/// A thread to be made.
+/// A thread to create.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewThread {
-    /// The key; a new one when absent.
+    /// The key. Default: a new one.
     key: Option<String>,
     /// For people.
     title: Option<String>,
-    /// The application's own, an object. A few names in it are the server's.
+    /// The application's own fields, an object. A few names are reserved for the server.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Payload>,
 }
@@ -57,13 +57,13 @@ pub(crate) struct NewThread {
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFork {
-    /// The key of the new thread; a new one when absent.
+    /// The key of the new thread. Default: a new one.
     key: Option<String>,
-    /// The last event that belongs to it; the last of all when absent.
+    /// The last event that the fork shares. Default: the last event of the thread.
     at: Option<u64>,
 }
 
-/// What is stopped.
+/// The execution to stop.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Cancel {
@@ -73,14 +73,14 @@ pub(crate) struct Cancel {
     execution_id: Option<String>,
 }
 
-/// Where a log ends after a change.
+/// The end of a log after a change.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Changed {
     /// The last event.
     seq: u64,
 }
 
-/// What a cancel found.
+/// The result of a cancellation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelledView {
@@ -121,7 +121,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// What an application notes on a thread beside names that are the server's.
+/// Checks an application's metadata: an object without names that the server reserves.
 fn check_metadata(metadata: &Value) -> Result<(), ApiError> {
     let Value::Object(members) = metadata else {
         return Err(ApiError::field("/metadata", "expected an object"));
@@ -138,7 +138,7 @@ fn check_metadata(metadata: &Value) -> Result<(), ApiError> {
     }
 }
 
-/// Makes a thread, or finds the one with that key.
+/// Creates a thread, or finds the one with that key.
 #[utoipa::path(post, path = "/threads", operation_id = "createThread", tag = "threads", security(("key" = [])), request_body = Option<NewThread>,
     responses((status = 201, description = "Made", body = ThreadView), (status = 200, description = "Found", body = ThreadView),
         (status = "default", body = ErrorBody)))]
@@ -157,7 +157,7 @@ pub(crate) async fn create(
     Ok((status, Json(view)))
 }
 
-/// Makes a thread, or finds the one with that key; says whether it is new.
+/// Creates a thread, or finds the one with that key; the flag is true if it is new.
 pub(super) async fn make(
     api: &Api,
     caller: &Caller,
@@ -183,7 +183,7 @@ pub(crate) async fn read(thread: ThreadKey) -> Result<Json<ThreadView>, ApiError
     Ok(Json(thread.find().await?.into_row().into()))
 }
 
-/// Deletes a thread and everything of it.
+/// Deletes a thread with all its data.
 #[utoipa::path(delete, path = "/threads/{key}", operation_id = "deleteThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 204, description = "Deleted"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn delete(
@@ -194,7 +194,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a thread that goes on from this one.
+/// Forks a thread: creates a thread that continues from this one.
 #[utoipa::path(post, path = "/threads/{key}/fork", operation_id = "forkThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     request_body = Option<NewFork>, responses((status = 201, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn fork(
@@ -223,7 +223,7 @@ pub(crate) async fn reopen(thread: ThreadKey) -> Result<Json<Changed>, ApiError>
     Ok(Json(Changed { seq: seq.0 }))
 }
 
-/// Stops the running execution; what waits begins.
+/// Stops the running execution; the next queued message starts.
 #[utoipa::path(post, path = "/threads/{key}/cancel", operation_id = "cancelThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     request_body = Option<Cancel>, responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn cancel(
@@ -237,7 +237,7 @@ pub(crate) async fn cancel(
     Ok(Json(cancelled.into()))
 }
 
-/// The reason to record, if none is given.
+/// The reason to record; `user_cancelled` if the request has none.
 pub(super) fn reason_of(cancel: &Cancel) -> &str {
     cancel
         .reason

@@ -1,6 +1,7 @@
-//! The Threads API (`OpenAI`'s Assistants v2) and AITP-T01: what the official `openai` clients talk to.
+//! The Threads API (`OpenAI`'s Assistants v2) and AITP-T01, for the official `openai` clients.
 //!
-//! What the objects and the refusals are is `interop::threads`'; here they are found, kept and sent.
+//! `interop::threads` has the objects and the errors. This module looks them up, stores them and sends
+//! them.
 
 mod answers;
 mod assistants;
@@ -32,7 +33,7 @@ async fn find(api: &Api, named: &NamedThread) -> Result<ThreadRef, ApiError> {
     found.ok_or_else(|| not_found(ObjectKind::Thread, named.id()))
 }
 
-/// Where a message stands in a body: its content, and what names its actor.
+/// The JSON pointers of a message in a body: its content, and its actor.
 fn message_pointers(pointer: &str, body: &Value) -> BodyPointers {
     let message = body.pointer(pointer);
     let content = message.and_then(|message| message.get("content"));
@@ -50,7 +51,7 @@ fn not_found(what: ObjectKind, id: &str) -> ApiError {
     RequestError::NotFound { what, id }.into()
 }
 
-/// The pairs of a query, as readers of them want them.
+/// The pairs of a query as string slices.
 fn pairs(pairs: &Pairs) -> impl Iterator<Item = (&str, &str)> {
     pairs
         .iter()

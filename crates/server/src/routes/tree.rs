@@ -1,4 +1,4 @@
-//! What happens beneath a thread, in the native streams.
+//! Events of sub-agents in the native streams.
 
 mod branch_state;
 
@@ -15,24 +15,24 @@ use std::ops::ControlFlow;
 use timeline::{Event, Payload, Seq, ThreadId};
 use utoipa::IntoParams;
 
-/// Parts the places in the id of an event.
+/// Separates the positions in an event id.
 const SEPARATOR: char = '~';
-/// The most threads beneath one that an id names.
+/// Maximum number of descendants in an event id.
 const MAX_BELOW: usize = 1_000;
 
-/// What of sub-agents is streamed.
+/// Whether a stream includes sub-agents.
 #[derive(Clone, Copy, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TreeQuery {
-    /// Whether a stream also shows what sub-agents do, at any depth: as events `subagent`, whose
-    /// data is the event of the sub-agent's thread with `path`, the calls that led there.
+    /// Whether a stream also shows the events of sub-agents, at any depth. They are events `subagent`.
+    /// Their data is the event of the sub-agent's thread and `path`, the calls that lead to it.
     #[serde(default)]
     pub(crate) subagents: bool,
 }
 
-/// How far a stream was read, as the id of an event: the [`EventId`] of the thread, then for each
-/// thread beneath it that is not at its end `~<thread>:<place>`.
+/// A position in a stream, as an event id: the [`EventId`] of the thread, then `~<thread>:<place>` for
+/// each descendant that is not at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeEventId {
     pub(crate) cursor: Cursor,
@@ -50,7 +50,7 @@ impl Display for TreeEventId {
 }
 
 impl TreeEventId {
-    /// Where the thread itself was read up to.
+    /// The event id of the thread itself.
     pub(crate) fn id(&self) -> EventId {
         EventId {
             seq: self.cursor.seq,
@@ -58,7 +58,7 @@ impl TreeEventId {
         }
     }
 
-    /// Reads an id; none where it is not one.
+    /// Parses an id; none if the text is not one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut pieces = text.split(SEPARATOR);
         let EventId { seq, incarnation } = pieces.next()?.parse().ok()?;
@@ -76,7 +76,7 @@ impl TreeEventId {
         })
     }
 
-    /// What is read is read up to here.
+    /// Moves the position behind this record.
     fn see(&mut self, below: &Below) {
         let record = &below.logged.record;
         if below.path.is_empty() {
@@ -101,7 +101,7 @@ impl TreeEventId {
         }
     }
 
-    /// Nothing of these threads will follow, whoever reads on from here.
+    /// Removes threads without further records from the position.
     fn forget(&mut self, done: &[ThreadId]) {
         for thread in done {
             self.cursor.below.remove(thread);
@@ -109,7 +109,7 @@ impl TreeEventId {
     }
 }
 
-/// The thread that a part says has ended.
+/// The thread that a part reports as ended.
 fn ended(part: &Payload) -> Option<ThreadId> {
     let event = interop::parts::EventPart::read(part)?;
     let is_end = event.part_type == interop::parts::EventPart::THREAD_END;
@@ -117,7 +117,7 @@ fn ended(part: &Payload) -> Option<ThreadId> {
     thread.map(|thread| thread.as_str().into())
 }
 
-/// Shows every record of a thread and of those beneath it, or of one run.
+/// Shows the records of a thread and its descendants, all or those of one run.
 pub(crate) struct TreeEvents {
     place: TreeEventId,
     standings: Standings,
@@ -126,7 +126,7 @@ pub(crate) struct TreeEvents {
 }
 
 impl TreeEvents {
-    /// All after a place, so many at most.
+    /// Shows all records after a position, at most `limit`.
     pub(crate) fn all(place: TreeEventId, limit: usize) -> Self {
         Self {
             place,
@@ -136,7 +136,7 @@ impl TreeEvents {
         }
     }
 
-    /// Those of one run.
+    /// Shows the records of one run.
     pub(crate) fn of(run: RunSelector, after: Seq, incarnation: Incarnation) -> Self {
         Self {
             place: TreeEventId {

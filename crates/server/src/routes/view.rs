@@ -1,4 +1,4 @@
-//! What clients see of a thread and its conversation.
+//! A thread and its conversation in the form that clients see.
 
 use interop::aitp::shown_metadata;
 use interop::parts::{cut_off_parts, is_prompt};
@@ -26,13 +26,13 @@ pub(super) struct PartView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ThreadView {
-    /// The name clients know it by.
+    /// Its key.
     key: Option<String>,
-    /// What a fork's `threadId` refers to.
+    /// The thread's id, which a fork's `threadId` refers to.
     id: ThreadId,
     /// `open`, `streaming`, `closed` or `failed`.
     status: ThreadStatus,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// When it last changed.
@@ -46,7 +46,7 @@ pub(crate) struct ThreadView {
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Payload>,
-    /// The thread it goes on from, and the last event of it.
+    /// The parent thread of a fork, and the last event that they share.
     #[serde(skip_serializing_if = "Option::is_none")]
     fork: Option<Fork>,
     /// The last event.
@@ -56,8 +56,8 @@ pub(crate) struct ThreadView {
 }
 
 impl ThreadView {
-    /// The answer to who makes a thread. One that was there shows a key that may not read nothing that others have
-    /// noted on it.
+    /// The response to a request that creates a thread. If the thread existed and the key may not read,
+    /// title and metadata are left out.
     pub(crate) fn made(row: ThreadRow, is_new: bool, may_read: bool) -> Self {
         let view = Self::from(row);
         if is_new || may_read {
@@ -89,7 +89,7 @@ impl From<ThreadRow> for ThreadView {
     }
 }
 
-/// Something said: by a user, or by an agent, whose content is that of its parts.
+/// A message of a user or an item of an agent; an agent's content is that of its parts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageView {
@@ -98,7 +98,7 @@ pub(crate) struct MessageView {
     /// `message`, `action_execute`, `action_result` or `item_reference`.
     #[serde(rename = "type")]
     item_type: ItemType,
-    /// Who says it.
+    /// The role of its author.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Role>,
     /// When it was made.
@@ -106,13 +106,13 @@ pub(crate) struct MessageView {
     created_at: Timestamp,
     /// `stored`, `pending` or `completed`.
     status: ItemStatus,
-    /// Whether it waits for its execution.
+    /// Whether it is queued.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     waiting: bool,
-    /// Where it came in.
+    /// The channel that it came through.
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<String>,
-    /// What it says.
+    /// Its content.
     #[schema(value_type = Vec<PartView>)]
     content: Vec<Payload>,
     /// The execution that writes it.
@@ -121,7 +121,7 @@ pub(crate) struct MessageView {
     /// Why it ended early.
     #[serde(skip_serializing_if = "Option::is_none")]
     interruption: Option<Interruption>,
-    /// Fields of the client.
+    /// The client's own fields.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Payload>,
@@ -199,12 +199,12 @@ pub(crate) struct RunView {
     id: ExecutionId,
     /// `executing`, `completed` or `failed`.
     status: ExecutionStatus,
-    /// The agent; absent in what was imported.
+    /// The agent; absent for imported runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// What it answers.
+    /// The item that it responds to.
     trigger_item_id: ItemId,
-    /// What it writes.
+    /// The item that it writes.
     reaction_item_id: ItemId,
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
@@ -216,7 +216,7 @@ pub(crate) struct RunView {
     /// Why it ended early.
     #[serde(skip_serializing_if = "Option::is_none")]
     interruption: Option<Interruption>,
-    /// How many steps it has.
+    /// Number of its steps.
     n_steps: usize,
     /// Its steps; absent in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,7 +273,7 @@ pub(crate) struct StepView {
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
-    /// What the model said of its answer: its name, its usage, why it stopped.
+    /// The model's data about its response: its name, the usage, the stop reason.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<Payload>,
@@ -281,14 +281,14 @@ pub(crate) struct StepView {
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<Value>,
-    /// Their outcomes: ids and whether they succeeded.
+    /// The results of the calls: ids and whether they succeeded.
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_execution_results: Option<Value>,
-    /// What went wrong.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_text: Option<String>,
-    /// What it said and did.
+    /// Its text, reasoning and tool calls.
     #[schema(value_type = Vec<PartView>)]
     parts: Vec<Payload>,
 }

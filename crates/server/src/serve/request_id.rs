@@ -1,15 +1,15 @@
-//! Which request ids of clients are used.
+//! The checks of clients' request ids.
 
 use axum::extract::Request;
 use http::HeaderValue;
 
-/// The header that names a request.
+/// The header with the request id.
 const HEADER: &str = "x-request-id";
-/// Maximum length of a request id that a client chooses, in bytes.
+/// Maximum length of a client's request id, in bytes.
 const MAX_BYTES: usize = 128;
 
-/// Removes a client's `x-request-id` that is empty, too long, repeated or has other characters than ids have. The
-/// next layer then makes a new one. What stays is safe in logs, headers and error bodies.
+/// Removes a client's `x-request-id` if it is empty, too long, repeated or has illegal characters. The
+/// next layer then makes a new one. Remaining ids are safe in logs, headers and error bodies.
 pub(super) fn bounded(mut request: Request) -> Request {
     let headers = request.headers_mut();
     let mut values = headers.get_all(HEADER).iter();

@@ -18,24 +18,24 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// How long a stream is silent before a comment shows that it lives.
+/// Time of silence after which a stream sends a comment, to keep the connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Frames are gathered up to this size before they are sent, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
-/// How long the reader of a stream that has to end may take to ask for its last frame.
+/// Time limit for the reader of an ending stream to accept its last frame.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// The reader of an event stream has accepted nothing for too long, or may read no more.
+/// The reader of an event stream has accepted no bytes for too long, or has lost its right to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reader of the stream is disconnected")]
 pub(crate) struct Disconnected;
 
-/// Where the frames of a stream come from.
+/// The source of a stream's frames.
 trait Source: Send {
     /// The next frames; none after the last.
     fn poll_frames(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 
-    /// Lets the stream end after what is ready, and after the error if there is one.
+    /// Ends the stream after the frames that are ready, and after the error if there is one.
     fn end(&mut self, error: Option<&ApiError>);
 }
 
@@ -44,13 +44,13 @@ struct Frames<T, E, V> {
     view: V,
     buffer: FrameBuffer,
     is_over: bool,
-    /// The request's share of what may be read of threads.
+    /// The request's share of the memory for reading threads.
     reading: Option<ViewShare>,
     silence: Pin<Box<Sleep>>,
 }
 
 impl<T, E: Into<ApiError>, V: View<T>> Frames<T, E, V> {
-    /// Gathers frames until they fill a batch, or nothing more is there yet.
+    /// Collects frames until a batch is full, or until no more are ready.
     fn gather(&mut self, context: &mut Context<'_>) {
         while !self.is_over && self.buffer.len() < BATCH_BYTES {
             match self.happens.poll_next_unpin(context) {
@@ -75,7 +75,7 @@ impl<T, E: Into<ApiError>, V: View<T>> Frames<T, E, V> {
         self.check_size();
     }
 
-    /// Ends a stream whose next frames are large, if others have too much to send already.
+    /// Ends a stream with large next frames if other streams have too many unsent bytes.
     fn check_size(&mut self) {
         let bytes = self.buffer.own_bytes();
         let Some(reading) = self.reading.as_ref().filter(|_| bytes > PAGE_BYTES) else {
@@ -130,12 +130,12 @@ where
     }
 }
 
-/// What the body of a stream and its guard share.
+/// The state that a stream's body and its guard share.
 struct Stream {
     source: Option<Box<dyn Source>>,
     /// The permit.
     open: Option<OpenStream>,
-    /// When the connection took a frame, until it asks for the next one.
+    /// When the connection took a frame; none after it polls for the next one.
     taken: Option<Instant>,
     is_cut: bool,
     waker: Option<Waker>,
@@ -155,7 +155,7 @@ pub(super) struct EventBody {
 }
 
 impl EventBody {
-    /// The frames of a view. A reader that does not ask for a frame for this long is disconnected.
+    /// The frames of a view. A reader that polls for no frame for `stalled_reader` is disconnected.
     pub(super) fn new<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
         happens: BoxStream<'static, Result<T, E>>,
         view: impl View<T>,
@@ -220,7 +220,7 @@ impl http_body::Body for EventBody {
     }
 }
 
-/// Ends a stream that has to end, and cuts off a reader that does not ask for frames.
+/// Ends a stream when it must end, and disconnects a reader that does not poll for frames.
 async fn guard(stream: Weak<Shared>, lifetime: StreamLifetime, stalled_reader: Duration) {
     let mut unwanted = pin!(lifetime.ended());
     let mut wakes = Instant::now() + stalled_reader;
@@ -258,7 +258,8 @@ fn end(stream: &Weak<Shared>, error: Option<&ApiError>) {
     }
 }
 
-/// Drops what a stream holds, its permit as well. Its connection fails when it asks for more.
+/// Drops everything of a stream, including its permit. Its connection fails at the next read of the
+/// body.
 fn close(stream: &Weak<Shared>) {
     let Some(stream) = stream.upgrade() else {
         return;

@@ -6,40 +6,40 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-/// From this size on the text of a record is sent from the memory that all its readers share, in bytes.
+/// Size from which a record's text is sent from the memory that all readers share, in bytes.
 const SHARED_FROM: usize = 32 << 10;
-/// Maximum size of a piece, in bytes.
+/// Maximum size of a chunk, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Frames that are ready to be sent: text, and large texts that streams share. Dereferences to the text
-/// at its end.
+/// Frames that are ready to be sent: own text, and large texts that streams share. Dereferences to the
+/// text at its end.
 #[derive(Default)]
 pub(crate) struct FrameBuffer {
     text: String,
     pieces: VecDeque<Bytes>,
     n_bytes: usize,
-    /// How many bytes of the pieces no other stream shares.
+    /// Bytes that no other stream shares.
     n_own: usize,
 }
 
 impl FrameBuffer {
-    /// How many bytes it holds.
+    /// Number of bytes in the buffer.
     pub(super) fn len(&self) -> usize {
         self.n_bytes + self.text.len()
     }
 
-    /// How many bytes it holds that no other stream shares.
+    /// Number of bytes in the buffer that no other stream shares.
     pub(super) fn own_bytes(&self) -> usize {
         self.n_own + self.text.len()
     }
 
-    /// Whether it holds nothing.
+    /// Whether the buffer is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the next piece, of at most 64 KiB: a connection that asks for the next one has sent some of
-    /// those before.
+    /// Takes the next chunk, of at most 64 KiB: a connection that polls for it has sent some of the
+    /// earlier ones.
     pub(super) fn pop(&mut self) -> Option<Bytes> {
         if self.pieces.is_empty() {
             if self.text.is_empty() {
@@ -59,7 +59,7 @@ impl FrameBuffer {
         Some(piece)
     }
 
-    /// Makes the text at the end a piece.
+    /// Turns the text at the end into a chunk.
     fn push_own(&mut self) {
         let text = std::mem::take(&mut self.text);
         self.n_own += text.len();
@@ -71,7 +71,7 @@ impl FrameBuffer {
         self.pieces.push_back(piece);
     }
 
-    /// Writes a part of a record's text that has no line breaks. A large one is not copied.
+    /// Writes a part of a record's text that has no line breaks. Large parts are not copied.
     pub(super) fn push_text(&mut self, logged: &Logged, part: Range<usize>) {
         let text = logged.text.get(part.clone()).unwrap_or_default();
         if text.len() < SHARED_FROM {

@@ -7,7 +7,7 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Identity;
 
-/// Keeps the export going; there is none in a build without the feature `otel`.
+/// The guard of the export; without the feature `otel` it does nothing.
 #[derive(Debug)]
 pub struct TelemetryGuard {
     never: Infallible,
@@ -30,7 +30,7 @@ impl TelemetryGuard {
         match self.never {}
     }
 
-    /// Sends what is left and stops.
+    /// Sends the remaining spans and stops; here there are none.
     pub fn shutdown(self, _limit: Duration) -> Result<(), TelemetryError> {
         match self.never {}
     }

@@ -18,13 +18,13 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 use upp::telemetry::TARGET;
 
-/// How long one request to the collector may take.
+/// Time limit for one request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the last spans may take when the guard is dropped.
+/// Time limit for the last spans when the guard is dropped.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Keeps the export going. Dropped, it sends what is left, and waits up to five seconds for it.
+/// Runs the export until it is dropped. The drop sends the remaining spans and waits up to five seconds.
 #[derive(Debug)]
 #[must_use = "dropped, it ends the export"]
 pub struct TelemetryGuard {
@@ -49,8 +49,8 @@ impl TelemetryGuard {
         })
     }
 
-    /// The layer for the subscriber. It asks for the spans of the conventions and for nothing else,
-    /// whatever the other layers log.
+    /// The layer for the subscriber. It enables only the spans of the conventions, whatever the other
+    /// layers log.
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
@@ -69,12 +69,12 @@ impl TelemetryGuard {
             .with_filter(ours.with_max_level_hint(LevelFilter::INFO))
     }
 
-    /// Sends what is left, and waits for it; blocks the thread, for up to five seconds.
+    /// Sends the remaining spans, and waits for it. Blocks the thread for up to five seconds.
     pub fn flush(&self) -> Result<(), TelemetryError> {
         export_result(self.provider.force_flush())
     }
 
-    /// Sends what is left and stops; blocks the thread, for up to `limit`.
+    /// Sends the remaining spans and stops. Blocks the thread for up to `limit`.
     pub fn shutdown(mut self, limit: Duration) -> Result<(), TelemetryError> {
         self.stop(limit)
     }
@@ -124,8 +124,8 @@ fn exporter(config: &TelemetryConfig) -> Result<SpanExporter, TelemetryError> {
         .map_err(|error| TelemetryError::Exporter(error.into()))
 }
 
-/// The exporter runs on a thread without an asynchronous runtime, so the client must be a blocking
-/// one; and such a client can only be made where there is no runtime either.
+/// Makes a blocking HTTP client, because the exporter's thread has no async runtime. Such a client must
+/// be made outside of a runtime too.
 fn client() -> Result<reqwest::blocking::Client, TelemetryError> {
     let made = std::thread::Builder::new()
         .name("telemetry".to_owned())

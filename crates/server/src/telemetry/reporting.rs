@@ -1,4 +1,4 @@
-//! What is done around each export.
+//! The work around each export.
 
 use opentelemetry::{Array, Value};
 use opentelemetry_sdk::Resource;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use upp::telemetry::names::RESPONSE_FINISH_REASONS;
 
-/// An exporter that says once that the collector can't be reached, and once that it can again.
+/// An exporter that logs once when the collector becomes unreachable, and once when it works again.
 #[derive(Debug)]
 pub(super) struct Reporting<E> {
     exporter: E,
@@ -61,7 +61,7 @@ impl<E: SpanExporter> SpanExporter for Reporting<E> {
     }
 }
 
-/// The conventions want a list here, and `tracing` has none.
+/// Makes the stop reasons a list, as the conventions require; `tracing` has no list values.
 fn list_reasons(span: &mut SpanData) {
     let mut attributes = span.attributes.iter_mut();
     if let Some(reasons) = attributes.find(|it| it.key.as_str() == RESPONSE_FINISH_REASONS)

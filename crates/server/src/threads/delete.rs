@@ -1,11 +1,11 @@
-//! Deletion of threads, with what the server holds of them.
+//! Deletion of threads with all their data.
 
 use super::ThreadRef;
 use crate::state::Api;
 use runtime::RuntimeError;
 
-/// Deletes a thread and what belongs to it, in its turn. Refused while it runs or has forks. The caller must not hold
-/// a turn.
+/// Deletes a thread with its data, in its turn. Refused while the thread runs or has forks. The caller
+/// must not hold a turn.
 pub(crate) async fn delete_thread(api: &Api, thread: &ThreadRef) -> Result<(), RuntimeError> {
     let (own, thread) = (api.clone(), thread.clone());
     let deleted = api.runtime().run_to_completion(async move {
@@ -15,8 +15,8 @@ pub(crate) async fn delete_thread(api: &Api, thread: &ThreadRef) -> Result<(), R
     deleted.await
 }
 
-/// Deletes a thread and what belongs to it, in its turn, and stops what runs on it. Refused while it has forks: then
-/// what runs continues.
+/// Deletes a thread with its data, in its turn, and stops what runs on it. Refused while it has forks;
+/// then a running execution continues.
 pub(crate) async fn delete_thread_stopping(
     api: &Api,
     thread: &ThreadRef,
@@ -31,7 +31,7 @@ pub(crate) async fn delete_thread_stopping(
     deleted.await
 }
 
-/// Deletes a thread and what belongs to it. The caller holds the thread's turn.
+/// Deletes a thread with its data. The caller holds the thread's turn.
 pub(crate) async fn delete_thread_locked(
     api: &Api,
     thread: &ThreadRef,

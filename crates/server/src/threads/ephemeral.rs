@@ -1,11 +1,11 @@
-//! Threads that leave no trace: they are in the memory of the process, and deleted when nobody needs them.
+//! Ephemeral threads: they exist in memory only, and are deleted when no request needs them.
 
 use super::ThreadKey;
 use futures_util::StreamExt as _;
 use runtime::Until;
 use timeline::Seq;
 
-/// A thread that is deleted once this is dropped and what runs on it is over.
+/// A thread that is deleted once this is dropped and its runs are over.
 pub(crate) struct Ephemeral(ThreadKey);
 
 impl Ephemeral {
@@ -19,7 +19,7 @@ impl Ephemeral {
         &self.0
     }
 
-    /// Waits until nothing runs on it.
+    /// Waits until nothing runs on the thread.
     pub(crate) async fn rests(&self) {
         rests(&self.0).await;
     }

@@ -1,16 +1,16 @@
-//! Keys of threads: those that a caller may make a thread with.
+//! The keys that a caller may create threads with.
 
 use crate::auth::Caller;
 use crate::error::ApiError;
 use runtime::ThreadRow;
 
-/// Checks that a thread may have a key.
+/// Checks that a key is valid for a thread.
 pub(crate) fn check_key(key: &str, pointer: &str) -> Result<(), ApiError> {
     crate::check_key(key).map_err(|invalid| ApiError::field(pointer, invalid.to_string()))
 }
 
-/// Checks that the caller may make a thread with a key. If none is named, the server mints one, which only an
-/// unrestricted key reaches.
+/// Checks that the caller may create a thread with a key. If none is named, the server generates one,
+/// which only an unrestricted key can access.
 pub(crate) fn check_new_key(
     caller: &Caller,
     key: Option<&str>,

@@ -6,10 +6,11 @@ use crate::state::Api;
 use runtime::{StoreError, ThreadRow, ThreadRows};
 use std::cmp::Reverse;
 
-/// A page of the threads that the caller may see, and the cursor of the next one if there is more.
-/// What it may not see is neither in the page nor in the cursor, and costs no page.
+/// A page of the threads that the caller may see, and the cursor of the next page if there is one. Other
+/// threads are neither on the page nor in the cursor.
 ///
-/// A key for some threads has each of its patterns looked up; a pattern costs what a page does.
+/// If the key is restricted to some threads, the server looks up each of its patterns; a pattern costs
+/// as much as a page.
 pub(crate) async fn visible(
     api: &Api,
     caller: &Caller,
@@ -81,7 +82,7 @@ fn cursor(row: &ThreadRow) -> String {
     row.change.to_string()
 }
 
-/// Reads the `next` of a page.
+/// Parses the `next` of a page.
 pub(crate) fn read_cursor(text: &str) -> Result<u64, ApiError> {
     text.parse().map_err(|_| ApiError::InvalidQuery {
         what: "cursor is not the \"next\" of a page".into(),

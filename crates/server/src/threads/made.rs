@@ -1,11 +1,11 @@
-//! Requests that are repeated under their tokens: what the first of them made is found again.
+//! Requests that are repeated with their tokens: looks up what the first one created.
 
 use crate::idempotency::fingerprint;
 use crate::state::Api;
 use runtime::{Accepted, RequestToken, Runtime, RuntimeError};
 use timeline::ThreadId;
 
-/// The answer to the request of a token on a thread, if the token is known there.
+/// The stored result of the request with a token on a thread, if any.
 pub(crate) async fn answered(
     runtime: &Runtime,
     thread: &ThreadId,
@@ -17,8 +17,8 @@ pub(crate) async fn answered(
     }
 }
 
-/// An id for a new object: one token always gives one id, and without a token the id is new. A request that is
-/// repeated after its answer was lost finds what it has made.
+/// An id for a new object. A token always yields the same id, so a repeated request finds its object.
+/// Without a token the id is random.
 pub(crate) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
     let Some(token) = token else {
         return api.runtime().mint();

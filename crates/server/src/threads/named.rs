@@ -1,4 +1,4 @@
-//! Threads that a request names, whether they are there or not.
+//! Threads that a request names, whether they exist or not.
 
 use super::{ThreadRef, check_key};
 use crate::auth::Caller;
@@ -17,8 +17,8 @@ use runtime::{
 use std::sync::Arc;
 use timeline::{ExecutionId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
 
-/// The key of a thread that the caller may touch. The thread need not be there: then what is asked of it fails with
-/// `NotFound`, and what is said makes it.
+/// The key of a thread that the caller may access. The thread need not exist: then reads fail with
+/// `NotFound`, and posting creates it.
 #[derive(Clone)]
 pub(crate) struct ThreadKey {
     runtime: Runtime,
@@ -32,7 +32,7 @@ impl ThreadKey {
         Self::authorise(api.runtime(), caller, key)
     }
 
-    /// The key that a body names at `pointer` for a thread that may be made.
+    /// The key that a body has at `pointer`, for a thread that may be created.
     pub(crate) fn named(
         api: &Api,
         caller: &Caller,
@@ -43,7 +43,7 @@ impl ThreadKey {
         Self::new(api, caller, key)
     }
 
-    /// The key of a thread of this runtime, if the caller may touch it.
+    /// The key of a thread of this runtime. An error if the caller may not access it.
     pub(crate) fn authorise(
         runtime: &Runtime,
         caller: &Caller,
@@ -57,7 +57,7 @@ impl ThreadKey {
         })
     }
 
-    /// The key of an ephemeral thread that the caller makes. The thread is its caller's alone, whatever its key.
+    /// The key of an ephemeral thread that the caller creates. The caller always has access to it.
     pub(crate) fn ephemeral(api: &Api, caller: &Caller, key: &str) -> Self {
         Self {
             runtime: api.app().ephemeral().clone(),
@@ -66,12 +66,12 @@ impl ThreadKey {
         }
     }
 
-    /// A fork of this thread, by the key that it was given.
+    /// A fork of this thread, by the fork's key.
     pub(crate) fn forked(&self, key: &str) -> Result<Self, ApiError> {
         Self::authorise(&self.runtime, &self.caller, key)
     }
 
-    /// The thread of a sub-agent beneath this one: who may touch this one may touch it as well.
+    /// The thread of a sub-agent of this thread. Access to this thread includes access to it.
     pub(crate) fn descendant(&self, key: &str) -> Self {
         Self {
             key: key.to_owned(),
@@ -79,7 +79,7 @@ impl ThreadKey {
         }
     }
 
-    /// The thread as it is now.
+    /// The thread in its current state.
     pub(crate) async fn find(&self) -> Result<ThreadRef, RuntimeError> {
         ThreadRef::at(self.clone()).await
     }
@@ -101,7 +101,7 @@ impl ThreadKey {
     }
 }
 
-/// Gives [`ThreadKey`] operations of the runtime, on its thread.
+/// Adds operations of the runtime to [`ThreadKey`], on its thread.
 macro_rules! operations {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $value:ty;)*) => {
         #[expect(clippy::disallowed_methods, reason = "the caller's rights were checked")]
@@ -143,7 +143,7 @@ operations! {
     delete_stopping() -> ();
 }
 
-/// The segment of the path with a name.
+/// The path segment with this name.
 async fn segment(parts: &mut Parts, name: &str) -> Result<Option<String>, ApiError> {
     let PathOf(segments) = PathOf::<Vec<(String, String)>>::from_request_parts(parts, &()).await?;
     let mut named = segments.into_iter().filter(|(own, _)| own == name);
@@ -168,7 +168,7 @@ impl FromRequestParts<Api> for ThreadKey {
     }
 }
 
-/// The thread that a path names by an id in a protocol's form, before it is found.
+/// The thread that a path names by an id in a protocol's form, before the look-up.
 pub(crate) struct NamedThread {
     caller: Caller,
     form: IdForm,
@@ -176,12 +176,12 @@ pub(crate) struct NamedThread {
 }
 
 impl NamedThread {
-    /// The id, as the path has it.
+    /// The id, as in the path.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The stored thread; none where there is none that the caller may touch.
+    /// The stored thread; none if it does not exist or the caller may not access it.
     pub(crate) async fn find(&self, api: &Api) -> Result<Option<ThreadRef>, ApiError> {
         ThreadRef::find(api, &self.caller, self.form, &self.id).await
     }

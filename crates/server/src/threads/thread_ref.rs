@@ -1,4 +1,4 @@
-//! Threads that are there.
+//! Existing threads.
 
 use super::{ThreadKey, key_of};
 use crate::auth::Caller;
@@ -9,7 +9,8 @@ use runtime::{Runtime, RuntimeError, StoreError, ThreadRow};
 use std::ops::Deref;
 use timeline::{Seq, ThreadId};
 
-/// A thread that the caller may touch, as it was found. It is made only by a lookup that checks the caller's rights.
+/// An existing thread that the caller may access, as it was when found. Only look-ups that check the
+/// caller's rights make one.
 #[derive(Clone)]
 pub(crate) struct ThreadRef {
     at: ThreadKey,
@@ -26,8 +27,8 @@ impl Deref for ThreadRef {
 
 #[expect(clippy::disallowed_methods, reason = "this is the lookup that checks")]
 impl ThreadRef {
-    /// The stored thread of an id in a protocol's form, or of a key; none where there is none that the caller may
-    /// touch.
+    /// The stored thread with an id in a protocol's form, or with a key. None if it does not exist or
+    /// the caller may not access it.
     pub(crate) async fn find(
         api: &Api,
         caller: &Caller,
@@ -37,7 +38,7 @@ impl ThreadRef {
         Self::find_in(api.runtime(), caller, form, id).await
     }
 
-    /// The thread of an id or a key, stored or ephemeral.
+    /// The thread with an id or a key, stored or ephemeral.
     pub(crate) async fn find_any(
         api: &Api,
         caller: &Caller,
@@ -68,7 +69,8 @@ impl ThreadRef {
         Self::visible(runtime, caller, found)
     }
 
-    /// The stored thread of our own id; none where there is none that the caller may touch.
+    /// The stored thread with the server's own id. None if it does not exist or the caller may not
+    /// access it.
     pub(crate) async fn find_by_id(
         api: &Api,
         caller: &Caller,
@@ -91,7 +93,7 @@ impl ThreadRef {
         }
     }
 
-    /// The thread of a row that was listed or made just now, if the caller may touch it.
+    /// The thread of a row that was just listed or created. An error if the caller may not access it.
     pub(crate) fn authorise(
         runtime: &Runtime,
         caller: &Caller,
@@ -101,26 +103,26 @@ impl ThreadRef {
         Ok(Self { at, row })
     }
 
-    /// The thread of a key, as it is now.
+    /// The thread with a key, in its current state.
     pub(super) async fn at(at: ThreadKey) -> Result<Self, RuntimeError> {
         let row = at.runtime().find(at.tenant(), at.key()).await?;
         Ok(Self { at, row })
     }
 
-    /// The thread as it is now; an error if it was deleted.
+    /// The thread in its current state; an error if it was deleted.
     pub(crate) async fn reread(&self) -> Result<Self, RuntimeError> {
         let at = self.at.clone();
         let row = at.runtime().find_by_id(at.tenant(), self.id()).await?;
         Ok(Self { at, row })
     }
 
-    /// The thread as it was up to an event that was written since it was found.
+    /// The thread up to an event that was written since it was found.
     pub(crate) fn at_tail(mut self, tail: Seq) -> Self {
         self.row.tail = tail;
         self
     }
 
-    /// The thread's row, as it was found.
+    /// The thread's row, as it was when found.
     pub(crate) fn row(&self) -> &ThreadRow {
         &self.row
     }

@@ -1,6 +1,6 @@
-//! The values of operators and functions. Integers are exact while they fit.
+//! The values of operators and functions. Integers are exact unless they overflow.
 
-/// The functions there are.
+/// The supported functions.
 pub(super) const FUNCTIONS: [&str; 7] = ["sqrt", "abs", "min", "max", "round", "floor", "ceil"];
 
 /// A result.
@@ -50,7 +50,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// What binds tighter has more.
+    /// The operator's precedence; a higher number binds tighter.
     pub(super) fn precedence(self) -> u8 {
         match self {
             Self::Add | Self::Subtract => 1,
@@ -74,7 +74,7 @@ impl Op {
     }
 }
 
-/// The value of an operation; a negation has nothing on its left.
+/// The value of an operation; a negation has 0 as `left`.
 pub(super) fn apply(op: Op, left: Number, right: Number) -> Result<Number, ArithmeticError> {
     let zero = matches!(right, Number::Int(0)) || as_float(right) == 0.0;
     if matches!(op, Op::Divide | Op::Remainder) && zero {

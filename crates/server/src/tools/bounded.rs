@@ -1,4 +1,4 @@
-//! Results of tools that are too large to be kept.
+//! A limit on the size of tool results.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use std::io;
 use std::sync::Arc;
 use upp::{Tool, ToolContext, ToolFailure, ToolOutput, ToolRun};
 
-/// Room for what is written beside the arguments and the result of a call, in bytes.
+/// Allowance for the data around a call's arguments and result, in bytes.
 const BESIDE: usize = 4 << 10;
 
-/// The tool, whose result together with the arguments is at most this large as JSON. A larger result is
-/// an error that the model is told.
+/// Limits a tool's arguments and result to `max_bytes` of JSON together. If the result is larger, the
+/// model receives an error.
 pub(crate) fn bounded(tool: Tool, max_bytes: usize) -> Tool {
     let run = Bounded {
         run: tool.run,

@@ -1,14 +1,14 @@
-//! Expressions, by Dijkstra's shunting-yard: without recursion, in one pass.
+//! Expressions, parsed with Dijkstra's shunting-yard algorithm: without recursion, in one pass.
 
 use super::arithmetic::{ArithmeticError as Error, FUNCTIONS, Number, Op, apply, call};
 
 /// The longest expression, in bytes.
 const MAX_BYTES: usize = 1_000;
 
-/// What waits on the stack for its values.
+/// An entry on the stack that waits for its operands.
 enum Pending {
     Op(Op),
-    /// A parenthesis, with the function before it and how many values came so far.
+    /// An open parenthesis, with the function before it and the number of values so far.
     Open(Option<&'static str>, usize),
 }
 
@@ -37,7 +37,7 @@ pub(super) fn evaluate(text: &str) -> Result<Number, Error> {
     machine.end()
 }
 
-/// How long the first token is.
+/// The length of the first token.
 fn token(text: &str) -> usize {
     let bytes = text.as_bytes();
     let run = |wanted: fn(&u8) -> bool| bytes.iter().take_while(|byte| wanted(byte)).count();
@@ -65,7 +65,7 @@ struct Machine {
     values: Vec<Number>,
     pending: Vec<Pending>,
     function: Option<&'static str>,
-    /// Whether the last token ended a value, so that an operator must follow.
+    /// Whether the last token completed a value, so that an operator must follow.
     complete: bool,
 }
 
@@ -131,7 +131,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Evaluates what stands since the last open parenthesis.
+    /// Evaluates the operators since the last open parenthesis.
     fn reduce_group(&mut self) -> Result<(), Error> {
         if !self.complete {
             return Err(Error::MissingValue(

@@ -1,4 +1,4 @@
-//! `record`: a tool with an effect one can count, for tests of what a crash does to it.
+//! `record`: a tool with a countable effect, for tests of crashes.
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use upp::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
 
-/// The longest wait that can be asked for.
+/// Maximum wait that a call may request, in milliseconds.
 const MAX_MS: u64 = 60_000;
 
 pub(super) fn tool(path: &Path, effect: Effect) -> Tool {

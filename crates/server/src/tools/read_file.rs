@@ -1,4 +1,4 @@
-//! `read_file`: text files below one directory, and nothing else.
+//! `read_file`: reads text files below one directory.
 
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
@@ -63,8 +63,8 @@ fn read(root: &Path, path: &str) -> ToolOutput {
     text(&root, path)
 }
 
-/// Reads a file below a directory that is open. No part of the path, links among it, leads out of that directory,
-/// whatever others rename meanwhile.
+/// Reads a file below an open directory. No part of the path can lead out of the directory, not even
+/// symbolic links or concurrent renames.
 fn text(root: &Dir, path: &str) -> ToolOutput {
     let refuse = |text: String| Err(ToolFailure::new(text));
     let irregular = || refuse(format!("{path:?} is no regular file."));

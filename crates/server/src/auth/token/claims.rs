@@ -1,4 +1,4 @@
-//! What a token says of who has it.
+//! The claims of a token.
 
 use super::TokenRefused;
 use crate::auth::budget::Budget;
@@ -8,23 +8,24 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The longest subject, in bytes: it is written to the audit log with every change.
+/// Maximum length of a subject, in bytes: the audit log has it in every line.
 const MAX_SUBJECT_BYTES: usize = 255;
-/// How many threads or actors a token may name.
+/// Maximum number of threads or actors in a token.
 const MAX_NAMED: usize = 256;
 
-/// The names of the claims that say what a token may do.
+/// The names of the claims with a token's rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenClaims {
-    /// The tenant: a string. It must be there.
+    /// The claim with the tenant, a string; required.
     pub tenant: String,
-    /// `read`, `write`, `delete`: a list, or words in one string. Other words mean nothing here. None without it.
+    /// The claim with the scopes `read`, `write`, `delete`: a list, or words in one string. Other words
+    /// are ignored. Without the claim a token has no scopes.
     pub scopes: String,
-    /// What stands before each of our scopes.
+    /// The prefix of the server's scopes in the claim.
     pub scope_prefix: String,
-    /// The threads: a list, as a key's are. All without it.
+    /// The claim with the threads: a list of patterns, as for keys. All threads without it.
     pub threads: String,
-    /// The actors: a list, as a key's are. Any without it.
+    /// The claim with the actors: a list, as for keys. All actors without it.
     pub actors: String,
 }
 
@@ -40,18 +41,18 @@ impl Default for TokenClaims {
     }
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Claimed {
-    /// Whose threads it can see, if there is such a tenant.
+    /// Its tenant, which may not be configured.
     pub(crate) tenant: String,
-    /// Who has it.
+    /// The subject.
     pub(crate) subject: String,
-    /// What it may do.
+    /// Its rights.
     pub(crate) rights: Rights,
-    /// From when on it opens nothing.
+    /// When the token expires.
     pub(crate) expires: Timestamp,
-    /// How many requests its subject still has; as many as it likes when absent.
+    /// The remaining requests of its subject; unlimited when absent.
     pub(in crate::auth) budget: Option<Budget>,
 }
 
@@ -106,7 +107,8 @@ fn wrong(name: &str, expected: &'static str) -> TokenRefused {
     }
 }
 
-/// A claim that is a list of strings; a claim of another shape restricts to nobody knows what, so it is refused.
+/// A claim that is a list of strings. Any other type is an error, because the restriction that it means
+/// is unknown.
 fn named(claims: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>, TokenRefused> {
     let Some(claim) = claims.get(name) else {
         return Ok(None);
@@ -120,7 +122,7 @@ fn named(claims: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>,
     list.map(Some)
 }
 
-/// When it opens nothing any more: the clock that says so may be behind the issuer's.
+/// The time when the token expires, plus the leeway for clocks that differ.
 fn expires(claims: &Map<String, Value>, leeway: Duration) -> Result<Timestamp, TokenRefused> {
     let expected = "seconds since 1970";
     let seconds = claims.get("exp").and_then(Value::as_f64);

@@ -1,4 +1,4 @@
-//! The public keys of an issuer (JWKS, RFC 7517): given, in a file, or at an address.
+//! The public keys of an issuer (JWKS, RFC 7517): inline, in a file, or at a URL.
 
 use super::TokenRefused;
 use crate::error::causes::render_error;
@@ -14,17 +14,17 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How old keys get before they are read again.
+/// Age at which keys are read again.
 const MAX_AGE: Duration = Duration::from_mins(10);
-/// How old keys get that can't be read again.
+/// Age at which keys that can't be read again are no longer used.
 const MAX_STALE: Duration = Duration::from_hours(24);
-/// How long to wait after one attempt before the next, whatever tokens name.
+/// Minimum pause between two attempts to read the keys.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(30);
-/// How long the issuer may take to answer.
+/// Time limit for the issuer's response.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a set may be, in bytes.
+/// Maximum size of a key set, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// How many keys of a set are looked at.
+/// Maximum number of keys read from a set.
 const MAX_KEYS: usize = 64;
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 2;
@@ -32,18 +32,18 @@ const MAX_REDIRECTS: usize = 2;
 /// Where the keys are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// Here, as JSON.
+    /// The key set as JSON.
     Inline(String),
-    /// In a file, which may change.
+    /// The path of a file, which may change.
     File(PathBuf),
-    /// At an address, which the outbound guard judges.
+    /// A URL, which the outbound guard checks.
     Url(String),
 }
 
-/// Why keys can't be had.
+/// Why keys can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenKeysError {
-    /// The text is no set of keys.
+    /// The text is not a key set.
     #[error("this is no JWKS, expected {{\"keys\": […]}}")]
     Malformed,
     /// No key of the set can be used.
@@ -54,7 +54,7 @@ pub enum TokenKeysError {
     /// The set is too long.
     #[error("the set is longer than {limit} bytes")]
     TooLong {
-        /// How long it may be.
+        /// The maximum size.
         limit: usize,
     },
     /// The file can't be read.
@@ -65,7 +65,7 @@ pub enum TokenKeysError {
         /// Why.
         source: std::io::Error,
     },
-    /// The address can't be asked.
+    /// The keys can't be fetched.
     #[error("the issuer's keys can't be fetched")]
     Fetch(#[from] OutboundError),
     /// The address has another answer.
@@ -80,12 +80,12 @@ pub enum TokenKeysError {
 #[derive(Clone)]
 pub(crate) struct Key {
     id: Option<String>,
-    /// The only algorithm it is for, if it says so.
+    /// The only algorithm of the key, if it names one.
     algorithm: Option<Algorithm>,
     verifies: DecodingKey,
 }
 
-/// What is known of the keys.
+/// The current keys, and when they were read.
 #[derive(Clone, Default)]
 struct Known {
     keys: Vec<Key>,
@@ -94,7 +94,7 @@ struct Known {
 }
 
 impl Known {
-    /// Whether they are to be read again, and may be.
+    /// Whether the keys should be read again and the pause since the last attempt is over.
     fn wants_reading(&self) -> bool {
         let age = self.read_at.map(|at| at.elapsed());
         age.is_none_or(|age| age > MAX_AGE) && self.may_be_read()
@@ -105,7 +105,7 @@ impl Known {
         since.is_none_or(|since| since > BETWEEN_ATTEMPTS)
     }
 
-    /// The key of this name, unless they are too old.
+    /// The key with this id. An error if the key set is too old.
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, TokenRefused> {
         if self.read_at.is_none_or(|at| at.elapsed() > MAX_STALE) {
             return Err(TokenRefused::NoKeys);
@@ -113,7 +113,7 @@ impl Known {
         self.named(id, algorithm)
     }
 
-    /// The key of this name; without a name, the only one that fits.
+    /// The key with this id; without an id, the only one that fits.
     fn named(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, TokenRefused> {
         let named = self.keys.iter();
         let named: Vec<&Key> = named
@@ -160,7 +160,7 @@ impl Key {
     }
 }
 
-/// Reads a set; keys that are of no use here are left out.
+/// Parses a key set; leaves out keys of unsupported types.
 pub(crate) fn parse(text: &str) -> Result<Vec<Key>, TokenKeysError> {
     #[derive(Deserialize)]
     struct Set {
@@ -182,12 +182,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Key>, TokenKeysError> {
     Ok(keys)
 }
 
-/// The keys of an issuer, read again when they are old or a token names one that is not among them.
+/// The keys of an issuer. They are read again when they are old, or when a token names an unknown key.
 pub(super) struct KeySet {
     source: KeySource,
     outbound: Outbound,
     known: RwLock<Arc<Known>>,
-    /// Held by who reads them, so that nobody else does.
+    /// Locked while the keys are read, so that only one request reads them.
     reading: Mutex<()>,
 }
 
@@ -212,7 +212,7 @@ impl KeySet {
         })
     }
 
-    /// The key that a token names.
+    /// The key that a token names; reads the keys again if needed.
     pub(super) async fn find(
         &self,
         id: Option<&str>,
@@ -244,8 +244,8 @@ impl KeySet {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
     }
 
-    /// Reads the keys again, unless that is needless once it is our turn. Where they can't be had, those that are
-    /// known stay.
+    /// Reads the keys again, unless another request has done so meanwhile. If this fails, the old keys
+    /// remain.
     async fn read(&self, is_wanted: impl Fn(&Known) -> bool) {
         let _reading = self.reading.lock().await;
         let known = self.known();

@@ -165,7 +165,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// Refuses what is no JSON Schema of an object, as parameters of a tool must be.
+    /// Refuses parameters that are not a JSON Schema of an object.
     pub(super) fn parameters(&self, schema: &Spanned<Value>) -> Result<(), ConfigError> {
         if schema.get_ref().get("type") != Some(&Value::from("object")) {
             let message = "parameters are a JSON Schema of an object, expected type = \"object\"";
@@ -174,7 +174,7 @@ impl Checker<'_> {
         self.schema(schema, schema.get_ref())
     }
 
-    /// Refuses what is no JSON Schema. References to other documents are not followed.
+    /// Refuses a value that is not a JSON Schema. References to other documents are not followed.
     fn schema<T>(&self, place: &Spanned<T>, schema: &Value) -> Result<(), ConfigError> {
         let wrong =
             |what: String| self.wrong(place, format!("this is no usable JSON Schema: {what}"));

@@ -7,7 +7,7 @@ use crate::error::render_error;
 use std::time::Duration;
 use toml::Spanned;
 
-/// By how many seconds clocks may differ, if nobody says, and at the most.
+/// Tolerance for differing clocks in seconds: default and maximum.
 const LEEWAY_S: (u64, u64) = (30, 300);
 
 impl Checker<'_> {
@@ -59,7 +59,7 @@ impl Checker<'_> {
         })
     }
 
-    /// All that are allowed, where none is named.
+    /// The named algorithms, or all supported ones.
     fn algorithms(
         &self,
         named: Option<&[Spanned<String>]>,

@@ -62,7 +62,7 @@ impl Checker<'_> {
     }
 }
 
-/// A tenant's own budgets, and `default` where it has none.
+/// A tenant's own limits, completed with `default`.
 pub(super) fn tenant_limits(file: &TenantTable, default: TenantLimits) -> TenantLimits {
     TenantLimits {
         requests_per_minute: file.requests_per_minute.or(default.requests_per_minute),

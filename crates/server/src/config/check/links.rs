@@ -1,14 +1,14 @@
-//! Who calls whom.
+//! The calls between agents: sub-agents and handoffs.
 
 use super::Checker;
 use crate::config::ConfigError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How many agents may call each other in a row.
+/// Maximum depth of nested sub-agent calls.
 const DEEPEST: usize = 16;
 
-/// A call of one agent by another, and where it is said.
+/// A reference from one agent to another, and its place in the file.
 pub(super) struct Link {
     pub(super) to: String,
     pub(super) span: Range<usize>,
@@ -20,14 +20,14 @@ type Links = BTreeMap<String, Vec<Link>>;
 struct Walk<'a> {
     checker: &'a Checker<'a>,
     links: &'a Links,
-    /// How deep the calls below an agent go, where that is known.
+    /// The depth of the calls below each agent, where known.
     depths: BTreeMap<&'a str, usize>,
     path: Vec<&'a str>,
 }
 
 impl Checker<'_> {
-    /// Refuses agents that call each other in a circle: each call begins from nothing, so there
-    /// would be no end to it. Handing over may go in circles; it keeps the conversation.
+    /// Refuses cycles of sub-agents: each call starts a new conversation, so the recursion would not
+    /// end. Cycles of handoffs are allowed, because a handoff continues the conversation.
     pub(super) fn links(&self, links: &Links) -> Result<(), ConfigError> {
         let mut walk = Walk {
             checker: self,

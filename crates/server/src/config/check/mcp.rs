@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
 
-/// The longest name of a server, in bytes: it is the name of a file, too.
+/// Maximum length of a server's name, in bytes: it is a file name too.
 const NAME_BYTES: usize = 64;
 
 impl Checker<'_> {

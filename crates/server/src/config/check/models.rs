@@ -134,7 +134,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The variables that keys were looked for in, and the keys.
+    /// The variables that were searched for keys, and the keys found.
     fn keys(
         &self,
         provider: ProviderKind,
@@ -166,7 +166,7 @@ impl Checker<'_> {
         Ok((names, keys))
     }
 
-    /// The key in the variable that is usual for the provider.
+    /// The key in the provider's usual variable.
     fn usual_key(
         &self,
         provider: ProviderKind,

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 use upp::ToolChoice;
 
-/// The longest name of a tool that all providers take, in bytes.
+/// Maximum length of a tool's name that all providers accept, in bytes.
 const NAME_BYTES: usize = 64;
 
-/// What an agent may call, as far as it is known.
+/// The tools that an agent may call, as far as they are known.
 pub(super) struct Names<'a> {
     checker: &'a Checker<'a>,
     config: &'a Config,
     tools: Vec<ToolRef>,
-    /// The names the model sees, and whether somebody else executes the tool.
+    /// The tool names that the model sees, and whether the client executes the tool.
     shown: BTreeMap<String, bool>,
 }
 
@@ -61,12 +61,12 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Takes the name of a tool that is declared in the agent.
+    /// Adds the name of a tool that is declared in the agent.
     pub(super) fn own(&mut self, name: &Spanned<String>) -> Result<(), ConfigError> {
         self.declared(name, false)
     }
 
-    /// Takes the name of a tool that somebody else executes.
+    /// Adds the name of a tool that the client executes.
     pub(super) fn external(&mut self, name: &Spanned<String>) -> Result<(), ConfigError> {
         self.declared(name, true)
     }
@@ -97,7 +97,7 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Refuses a server there is not, and a tool its lists leave out.
+    /// Refuses an unknown server, and a tool that the server's lists leave out.
     fn of_server(&self, place: &Spanned<String>, tool: &ToolRef) -> Result<(), ConfigError> {
         let Some(name) = tool.server() else {
             return Ok(());
@@ -127,7 +127,7 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Whether the agent has this tool by its list.
+    /// Whether the agent's list has this tool.
     fn covers(&self, tool: &ToolRef) -> bool {
         let all = tool.server().map(|name| ToolRef::Server(name.to_owned()));
         self.tools
@@ -135,7 +135,7 @@ impl<'a> Names<'a> {
             .any(|it| it == tool || Some(it) == all.as_ref())
     }
 
-    /// The name the model sees, where it is one.
+    /// The tool's name for the model; none if the reference means several tools.
     fn shown_as(&self, tool: &ToolRef) -> Option<String> {
         match tool {
             ToolRef::Named(name) => Some(name.clone()),
@@ -147,8 +147,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Refuses a tool that the agent does not have. The name of a tool that is declared here is one
-    /// without `mcp:`.
+    /// Refuses a tool that the agent does not have. Names of tools in the configuration have no `mcp:`.
     fn had(&self, place: &Spanned<String>, tool: &ToolRef) -> Result<(), ConfigError> {
         let has = match tool {
             ToolRef::Named(name) => self.shown.contains_key(name),
@@ -166,7 +165,7 @@ impl<'a> Names<'a> {
         self.checker.known("tool of this agent", place, &known)
     }
 
-    /// The tools whose calls a person must allow.
+    /// The tools whose calls need an approval.
     pub(super) fn approvals(
         &self,
         places: &[Spanned<String>],
@@ -184,7 +183,7 @@ impl<'a> Names<'a> {
         Ok(approvals)
     }
 
-    /// Whether a tool must be called, and which.
+    /// The tool choice: whether a tool must be called, and which.
     pub(super) fn tool_choice(
         &self,
         place: &Spanned<toml::Value>,

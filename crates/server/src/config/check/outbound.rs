@@ -1,4 +1,4 @@
-//! Where requests may go whose address a user chose.
+//! Checks of the allowed destinations for requests to user-supplied URLs.
 
 use super::super::OutboundConfig;
 use super::super::file::Outbound;

@@ -1,4 +1,4 @@
-//! Agents elsewhere.
+//! Checks of remote agents.
 
 use super::{Checker, FindingSeverity};
 use crate::config::file::{Agent, Remote};
@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
 
-/// How long headers may take, and how long nothing may come, unless the file says otherwise.
+/// Default time limit for response headers, and for the wait between two bytes.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// How long one answer may be, unless the file says otherwise, in bytes.
+/// Default size limit of one response, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
 impl Checker<'_> {
-    /// An agent that is one elsewhere. What an agent here is made of it can't have.
+    /// Checks a remote agent. Settings of local agents, such as a model or tools, are refused.
     pub(super) fn remote_agent(
         &self,
         agent: Agent,
@@ -104,7 +104,7 @@ impl Checker<'_> {
     }
 }
 
-/// The first thing that only an agent here has.
+/// The place of the first setting that only local agents may have.
 fn own(agent: &Agent) -> Option<Range<usize>> {
     let places = [
         agent.model.as_ref().map(Spanned::span),

@@ -1,4 +1,4 @@
-//! Secrets and headers: what is in the environment, and what can be sent.
+//! Checks of secrets and headers: the environment variables, and the legal header values.
 
 use super::{Checker, FindingSeverity};
 use crate::config::ConfigError;
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 impl Checker<'_> {
-    /// What a variable holds; nothing and an empty text are the same.
+    /// The value of a variable; none if it is unset or empty.
     pub(super) fn variable(&self, name: &str) -> Option<SecretString> {
         (self.env)(name)
             .filter(|value| !value.is_empty())
             .map(Into::into)
     }
 
-    /// What a variable that the file names holds; a finding if that is nothing.
+    /// The value of a variable that the file names; records a finding if there is none.
     pub(super) fn secret(&self, variable: &Spanned<String>, what: &str) -> Option<SecretString> {
         let value = self.variable(variable.get_ref());
         if value.is_none() {
@@ -26,7 +26,7 @@ impl Checker<'_> {
         value
     }
 
-    /// Headers that stand in the file, and those whose values the environment has.
+    /// The headers from the file, and those with values from the environment.
     pub(super) fn headers(
         &self,
         plain: &BTreeMap<String, Spanned<String>>,
@@ -60,7 +60,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses what is no HTTP address.
+    /// Refuses a text that is not an HTTP URL.
     pub(super) fn address(&self, url: &Spanned<String>) -> Result<(), ConfigError> {
         let read: Result<Uri, _> = url.get_ref().parse();
         let is_http = read.is_ok_and(|uri| {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 impl Checker<'_> {
-    /// Refuses a key that stands in the file twice: nobody could say which of the two counts.
+    /// Refuses a key that is in the file twice: its tenant would be ambiguous.
     pub(super) fn distinct_keys(
         &self,
         tenants: &BTreeMap<Spanned<String>, Tenant>,

@@ -1,4 +1,4 @@
-//! `[agents.NAME]` as it is typed.
+//! `[agents.NAME]` as typed.
 
 use crate::config::RemoteProtocol;
 use serde::Deserialize;

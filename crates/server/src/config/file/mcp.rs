@@ -1,4 +1,4 @@
-//! `[mcp.NAME]` as it is typed.
+//! `[mcp.NAME]` as typed.
 
 use agents::mcp::McpLifecycle;
 use serde::{Deserialize, Deserializer};

@@ -1,4 +1,4 @@
-//! `[models.NAME]` as it is typed.
+//! `[models.NAME]` as typed.
 
 use crate::config::models::CapabilityOverrides;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub(in crate::config) struct Model {
     pub(in crate::config) concurrent_runs: Option<NonZeroUsize>,
 }
 
-/// `retry` as it is typed: a name, or a table whose `strategy` it is.
+/// `retry` as typed: the name of a strategy, or a table with the name in `strategy`.
 #[derive(Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(

@@ -1,4 +1,4 @@
-//! Answers to what a task has asked by AITP: they go on with the task.
+//! Answers to AITP requests of a task; they continue the task.
 
 use super::lookup::{MAX_PIECES, Read, Task};
 use crate::aitp::{BodyPointers, MessagePost, asking, filled, over};
@@ -15,8 +15,9 @@ use runtime::{ReactRequest, Run, RuntimeError, StoreError, ThreadRow};
 use serde_json::Value;
 use timeline::{NewItem, Seq};
 
-/// Says the answers, and has the agent that has asked go on. How many messages had gone on with the task before, and
-/// the event of its thread before this one; none where the task waits for calls and not for this.
+/// Posts the answers and starts the agent that made the requests. Returns the number of messages that
+/// continued the task before, and the event before this message. None if the task waits for calls and
+/// not for AITP requests.
 pub(super) async fn reply(
     (api, caller): (&Api, &Caller),
     task: &Task,
@@ -77,7 +78,7 @@ pub(super) async fn reply(
     }
 }
 
-/// What is said, as parts of the log's, each at its place in the message; and the agent that goes on with it.
+/// The reply as parts of an item, and the agent that continues with it.
 async fn post_reply(
     api: &Api,
     row: &ThreadRow,

@@ -9,7 +9,7 @@ use runtime::RuntimeError;
 use serde_json::{Value, json};
 use timeline::Interruption;
 
-/// Stops a task that is at work, or takes back what it asks.
+/// Stops a running task, or withdraws its questions.
 pub(super) async fn cancel(
     api: &Api,
     caller: &Caller,
@@ -49,7 +49,7 @@ pub(super) async fn cancel(
     Ok(if caller.may_read() { task } else { bare(&task) })
 }
 
-/// How a task stands, and nothing of what was said in it.
+/// The state of a task without its messages and artifacts.
 fn bare(task: &Value) -> Value {
     let (id, context, status) = (&task["id"], &task["contextId"], &task["status"]);
     let status = json!({"state": status["state"], "timestamp": status["timestamp"]});

@@ -14,16 +14,18 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::{DateTimeParser, DateTimePrinter};
 use serde_json::Value;
 
-/// How long a card may be kept without asking again: it changes with the configuration.
+/// `Cache-Control` of a card whose URLs are configured. Caches hold it for five minutes, because it
+/// changes with the configuration.
 const SHARED: &str = "public, max-age=300";
-/// `Cache-Control` of a card whose URLs come from the request's `Host`. Shared caches must not pass one client's
-/// `Host` to another.
+/// `Cache-Control` of a card whose URLs come from the request's `Host`. Shared caches must not pass one
+/// client's `Host` to another.
 const PRIVATE: &str = "private, max-age=300";
 
-/// Shows the card of the default agent: how it is spoken to, and nothing that only some may know. Those of the
-/// others stand at `/a2a/{agent}/.well-known/agent-card.json`.
+/// Reads the public card of the default agent, without confidential data. The other agents' cards are at
+/// `/a2a/{agent}/.well-known/agent-card.json`.
 ///
-/// A client that has it already says so by its `ETag` or by `Last-Modified`, and is told that nothing has changed.
+/// If the client's `If-None-Match` or `If-Modified-Since` shows that its copy is current, the status is
+/// 304.
 #[utoipa::path(get, path = "/.well-known/agent-card.json", operation_id = "a2aAgentCard", tag = "a2a",
     params(("if-none-match" = Option<String>, Header), ("if-modified-since" = Option<String>, Header)),
     responses((status = 200, body = Object), (status = 304, description = "The client has this card"), (status = "default", body = ErrorBody)))]
@@ -53,8 +55,8 @@ pub(crate) async fn public(
     Ok((caching, kind, card).into_response())
 }
 
-/// Whether a client has what this tag is of (RFC 9110, 13.1.2), or where it names no tags what has been so since this
-/// instant (13.1.3).
+/// Whether a client has the version with this tag (RFC 9110, 13.1.2). If it sends no tags, whether its
+/// version is from this time or later (13.1.3).
 fn has(headers: &HeaderMap, tag: &str, since: Timestamp) -> bool {
     if !headers.contains_key(header::IF_NONE_MATCH) {
         let known = headers.get(header::IF_MODIFIED_SINCE);
@@ -70,7 +72,7 @@ fn has(headers: &HeaderMap, tag: &str, since: Timestamp) -> bool {
     tags.any(|it| it == "*" || it.strip_prefix("W/").unwrap_or(it) == tag)
 }
 
-/// The card of an agent; the extended one also tells of its tools.
+/// The card of an agent; the extended one also lists its tools.
 pub(super) fn card(
     api: &Api,
     Agent(named): &Agent,
@@ -104,7 +106,7 @@ pub(super) fn card(
     Ok(card.to_json(&interfaces))
 }
 
-/// Where clients reach this server: as the configuration says, or as whoever asks has reached it.
+/// The server's URL for clients: from the configuration, or from the request.
 fn base(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
     let config = &api.app().config().server;
     if let Some(url) = &config.public_url {

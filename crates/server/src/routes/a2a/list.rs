@@ -1,8 +1,8 @@
 //! Lists of tasks.
 //!
-//! They go by contexts, the last changed first, and within one by messages, the last first: so a page costs what
-//! is on it, however long threads are. A page may be short, and have more behind it, where few of the tasks that
-//! were looked at are wanted.
+//! They are ordered by context, last changed first, and within a context by message, last first. So a
+//! page costs time proportional to the page, however long the threads are. A page may be short and still
+//! have a next page, if few of the tasks match.
 
 use super::lookup::Task;
 use super::pending::waiting;
@@ -18,24 +18,25 @@ use runtime::{Filter, Landmark, PageRequest, Position, ThreadPage, ThreadRow, Th
 use serde_json::{Value, json};
 use timeline::{ItemId, ThreadId};
 
-/// How many pieces of threads a request looks at.
+/// Maximum number of thread pages that a request reads.
 const MAX_LOOKS: usize = 200;
-/// How many threads a request passes over that have not changed since the time that is asked for.
+/// Maximum number of threads that one request skips because they have not changed since the requested
+/// time.
 const MAX_PASSED: usize = 10_000;
-/// How many threads are looked up at once.
+/// Number of threads looked up at once.
 const THREADS: usize = 50;
 
 /// Where a page ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Token {
-    /// How many tasks stand on it and those before it.
+    /// Number of tasks on this page and the earlier ones.
     n_tasks: usize,
-    /// The number of the thread's last change, as its place in the list.
+    /// The number of the thread's last change, which orders the list.
     change: u64,
     thread: ThreadId,
     /// Where in the thread.
     before: Position,
-    /// The last task that was listed there, if that is where the page ends.
+    /// The last task listed of this thread, if the page ends within the thread.
     item: Option<ItemId>,
 }
 
@@ -79,14 +80,14 @@ struct Lister<'a> {
     caller: &'a Caller,
     request: &'a ListTasks,
     tasks: Vec<Value>,
-    /// How many stood on the pages before.
+    /// Number of tasks on the earlier pages.
     n_before: usize,
     n_looks: usize,
     n_passed: usize,
     next: Option<Token>,
 }
 
-/// Lists tasks; the request stands at `pointer`.
+/// Lists tasks; `pointer` is the JSON pointer of the request.
 pub(super) async fn list(
     api: &Api,
     caller: &Caller,
@@ -176,7 +177,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    /// Lists the tasks of a thread, from its end or from where a page ended.
+    /// Lists the tasks of a thread, from its end or from where the last page ended.
     async fn thread(&mut self, thread: &ThreadRef, token: Option<&Token>) -> Result<(), ApiError> {
         let token = token.filter(|token| token.thread == *thread.id());
         let mut last = token.and_then(|token| token.item.clone());
@@ -244,7 +245,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Lists a task, if it is wanted.
+    /// Lists a task if it matches the request.
     async fn task(&mut self, thread: &ThreadRef, run: &TaskRun<'_>) -> Result<(), ApiError> {
         let request = self.request;
         let task = Task::of(thread, run.item())?;

@@ -1,4 +1,4 @@
-//! Tasks: found by their ids, and read as pieces of their threads.
+//! Tasks: looked up by their ids, and read as parts of their threads.
 
 use super::pending::waiting;
 use crate::auth::Caller;
@@ -13,32 +13,32 @@ use runtime::{Filter, Landmark, PageRequest, Position};
 use serde_json::Value;
 use timeline::{Entry, ExecutionId, Item, ItemId, ThreadId, Transcript};
 
-/// How many messages at most go on with a task.
+/// Maximum number of messages that continue one task.
 pub(super) const MAX_PIECES: usize = 100;
 
-/// A task, and where it is.
+/// A task and its thread.
 #[derive(Clone)]
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) thread: ThreadRef,
-    /// The message that has set it off.
+    /// The message that started it.
     pub(super) item: ItemId,
 }
 
-/// A task as it stands.
+/// A task in its current state.
 pub(super) struct Read {
     pub(super) json: Value,
     pub(super) state: TaskState,
-    /// The execution that ran last, and whether it runs.
+    /// The last execution, and whether it runs.
     pub(super) execution: Option<ExecutionId>,
     pub(super) is_executing: bool,
-    /// What it asks.
+    /// The questions that it waits for.
     pub(super) waiting: TaskWait,
-    /// How many messages have gone on with it, once what it had asked by AITP was answered.
+    /// The number of messages that continued it after its AITP requests were answered.
     pub(super) n_went_on: usize,
 }
 
-/// How much of a task is wanted.
+/// The options for reading a task.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wanted {
     pub(super) history_length: Option<usize>,
@@ -56,7 +56,7 @@ impl Task {
         })
     }
 
-    /// The task of this id, if there is one that the caller may touch.
+    /// The task with this id, if it exists and the caller may access it.
     pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
         let none = || RequestError::no_task(id);
         let (thread, item) = ids::read_task_id(id).ok_or_else(none)?;
@@ -65,7 +65,7 @@ impl Task {
         Self::of(&found.ok_or_else(none)?, &item)
     }
 
-    /// The task as it stands. Costs what the task has written.
+    /// The current state of the task. Costs time proportional to what the task has written.
     pub(super) async fn read(&self, api: &Api, wanted: Wanted) -> Result<Read, ApiError> {
         let mut filter = Filter::Facts;
         let (mut is_settled, mut is_sure) = (false, false);
@@ -108,8 +108,8 @@ impl Task {
         }
     }
 
-    /// The pieces of the thread that go on with the task: each begins with an answer to what it has asked by AITP,
-    /// wherever on the thread that stands.
+    /// The pages of the thread that continue the task. Each begins with an answer to one of the task's
+    /// AITP requests, at any place of the thread.
     pub(super) async fn more(
         &self,
         run: &TaskRun<'_>,
@@ -127,8 +127,8 @@ impl Task {
         Ok(pieces)
     }
 
-    /// The message that the task's trigger points to, or else the one that stands right before it. Costs the run that the
-    /// message stands at.
+    /// The message that the task's trigger refers to, or else the message right before the trigger.
+    /// Costs time proportional to the run at that message.
     pub(super) async fn pointed(&self, run: &TaskRun<'_>) -> Result<Option<Item>, ApiError> {
         if !run.is_pointer() {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Task {
         }))
     }
 
-    /// The message that stands right before the task's trigger, and that no agent has answered by then.
+    /// The message right before the task's trigger, unless an agent has answered it.
     async fn message_before(&self) -> Result<Option<Item>, ApiError> {
         let landmark = Landmark::Item(&self.item);
         let place = self.thread.position_of(landmark).await?;
@@ -159,13 +159,13 @@ impl Task {
         }
     }
 
-    /// The piece of the thread that begins with the task.
+    /// The part of the thread that begins with the task.
     async fn transcript(&self, filter: Filter) -> Result<Transcript, ApiError> {
         let piece = self.page(&self.item, filter).await?;
         Ok(piece.ok_or_else(|| RequestError::no_task(&self.id))?)
     }
 
-    /// The piece of the thread that begins with a message, if that is there.
+    /// The part of the thread that begins with a message; none if the message does not exist.
     async fn page(&self, item: &ItemId, filter: Filter) -> Result<Option<Transcript>, ApiError> {
         let landmark = Landmark::Item(item);
         let place = self.thread.position_of(landmark).await?;

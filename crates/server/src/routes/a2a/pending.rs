@@ -1,4 +1,4 @@
-//! What tasks wait for.
+//! The pending calls and open AITP requests of tasks.
 
 use crate::aitp::open_questions;
 use crate::error::ApiError;
@@ -10,7 +10,7 @@ use interop::aitp::RequestQuestion;
 use runtime::{Landmark, Pending};
 use timeline::Seq;
 
-/// What a task waits for.
+/// The pending calls and open AITP requests of a task.
 pub(super) async fn waiting(
     api: &Api,
     thread: &ThreadRef,
@@ -23,8 +23,7 @@ pub(super) async fn waiting(
     })
 }
 
-/// The calls of a task that wait: none where they wait for nobody any more, and no calls where only its sub-agents
-/// are at work.
+/// The pending calls of a task. None if they are no longer pending; empty if only its sub-agents work.
 async fn calls(
     thread: &ThreadRef,
     run: &TaskRun<'_>,
@@ -41,7 +40,7 @@ async fn calls(
     Ok(pending.map(asked))
 }
 
-/// What a task has asked by AITP and is open. While anything else of it goes on it waits for none of that.
+/// The open AITP requests of a task. Empty while an execution of the task runs.
 async fn questions(
     api: &Api,
     thread: &ThreadRef,

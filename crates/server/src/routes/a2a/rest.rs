@@ -1,4 +1,4 @@
-//! The binding to HTTP and JSON.
+//! The HTTP+JSON binding.
 
 use super::lookup::{Task, Wanted};
 use super::stream::{self, Binding};
@@ -17,20 +17,20 @@ use serde_json::{Map, Value};
 /// The media type of the binding.
 const MEDIA_TYPE: &str = "application/a2a+json";
 
-/// The task that a path names, with what is to be done with it behind a colon.
+/// The last part of a path: a task's id with an action after a colon.
 #[derive(Deserialize)]
 pub(crate) struct Named {
     id: String,
 }
 
-/// What is to be done with a task.
+/// The action on a task.
 enum Act {
     Cancel,
     Subscribe,
 }
 
 impl Named {
-    /// The id, and what stands behind it.
+    /// The task's id and the action.
     fn act(&self) -> Result<(TaskId, Act), ApiError> {
         let (id, act) = match self.id.rsplit_once(':') {
             Some((id, "cancel")) => (id, Act::Cancel),
@@ -49,7 +49,7 @@ fn answered(answer: &Value) -> Response {
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], answer.to_string()).into_response()
 }
 
-/// A query as the object that the same request is elsewhere.
+/// The parameters of a query as the object that the JSON-RPC binding has.
 fn object(query: Vec<(String, String)>) -> Value {
     let members = query
         .into_iter()
@@ -61,9 +61,10 @@ fn message(JsonBody(body): &JsonBody<Value>) -> Result<SendMessage, ApiError> {
     Ok(SendMessage::read(body, "")?)
 }
 
-/// Says something to the default agent, and answers with the task: once it is over or asks something, or at once.
+/// Posts a message to the default agent, and responds with the task.
 ///
-/// The paths of the other agents stand below `/a2a/{agent}/v1`.
+/// The response comes when the task is over or waits for an answer. If the request wants that, it comes
+/// at once. The paths of the other agents are below `/a2a/{agent}/v1`.
 #[utoipa::path(post, path = "/a2a/v1/message:send", operation_id = "a2aSendMessage", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header)), request_body = Object,
     responses((status = 200, body = Object, content_type = "application/a2a+json"), (status = "default", body = ErrorBody)))]
@@ -81,7 +82,7 @@ pub(crate) async fn send(
     Ok(answered(&task))
 }
 
-/// Says something to the default agent, and streams what becomes of it.
+/// Posts a message to the default agent, and streams the task's events.
 #[utoipa::path(post, path = "/a2a/v1/message:stream", operation_id = "a2aSendStreamingMessage", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
@@ -100,7 +101,7 @@ pub(crate) async fn stream(
     Ok(stream.response(Binding::Rest, open))
 }
 
-/// Lists tasks, those of the context that changed last first.
+/// Lists tasks, ordered by context; the context that changed last comes first.
 #[utoipa::path(get, path = "/a2a/v1/tasks", operation_id = "a2aListTasks", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header), ("contextId" = Option<String>, Query), ("status" = Option<String>, Query), ("pageSize" = Option<usize>, Query),
         ("pageToken" = Option<String>, Query), ("historyLength" = Option<usize>, Query), ("statusTimestampAfter" = Option<String>, Query), ("includeArtifacts" = Option<bool>, Query)),
@@ -118,7 +119,7 @@ pub(crate) async fn list(
     Ok(answered(&lists::list(&api, &caller, &request, "").await?))
 }
 
-/// Reads a task; with `:subscribe` behind its id, follows it.
+/// Reads a task; with `:subscribe` after its id, streams its events.
 #[utoipa::path(get, path = "/a2a/v1/tasks/{id}", operation_id = "a2aGetTask", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header), ("id" = String, Path), ("historyLength" = Option<usize>, Query)),
     responses((status = 200, content((Object = "application/a2a+json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
@@ -145,7 +146,7 @@ pub(crate) async fn read(
     Ok(answered(&task.read(&api, wanted).await?.json))
 }
 
-/// Stops a task, with `:cancel` behind its id, or follows it, with `:subscribe`. What the body says, the path has said.
+/// Cancels a task (`:cancel` after its id) or streams its events (`:subscribe`). The body is ignored.
 #[utoipa::path(post, path = "/a2a/v1/tasks/{id}", operation_id = "a2aTask", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header), ("id" = String, Path, description = "`TASK:cancel` or `TASK:subscribe`")),
     responses((status = 200, content((Object = "application/a2a+json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
@@ -171,7 +172,7 @@ async fn subscribed(api: &Api, caller: &Caller, id: &TaskId) -> Result<Response,
     Ok(stream.response(Binding::Rest, open))
 }
 
-/// Refuses: nobody is notified.
+/// Refused: the server has no push notifications.
 #[utoipa::path(get, path = "/a2a/v1/tasks/{id}/pushNotificationConfigs", operation_id = "a2aPushNotificationConfigs", tag = "a2a", security(("key" = [])),
     params(("id" = String, Path)), responses((status = "default", body = ErrorBody)))]
 pub(crate) async fn push(headers: HeaderMap, uri: Uri) -> ApiError {
@@ -181,7 +182,7 @@ pub(crate) async fn push(headers: HeaderMap, uri: Uri) -> ApiError {
     }
 }
 
-/// Refuses: nobody is notified.
+/// Refused: the server has no push notifications.
 #[utoipa::path(post, path = "/a2a/v1/tasks/{id}/pushNotificationConfigs", operation_id = "a2aCreatePushNotificationConfig", tag = "a2a", security(("key" = [])),
     params(("id" = String, Path)), responses((status = "default", body = ErrorBody)))]
 pub(crate) async fn push_made(
@@ -196,7 +197,7 @@ pub(crate) async fn push_made(
     }
 }
 
-/// Shows the card of the default agent to who has a key: with its tools.
+/// Reads the extended card of the default agent, with its tools; needs a key.
 #[utoipa::path(get, path = "/a2a/v1/extendedAgentCard", operation_id = "a2aExtendedAgentCard", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header)),
     responses((status = 200, body = Object, content_type = "application/a2a+json"), (status = "default", body = ErrorBody)))]

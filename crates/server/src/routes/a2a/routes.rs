@@ -25,7 +25,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 /// The card of the default agent.
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// The task that a path names: its id has its thread's.
+/// The task that a path names: its id contains the thread's id.
 const TASK: ThreadAt = ThreadAt::PathPart("id");
 
 #[rustfmt::skip]
@@ -52,7 +52,8 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// Serves a route of the default agent for each agent. A path may end in a slash, and clients may encode its colon.
+/// Serves a route of the default agent for each agent too. A path may end with a slash, and clients may
+/// encode its colon.
 fn for_each_agent(route: Route) -> Route {
     let own = route.path();
     let rest = own.strip_prefix("/a2a").unwrap_or(own);

@@ -14,7 +14,7 @@ use http::{HeaderMap, Uri};
 use interop::a2a::{Call, ListTasks, Method, RequestError, SendMessage, TaskId, failure, result};
 use serde_json::Value;
 
-/// Whatever A2A's JSON-RPC is asked.
+/// A JSON-RPC call of A2A.
 struct Asked {
     api: Api,
     caller: Caller,
@@ -23,10 +23,10 @@ struct Asked {
     uri: Uri,
 }
 
-/// Answers a JSON-RPC call of A2A 1.0, with the default agent; the others are spoken to at `/a2a/{agent}`.
+/// Answers a JSON-RPC call of A2A 1.0, with the default agent; the other agents are at `/a2a/{agent}`.
 ///
-/// `SendStreamingMessage` and `SubscribeToTask` are answered with a stream. What a call came to is said with
-/// status 200; other statuses are for requests that never came to be a call.
+/// `SendStreamingMessage` and `SubscribeToTask` respond with a stream. Results and errors of calls have
+/// the status 200; other statuses are for requests that are not valid calls.
 #[utoipa::path(post, path = "/a2a", operation_id = "a2aCall", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header)), request_body = Object,
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]

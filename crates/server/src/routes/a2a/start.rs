@@ -1,4 +1,4 @@
-//! Messages: they set off a task, or answer one that asks.
+//! Messages that start a task, or answer one.
 
 use super::lookup::{Read, Task, Wanted};
 use super::stream::Stream;
@@ -20,7 +20,7 @@ use runtime::{Addressed, AnswerRequest, ReactRequest, Run, RuntimeError};
 use serde_json::{Value, json};
 use timeline::{Entity, NewItem, Payload, Rejected, Seq, attached_message, check_parts};
 
-/// A task that a message has set off or goes on with.
+/// A task that a message has started or continued.
 pub(super) struct Sent {
     task: Task,
     view: TaskView,
@@ -28,7 +28,7 @@ pub(super) struct Sent {
     after: Seq,
 }
 
-/// Says something, and answers with the task: once that is over or asks something, or at once.
+/// Posts a message, and responds with the task when it is over or waits for an answer, or at once.
 pub(super) async fn send(
     api: &Api,
     caller: &Caller,
@@ -51,7 +51,7 @@ pub(super) async fn send(
     Ok(json!({ "task": read.json }))
 }
 
-/// Says something, and streams what becomes of it.
+/// Posts a message, and streams the task's events.
 pub(super) async fn stream(
     api: &Api,
     caller: &Caller,
@@ -116,7 +116,7 @@ async fn begin(
     })
 }
 
-/// Why a message set off no task. A closed thread is to a client what a task is that is over.
+/// The error of a message that started no task. A closed thread is reported like a finished task.
 fn refused_reply(error: RuntimeError) -> ApiError {
     let is_closed = matches!(
         &error,
@@ -129,8 +129,7 @@ fn refused_reply(error: RuntimeError) -> ApiError {
     error.into()
 }
 
-/// The key of the thread that a message is said on: one that is there, or a new one's; and whether it
-/// is there.
+/// The thread for a message, from its context or new, and whether it exists.
 async fn context(
     api: &Api,
     caller: &Caller,
@@ -148,17 +147,17 @@ async fn context(
     Ok((ThreadKey::new(api, caller, id)?, false))
 }
 
-/// Where a message stands.
+/// The JSON pointers of a message.
 fn place(message: &Incoming) -> BodyPointers {
     BodyPointers::parts(message.at("parts"))
 }
 
-/// A message that is sent again to the same context is the same message.
+/// The idempotency token of a message: the same message id in the same context is a repetition.
 fn token(message: &Incoming) -> String {
     format!("a2a:{}", message.message_id)
 }
 
-/// Answers what a task asks.
+/// Answers the questions of a task.
 async fn answer(
     api: &Api,
     caller: &Caller,
@@ -252,14 +251,13 @@ async fn answer(
     })
 }
 
-/// A view of a task whose calls wait.
+/// A view of a task with pending calls.
 fn asking(task: &Task, read: &Read) -> TaskView {
     let view = TaskView::new(&task.id, task.thread.key(), task.item.clone());
     view.after_answers(read.n_went_on).asking()
 }
 
-/// The event of the task's thread before an answer that was taken already, if it was: there, or on the
-/// thread that has the calls.
+/// For a repeated answer, the event before it on the task's thread or on the thread with the calls.
 async fn accept_reply(
     api: &Api,
     task: &Task,
@@ -288,7 +286,7 @@ async fn accept_reply(
     Ok(Some(before))
 }
 
-/// An answer that does not fit is a wrong parameter.
+/// The error of an answer that does not fit: an invalid parameter.
 fn refusal(message: &Incoming, error: RuntimeError) -> ApiError {
     if matches!(error, RuntimeError::Rejected(_) | RuntimeError::Answer(_)) {
         return message.wrong_parts(error).into();
@@ -296,7 +294,7 @@ fn refusal(message: &Incoming, error: RuntimeError) -> ApiError {
     error.into()
 }
 
-/// The task that was asked, once it has its answers.
+/// The task after its answers, in the state `working`.
 fn continued_task(read: Read) -> Value {
     let mut task = read.json;
     let at = Timestamp::now();
@@ -314,7 +312,7 @@ fn content(reply: TaskAnswer) -> Payload {
     Value::Array(parts).into()
 }
 
-/// The key of the thread that has the calls.
+/// The key of the thread with the calls.
 async fn target(task: &Task, (answers, token): (&[ReplyAnswer], &str)) -> Result<String, ApiError> {
     let mut target: Option<String> = None;
     for answer in answers {

@@ -16,29 +16,29 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use timeline::Seq;
 
-/// How a binding wraps what a stream says.
+/// How a binding wraps the events of a stream.
 pub(super) enum Binding {
-    /// As answers to the call with this id.
+    /// JSON-RPC: as responses to the call with this id.
     Rpc(Value),
-    /// As it is.
+    /// HTTP+JSON: unchanged.
     Rest,
 }
 
-/// A task's stream that has not begun.
+/// A task's stream that has not started.
 pub(super) struct Stream {
     api: Api,
     task: Task,
-    /// What it begins with, where that is not in the log.
+    /// Its first event, if the log does not have it.
     pub(super) first: Option<Value>,
     pub(super) view: TaskView,
     pub(super) follow: Follow,
 }
 
-/// Writes what a binding says.
+/// Writes events in a binding's form.
 struct Frames(Binding);
 
 impl Stream {
-    /// The stream of a task from an event on.
+    /// The stream of a task's events after a position.
     pub(super) async fn of(
         api: &Api,
         task: &Task,
@@ -61,8 +61,8 @@ impl Stream {
         sse::response(self.events(), Frames(binding), open)
     }
 
-    /// Waits until the task is over or asks something. An error where the server stops, or nobody may
-    /// be told any more, before that.
+    /// Waits until the task ends or waits for an answer. An error if the server stops before that, or if
+    /// the caller loses its right to read.
     pub(super) async fn has_ended(self, open: OpenStream) -> Result<(), ApiError> {
         let mut told = self.events();
         loop {
@@ -77,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// What happens, as the client is told it.
+    /// The task's events, as the client receives them.
     fn events(mut self) -> BoxStream<'static, Result<SentEvents<Value>, ApiError>> {
         let told = async_stream::try_stream! {
             if let Some(first) = self.first.take() {
@@ -116,14 +116,15 @@ impl Stream {
         told.boxed()
     }
 
-    /// Tells the view which calls of the task wait.
+    /// Passes the task's pending calls to the view.
     async fn calls(&mut self) -> Result<Vec<Value>, ApiError> {
         let read = self.task.read(&self.api, Wanted::default()).await?;
         let calls = read.waiting.calls.as_deref();
         Ok(self.view.calls(calls, read.execution.as_ref()))
     }
 
-    /// Tells the view what the task has asked by AITP and is open; `end` is then when the first of that expires.
+    /// Passes the task's open AITP requests to the view. Sets `end` to the time when the first of them
+    /// expires.
     async fn requests(&mut self, end: &mut Option<Timestamp>) -> Result<Vec<Value>, ApiError> {
         let read = self.task.read(&self.api, Wanted::default()).await?;
         let open = read.waiting.requests;
@@ -134,7 +135,7 @@ impl Stream {
     }
 }
 
-/// Waits until this instant is over; where there is none, for ever.
+/// Waits until after this instant; without one, for ever.
 async fn until(end: Option<Timestamp>) {
     let Some(end) = end else {
         return std::future::pending().await;
@@ -167,8 +168,8 @@ impl View<SentEvents<Value>> for Frames {
     }
 }
 
-/// Follows a task that is not over: first as it stands, then what its running execution has said from its
-/// beginning, then what comes.
+/// Follows a task that is not over. The stream starts with its current state, then repeats the running
+/// execution from its beginning, then continues live.
 pub(super) async fn subscribe(
     api: &Api,
     caller: &Caller,

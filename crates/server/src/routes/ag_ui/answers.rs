@@ -1,4 +1,4 @@
-//! Requests of AITP, which are interrupts to a client.
+//! AITP requests, which clients see as interrupts.
 
 use crate::aitp::{BodyPointers, MessagePost, asking, filled, open_questions, over};
 use crate::error::ApiError;
@@ -11,25 +11,25 @@ use runtime::RuntimeError;
 use serde_json::Value;
 use timeline::Seq;
 
-/// Who reads a thread here.
+/// Reads a thread for one caller.
 #[derive(Clone)]
 pub(super) struct Reader {
     pub(super) api: Api,
     pub(super) thread: ThreadKey,
 }
 
-/// What a client says of requests.
+/// A client's answers to AITP requests.
 #[derive(Clone, Default)]
 pub(super) struct Filled {
     /// The capability messages.
     pub(super) parts: Vec<Value>,
     places: Vec<String>,
-    /// The agent of this server that has asked first.
+    /// The agent of this server that made the first of the requests.
     pub(super) agent: Option<String>,
 }
 
 impl Filled {
-    /// Where the messages stand in the body.
+    /// The JSON pointers of the messages.
     pub(super) fn position(&self) -> BodyPointers {
         BodyPointers::each("/resume", self.places.clone())
     }
@@ -42,8 +42,9 @@ impl Filled {
 }
 
 impl Reader {
-    /// What the run from this event of the log to that one has asked, is open, and may be answered by the
-    /// one who began the thread. What others asked meanwhile is not the run's. Costs what came since.
+    /// The open requests that the run between these two events made and that the thread's initiator may
+    /// answer. Requests that others made meanwhile are left out. Costs time proportional to the events
+    /// since.
     pub(super) async fn pending_calls(
         &self,
         (first, last): (Seq, Seq),
@@ -54,7 +55,7 @@ impl Reader {
         open_questions(api, found.row(), first, is_own).await
     }
 
-    /// What the client says of requests, each with its place in `resume`.
+    /// A client's answers to AITP requests, each with its index in `resume`.
     pub(super) async fn filled(
         &self,
         answers: &[(usize, Key, &InterruptAnswer)],

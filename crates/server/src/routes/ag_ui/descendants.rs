@@ -1,4 +1,4 @@
-//! Answers to what sub-agents ask, and the runs in which the thread hears of them.
+//! Answers to sub-agents' calls, and the runs in which the thread continues with them.
 
 use super::answers::Reader;
 use super::stream::RunEventsView;
@@ -11,20 +11,20 @@ use interop::ag_ui::{RunInput, RunView};
 use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
 use serde_json::{Value, json};
 
-/// What one of the answers is to.
+/// The call that an answer is for.
 pub(super) struct DescendantCall {
     /// The key of the sub-agent's thread.
     pub(super) key: String,
     pub(super) call: String,
-    /// The answer, as a part of the log's.
+    /// The answer, as a part of an item.
     pub(super) part: Value,
-    /// Where it stands in the body.
+    /// Its index in the body.
     pub(super) index: usize,
 }
 
 impl Reader {
-    /// Refuses answers to threads that are not beneath this one, and where something is said besides: who goes
-    /// on with something else leaves the sub-agents behind.
+    /// Checks that the answers are for descendants of this thread. Also refuses new messages in the same
+    /// request, because they would abandon the sub-agents.
     pub(super) async fn check_descendants(
         &self,
         answers: &[DescendantCall],
@@ -54,7 +54,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Gives answers to the threads of sub-agents: what each has taken, with its key.
+    /// Posts answers to the threads of sub-agents. Returns what each thread accepted, with the thread's
+    /// key.
     pub(super) async fn answer_descendants(
         &self,
         input: &RunInput,
@@ -87,7 +88,8 @@ impl Reader {
         Ok(taken)
     }
 
-    /// The runs in which the thread hears of what it has taken itself, and of what threads beneath it have.
+    /// The runs in which the thread continues after the answers to its own calls and to its descendants'
+    /// calls.
     pub(super) async fn answer_target(
         &self,
         input: &RunInput,

@@ -1,4 +1,4 @@
-//! What a client adds, held against what was said.
+//! Compares a client's messages with the stored ones.
 
 use super::answers::Reader;
 use crate::error::ApiError;
@@ -12,7 +12,7 @@ fn differs(pointer: String, what: String) -> ApiError {
 }
 
 impl Reader {
-    /// Of what the user says at the end of the messages what is new. The rest was said before, and so.
+    /// The user's messages at the end of the input that are new. The others must equal the stored ones.
     pub(super) async fn added<'a>(
         &self,
         input: &'a RunInput,
@@ -61,8 +61,8 @@ impl Reader {
         }
     }
 
-    /// Whether it was said beside the results that stand before it: then it has no id of its client's, and stands at
-    /// the thread's end, for nothing was answered since that the client would know of.
+    /// Whether the message was posted together with the results before it. Such a message has no client
+    /// id. It is at the thread's end, because the client knows of no later answers.
     async fn is_stored_with_answers(
         &self,
         input: &RunInput,
@@ -81,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// The piece of the thread that ends here.
+    /// The page of the thread that ends at this position.
     async fn up_to(&self, place: Position) -> Result<Transcript, RuntimeError> {
         let piece = PageRequest::UpTo { place, n: 1 };
         let piece = self.thread.page(piece, Filter::Facts);
@@ -97,8 +97,8 @@ impl Reader {
         }
     }
 
-    /// Refuses results of calls that no agent has made. Costs a look at the thread's end where there are
-    /// results of calls that do not wait, and at all of it where the end has not made these.
+    /// Refuses results of calls that no agent has made. If calls are not pending, this reads the
+    /// thread's end; if they are not there, the whole thread.
     pub(super) async fn check_results(
         &self,
         input: &RunInput,

@@ -18,10 +18,10 @@ use timeline::Seq;
 /// Writes events as frames.
 struct Frames;
 
-/// A run as its client is shown it.
+/// A run in the form that its client sees.
 pub(super) struct RunEventsView {
     pub(super) view: RunView,
-    /// What comes after this event is shown.
+    /// The stream shows events after this one.
     pub(super) after: Seq,
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn response(
     ))
 }
 
-/// What the log comes to.
+/// The events of a run, made from the log.
 fn run_events(
     mut follow: Follow,
     mut shown: RunEventsView,
@@ -69,8 +69,8 @@ fn run_events(
 }
 
 impl RunEventsView {
-    /// What stands at the end: what the run has asked by AITP, what its sub-agents ask, and all messages
-    /// where the client needs them.
+    /// The events at the end of a run: its open AITP requests, the pending calls of its sub-agents, and
+    /// all messages if the client needs them.
     async fn end(&mut self, reader: &Reader, own: (Seq, Seq)) -> Result<Vec<Value>, RuntimeError> {
         if self.view.is_finished() {
             self.view.add_requests(&reader.pending_calls(own).await?);

@@ -1,4 +1,4 @@
-//! Answers that a client puts into the message that asked.
+//! Answers to calls that a client writes into the message with the calls.
 
 use super::lookup::Chat;
 use super::stream::{UiStream, Wanted};
@@ -21,13 +21,13 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{ExecutionId, OpenCall, OpenKind};
 
-/// What a client answers: what the thread itself has asked, and what its sub-agents have, by the keys of
+/// A client's answers: those to the thread's own calls, and those to sub-agents' calls by the keys of
 /// their threads.
 #[derive(Default)]
 pub(super) struct ClientAnswers {
     own: Vec<ChatAnswer>,
     beneath: BTreeMap<String, Vec<ChatAnswer>>,
-    /// What threads of sub-agents have taken from the same request before.
+    /// The answers that sub-agents' threads already accepted from this request.
     taken: Vec<(String, Accepted)>,
 }
 
@@ -37,8 +37,8 @@ impl ClientAnswers {
     }
 }
 
-/// The token of the answers that a thread gets from a request: the request's own, or one that the same
-/// answers in the same message have again, and others to the same calls have not.
+/// The token of the answers to one thread: derived from the request's token, if it has one. Otherwise it
+/// is a hash of the answers, so that equal answers in one message get the same token.
 fn token_for(
     message: &SentMessage,
     token: Option<&RequestToken>,
@@ -53,8 +53,8 @@ fn token_for(
     format!("chat-answers:{}:{said}", message.id).into()
 }
 
-/// The answers to what was asked: questions, and calls of tools that clients run and whose results
-/// are waited for. What else stands in the client's message was never asked.
+/// The answers in a message to pending approvals and pending external calls. Other answers in the
+/// client's message are ignored.
 pub(super) async fn client_answers(
     chat: Chat<'_>,
     message: &SentMessage,
@@ -91,8 +91,8 @@ pub(super) async fn client_answers(
     Ok(given)
 }
 
-/// The answers in a message, each to the call as its thread names it, with the key of that thread. Where a
-/// client was asked twice about a call, what it has said last.
+/// The answers in a message, each with the calling thread's key and the call's id there. If a call has
+/// several answers, the last one counts.
 fn answers(chat: Chat<'_>, message: &SentMessage) -> Vec<(String, ChatAnswer)> {
     let mut seen = BTreeSet::new();
     let mut answers = Vec::new();
@@ -107,8 +107,8 @@ fn answers(chat: Chat<'_>, message: &SentMessage) -> Vec<(String, ChatAnswer)> {
     answers
 }
 
-/// Of answers to the thread's own calls, none of which waits, those that it has taken from the same request
-/// before, or else those that it is to say something of. Costs what the message has.
+/// For answers to own calls that are no longer pending: those that the thread accepted from this request
+/// before, or else those that need an error. Costs time proportional to the message.
 async fn given_before(
     chat: Chat<'_>,
     message: &SentMessage,
@@ -136,7 +136,7 @@ async fn given_before(
     Ok(own)
 }
 
-/// What a thread and those beneath it wait for; none where there is no thread.
+/// The pending calls of a thread and its sub-agents; none if the thread does not exist.
 async fn pending(chat: Chat<'_>) -> Result<Option<Vec<Pending>>, ApiError> {
     match chat.thread.pending().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
@@ -144,12 +144,12 @@ async fn pending(chat: Chat<'_>) -> Result<Option<Vec<Pending>>, ApiError> {
     }
 }
 
-/// Whether an answer, for the thread with this key, is to what is asked.
+/// Whether an answer for the thread with this key fits this pending call.
 fn is_to(answer: &ChatAnswer, asked: &Pending, key: &str) -> bool {
     asked.address.key == key && fits(answer, &asked.call)
 }
 
-/// Whether an answer is to this call.
+/// Whether an answer is for this call and of its kind.
 fn fits(answer: &ChatAnswer, open: &OpenCall) -> bool {
     let kind = if answer.is_approval {
         OpenKind::Approval
@@ -159,8 +159,8 @@ fn fits(answer: &ChatAnswer, open: &OpenCall) -> bool {
     open.tool_call_id == answer.tool_call_id && open.kind == kind
 }
 
-/// Answers those of the chat's own calls that wait which the client has answered in an earlier message than
-/// the one that it sends now. What it says of calls of sub-agents is left with them.
+/// Answers the chat's own pending calls that an earlier message of the client than the current one
+/// answers. Answers to calls of sub-agents are ignored.
 pub(super) async fn first(
     chat: Chat<'_>,
     message: &SentMessage,
@@ -186,7 +186,7 @@ pub(super) async fn first(
     Ok(())
 }
 
-/// What a thread beneath this one has taken under a token, if it has.
+/// The result that a sub-agent's thread stored under a token, if any.
 async fn taken_before(
     chat: Chat<'_>,
     key: &str,
@@ -199,7 +199,7 @@ async fn taken_before(
     submit(chat, key, token).await
 }
 
-/// What the thread of this key has taken under a token, if it has.
+/// The result that the thread with this key stored under a token, if any.
 async fn submit(
     chat: Chat<'_>,
     key: &str,
@@ -209,7 +209,7 @@ async fn submit(
     Ok(answered(found.runtime(), found.id(), Some(token)).await?)
 }
 
-/// Answers calls, and streams what follows into the message that has them.
+/// Posts the answers to the calls, and streams the continuation into the message with the calls.
 pub(super) async fn reply(
     chat: Chat<'_>,
     (message, given): (&SentMessage, ClientAnswers),
@@ -283,7 +283,7 @@ pub(super) async fn reply(
     stream.response(chat.thread, before, open).await
 }
 
-/// Whether the thread that has these calls is one beneath this one.
+/// Whether the thread with these calls is a descendant of this thread.
 async fn is_descendant(
     chat: Chat<'_>,
     key: &str,
@@ -323,8 +323,8 @@ async fn answer(
         .await?)
 }
 
-/// The message that an execution goes on with, as far as others have written it, or as it stands with
-/// it. It costs what the message has.
+/// The message that an execution continues, without that execution's own parts or, if `with_it`, with
+/// them. Costs time proportional to the message.
 async fn so_far(
     chat: Chat<'_>,
     execution: &ExecutionId,

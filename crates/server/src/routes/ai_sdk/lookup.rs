@@ -1,7 +1,7 @@
-//! What a client says was said, held against what was said.
+//! Compares a client's messages with the stored ones.
 //!
-//! It costs what the client has sent: the messages are looked up from the last one back, in pieces that
-//! grow as long as nothing is left out between them.
+//! The cost depends on what the client sends. Messages are looked up from the last one back, in pages
+//! that grow while no message is missing between them.
 
 use crate::error::ApiError;
 use crate::state::Api;
@@ -13,12 +13,12 @@ use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError, StoreError}
 use std::collections::BTreeMap;
 use timeline::ItemId;
 
-/// How many messages are read at once, at the most.
+/// Maximum number of messages read at once.
 const PIECE: usize = 64;
-/// How many records of one answer are read at once.
+/// Number of records of one answer read at once.
 const PAGE: usize = 512;
 
-/// A chat, to be looked up in.
+/// A chat whose messages are looked up.
 #[derive(Clone, Copy)]
 pub(super) struct Chat<'a> {
     pub(super) api: &'a Api,
@@ -39,12 +39,12 @@ fn unknown(sent: &SentMessage) -> ApiError {
 }
 
 impl Chat<'_> {
-    /// How many of the messages were said, which the others follow: what a user said that never
-    /// arrived.
+    /// Checks the messages that are stored already, and returns their number. The messages after them
+    /// are new: the user's messages at the end that the thread does not have.
     ///
     /// # Errors
     ///
-    /// [`ApiError::HistoryDiffers`] if others were not said, or not so, or in another order.
+    /// [`ApiError::HistoryDiffers`] if a message is not stored, has another content or another place.
     pub(super) async fn check(&self, sent: &[SentMessage]) -> Result<usize, ApiError> {
         let mut n_known = sent.len();
         for message in sent.iter().rev() {
@@ -91,7 +91,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Compares the last ones with these; gives those before that are not among them.
+    /// Compares the last of these messages with the stored ones, and returns the messages before them.
     async fn check_page<'s>(
         &self,
         mut left: &'s [SentMessage],
@@ -116,7 +116,7 @@ impl Chat<'_> {
         Ok(left)
     }
 
-    /// An answer with all that its streams have shown; costs what they did.
+    /// An answer with everything that its streams have shown. Costs time proportional to that.
     async fn streamed(&self, stored: &StoredMessage) -> Result<Option<StoredMessage>, ApiError> {
         let Some(execution) = stored.execution() else {
             return Ok(None);
@@ -139,7 +139,7 @@ impl Chat<'_> {
         }
     }
 
-    /// What is stored of a message of an agent's; none where there is no such message.
+    /// The stored form of an agent's message; none if it does not exist.
     pub(super) async fn stored(
         &self,
         sent: &SentMessage,
@@ -153,7 +153,7 @@ impl Chat<'_> {
         Ok(stored.into_iter().rfind(|stored| stored.id() == sent.id))
     }
 
-    /// Where a message stands.
+    /// The position of a message.
     async fn place(&self, sent: &SentMessage) -> Result<Option<Position>, ApiError> {
         if sent.role != SentRole::User {
             return self.position_of(&sent.id).await;
@@ -168,8 +168,8 @@ impl Chat<'_> {
         }
     }
 
-    /// The last revision of a message; none if it was never said. Costs a few look-ups for each time that
-    /// the number of revisions doubles.
+    /// The last revision of a message; none if it was never posted. Costs a number of look-ups that
+    /// grows with the logarithm of the number of revisions.
     pub(super) async fn revision(&self, id: &str) -> Result<Option<Revision>, ApiError> {
         if self.position_of(id).await?.is_none() {
             return Ok(None);
@@ -196,7 +196,7 @@ impl Chat<'_> {
         Ok(Some(known))
     }
 
-    /// Where an item stands; none if the thread has no such item, or is not there.
+    /// The position of an item; none if the thread or the item does not exist.
     pub(super) async fn position_of(&self, id: &str) -> Result<Option<Position>, ApiError> {
         let id = ItemId::from(id);
         let place = self.thread.position_of(Landmark::Item(&id));
@@ -207,7 +207,7 @@ impl Chat<'_> {
     }
 }
 
-/// Whether nothing of a message is shown.
+/// Whether clients see nothing of a message.
 fn is_empty(sent: &SentMessage) -> bool {
     sent.parts.iter().all(|part| part["type"] == "step-start")
 }

@@ -1,25 +1,25 @@
-//! Where the message began that a chat's running run writes.
+//! The start of the message that a chat's running execution writes.
 
 use crate::error::ApiError;
 use crate::threads::ThreadKey;
 use interop::ai_sdk::continues_message;
 use timeline::{Active, Event, Execution, ItemId, ItemType, Record, Seq};
 
-/// How many records are read at once.
+/// Number of records read at once.
 const PAGE: u64 = 512;
 
-/// Where a message began, however often an execution went on with it.
+/// Where a message began, regardless of how many executions continued it.
 pub(super) struct MessageStart {
-    /// What its first execution answers.
+    /// The item that its first execution responds to.
     pub(super) trigger: ItemId,
     /// The event before its first.
     pub(super) after: Seq,
-    /// Of the executions after the first: whether each answers calls.
+    /// For each execution after the first, whether it answers calls.
     pub(super) goes_on: Vec<bool>,
 }
 
-/// Where the running message began. It is searched from the end, so that it costs what the message has
-/// written.
+/// Finds where the running message began. Searches from the end, so it costs time proportional to the
+/// message.
 pub(super) async fn message_start(
     thread: &ThreadKey,
     active: &Active,
@@ -46,7 +46,7 @@ pub(super) async fn message_start(
     Ok(search.done())
 }
 
-/// The records of a piece of the log that the search looks at, without the contents of messages.
+/// The records of a part of the log that the search needs, without message contents.
 async fn searched(thread: &ThreadKey, after: Seq, end: Seq) -> Result<Vec<Record>, ApiError> {
     let (mut seen, mut found) = (after, Vec::new());
     while seen < end {
@@ -68,17 +68,17 @@ async fn searched(thread: &ThreadKey, after: Seq, end: Seq) -> Result<Vec<Record
     Ok(found)
 }
 
-/// The search through a log, backwards.
+/// The backward search through a log.
 struct Search {
     begun: MessageStart,
-    /// The execution that is looked at, until its trigger is found.
+    /// The execution whose trigger is being searched.
     execution: Option<Execution>,
-    /// Whether the execution after it, which goes on with it, answers calls.
+    /// Whether the execution after it, which continues it, answers calls.
     later: Option<bool>,
 }
 
 impl Search {
-    /// Looks at the record before; says whether the message began with what was seen last.
+    /// Reads the previous record; returns whether the message began with the record read last.
     fn see(&mut self, record: &Record) -> bool {
         if let Event::ExecutionCreated { execution } = &record.event
             && self.execution.is_none()

@@ -1,9 +1,8 @@
-//! What sub-agents do, for a client of the AI SDK.
+//! Sub-agents in the streams of the AI SDK.
 //!
-//! The call of a sub-agent has a preliminary output while it runs: what the sub-agent has said so
-//! far, as the call's result will be what it says at last. And each chunk that the sub-agent's own
-//! stream would have comes as transient data, with the calls that led there; a client that wants
-//! more than the text builds a message of them.
+//! While a sub-agent runs, its call has preliminary outputs: the sub-agent's text so far, in the form of
+//! the final result. Each chunk of the sub-agent's own stream is sent as transient data too, with the
+//! path of calls to it. Clients can build complete messages from these chunks.
 
 use interop::ai_sdk::{ChunkJson, StreamView, subagent};
 use interop::parts::ToolPart;
@@ -14,11 +13,11 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, OpenCall, OpenKind, Record, ThreadId};
 
-/// What a stream shows of sub-agents.
+/// How much of sub-agents a stream shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum SubagentView {
-    /// Preliminary outputs, and their chunks as data.
+    /// Preliminary outputs, and the sub-agents' chunks as data.
     #[default]
     All,
     /// Preliminary outputs.
@@ -32,13 +31,13 @@ pub(super) struct Nested {
     major: u8,
     shown: SubagentView,
     children: BTreeMap<ThreadId, Child>,
-    /// The calls of the thread that have a preliminary output.
+    /// The thread's calls with a preliminary output.
     preliminary: BTreeSet<String>,
-    /// The calls that the client has in its message under the names of threads.
+    /// Calls of sub-agents that the client's message names, with their threads.
     calls: BTreeSet<String>,
 }
 
-/// A sub-agent as far as it is read.
+/// A sub-agent, read up to the current record.
 struct Child {
     view: StreamView,
     is_done: bool,
@@ -84,18 +83,19 @@ impl Nested {
         }
     }
 
-    /// The client has these calls in its message under the names of threads, and is told what comes of them.
+    /// Names calls of sub-agents that the client's message has, so that the stream reports their
+    /// results.
     pub(super) fn with_calls(self, calls: impl IntoIterator<Item = String>) -> Self {
         let calls = calls.into_iter().collect();
         Self { calls, ..self }
     }
 
-    /// Whether anything of sub-agents is shown.
+    /// Whether the stream shows sub-agents at all.
     pub(super) fn is_wanted(&self) -> bool {
         self.shown != SubagentView::None || !self.calls.is_empty()
     }
 
-    /// The chunks that a record of a sub-agent is.
+    /// The chunks for a sub-agent's record.
     pub(super) fn chunks(&mut self, below: &Below) -> Vec<Value> {
         let major = self.major;
         let child = self.children.entry(below.thread_id.clone());
@@ -128,13 +128,14 @@ impl Nested {
         shown
     }
 
-    /// What a chunk of the thread with this key itself tells of a call that the client has twice.
+    /// The chunk for the client's copy of a call, if this chunk of the thread with this key concerns
+    /// one.
     pub(super) fn replayed(&self, key: &str, chunk: &Value) -> Option<Value> {
         subagent::outcome(key, chunk, &self.calls)
     }
 
-    /// The chunks before those of a record of the thread itself: a call that is left open has no
-    /// output, so that no client takes what it has for the last word.
+    /// The chunks before those of a record of the thread itself. They remove the preliminary output of
+    /// calls that remain pending, so that clients do not mistake it for the result.
     pub(super) fn taken_back(&mut self, record: &Record) -> Vec<Value> {
         let Event::StepStatusChanged { outcome, .. } = &record.event else {
             return Vec::new();

@@ -1,5 +1,4 @@
-//! What a user says: for the first time, in the place of something else, or nothing, to have another
-//! answer.
+//! Reads a chat request: it posts a new message, replaces a message, or asks for another answer.
 
 use super::lookup::Chat;
 use crate::error::ApiError;
@@ -9,24 +8,24 @@ use interop::ai_sdk::{
 use runtime::{Filter, PageRequest, Position, ReactRequest, RequestToken, Rewind};
 use timeline::{ItemId, NewItem};
 
-/// What a request comes to.
+/// The changes that a request asks for.
 #[derive(Debug)]
 pub(super) struct PostPlan {
-    /// What was said before it and never arrived.
+    /// Earlier messages of the client that the server does not have.
     before: Vec<NewItem>,
     item: NewItem,
     rewind: Option<Rewind>,
-    /// The name of the request, where what is said gives it one.
+    /// An idempotency token, if the messages determine one.
     token: Option<RequestToken>,
 }
 
 impl PostPlan {
-    /// How many messages are said.
+    /// The number of messages to post.
     pub(super) fn message_count(&self) -> usize {
         self.before.len() + 1
     }
 
-    /// The trigger: as `react` is, with what is said.
+    /// Adds the messages to a request for the runtime.
     pub(super) fn into_react(self, react: ReactRequest) -> ReactRequest {
         ReactRequest {
             before: self.before,
@@ -38,7 +37,7 @@ impl PostPlan {
     }
 }
 
-/// Reads a request in which something is said or answered anew.
+/// Reads a request that posts a message or asks for another answer.
 pub(super) async fn plan(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
     match request.trigger {
         ChatTrigger::RegenerateMessage => plan_rewind(chat, request).await,
@@ -80,7 +79,7 @@ async fn plan_message(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan,
     })
 }
 
-/// Says something after what never arrived.
+/// Plans a new message after earlier ones that the server does not have.
 fn plan_after(before: &[SentMessage], item: NewItem) -> Result<PostPlan, ApiError> {
     let before = before.iter().map(|sent| Ok(user(sent.user_message()?)));
     Ok(PostPlan {
@@ -98,7 +97,7 @@ fn user(said: UserMessage) -> NewItem {
     item
 }
 
-/// Another answer to what stays: the last message that is sent, or what the named one answers.
+/// Plans another answer to the last message, or to the message before the named answer.
 async fn plan_rewind(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
     let Some(last) = request.messages.last() else {
         return anew_of(chat, request).await;
@@ -113,8 +112,8 @@ async fn plan_rewind(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, 
     after(chat, &last.id, last.role == SentRole::User).await
 }
 
-/// Makes another answer without a message in the request: the named message is answered again, or is the answer to
-/// replace.
+/// Plans another answer without a message in the request: the named message is answered again, or the
+/// named answer is replaced.
 async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiError> {
     let runtime = chat.thread.runtime();
     let place = match &request.message_id {
@@ -152,7 +151,7 @@ async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiE
     })
 }
 
-/// Another answer to a message, whose item is pointed to, or after an answer.
+/// Plans another answer, to a message, which the new item refers to, or after an earlier answer.
 async fn after(chat: Chat<'_>, id: &str, is_said: bool) -> Result<PostPlan, ApiError> {
     let revision = chat.revision(id).await?;
     let item = match revision {

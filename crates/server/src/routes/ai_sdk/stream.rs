@@ -1,4 +1,4 @@
-//! A run as a UI message stream.
+//! A run in the form of a UI message stream.
 
 use super::nested::{Nested, SubagentView};
 use crate::error::ApiError;
@@ -19,25 +19,25 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use timeline::{Event, ExecutionStatus, OpenCall, OpenKind, Seq, StepId, StepStatus};
 
-/// How a client wants its stream.
+/// The client's options for a stream.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) major: u8,
     pub(super) subagents: SubagentView,
 }
 
-/// What a stream shows.
+/// An input of the stream.
 enum Happens {
     /// A record of the thread.
     Own(Arc<Logged>),
-    /// A record of the thread, or of one beneath it.
+    /// A record of the thread or of one of its descendants.
     Tree(Below),
-    /// The thread has come to rest after a step, and somebody is waited for.
+    /// The thread waits for a person or a client after this step, with these pending calls.
     Asked(StepId, Vec<Pending>),
 }
 
 impl Happens {
-    /// The event of the thread itself that it is.
+    /// The event, if it is one of the thread itself.
     fn own(&self) -> Option<&Event> {
         match self {
             Self::Own(logged) => Some(&logged.record.event),
@@ -57,9 +57,9 @@ pub(super) struct UiStream {
     view: StreamView,
     nested: Nested,
     major: u8,
-    /// How many chunks of the run are not sent: the client has them.
+    /// Number of the run's first chunks that are not sent, because the client has them.
     n_known: usize,
-    /// What came of the client's calls beneath before the run had begun.
+    /// Chunks with the results of sub-agents' calls that were answered before the run started.
     held: Vec<Value>,
 }
 
@@ -76,7 +76,7 @@ impl UiStream {
         }
     }
 
-    /// What follows goes on with this message.
+    /// Makes the chunks continue this message.
     pub(super) fn continuing(self, message: Option<MessageSoFar>) -> Self {
         Self {
             view: self.view.continuing(message),
@@ -84,7 +84,8 @@ impl UiStream {
         }
     }
 
-    /// The client has these calls in its message under the names of threads, and is told what comes of them.
+    /// Names calls of sub-agents that the client's message has, so that the stream reports their
+    /// results.
     pub(super) fn with_calls(self, calls: impl IntoIterator<Item = String>) -> Self {
         Self {
             nested: self.nested.with_calls(calls),
@@ -92,12 +93,12 @@ impl UiStream {
         }
     }
 
-    /// Leaves out the run's first chunks, as many as the client has.
+    /// Leaves out the run's first `n_known` chunks, which the client has already.
     pub(super) fn from(self, n_known: usize) -> Self {
         Self { n_known, ..self }
     }
 
-    /// The stream of what comes after an event.
+    /// The streaming response with the events after a position.
     pub(super) async fn response(
         mut self,
         thread: &ThreadKey,
@@ -164,8 +165,8 @@ impl UiStream {
     }
 }
 
-/// What happens, and before the end of each execution that leaves something to be asked apart, what is
-/// waited for.
+/// Passes the records on. Before an execution ends with pending calls that its last step does not show,
+/// adds those calls.
 fn asked(
     thread: ThreadKey,
     mut happens: BoxStream<'static, Result<Happens, StoreError>>,
@@ -193,15 +194,14 @@ fn asked(
     told.boxed()
 }
 
-/// Whether what a call that a step leaves open asks is not to be seen in that step: a sub-agent asks it,
-/// or an earlier step has made the call.
+/// Whether a pending call is not visible in this step, because a sub-agent or an earlier step made it.
 fn is_apart(call: &OpenCall, step: &StepId) -> bool {
     let is_earlier = call.origin.as_ref().is_some_and(|origin| origin != step);
     call.kind == OpenKind::Child || (call.kind == OpenKind::Approval && is_earlier)
 }
 
-/// What is asked after the last step of a message, as the chunks of one more, where that step alone does
-/// not have it all.
+/// The pending calls as the chunks of an additional step. Empty if the message's last step shows them
+/// all.
 pub(super) fn questions(pending: &[Pending], step: &StepId, major: u8) -> Vec<Value> {
     let is_apart = |asked: &Pending| !asked.path.is_empty() || is_apart(&asked.call, step);
     if !pending.iter().any(is_apart) {

@@ -1,4 +1,5 @@
-//! Who takes part in a thread: joined, declared, left. Each change is an event of the thread.
+//! The actors of a thread: joining, declaring capabilities, leaving. Each change is an event of the
+//! thread.
 
 use super::looked;
 use super::view::ActorView;
@@ -16,16 +17,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Those who take part.
+/// The actors of a thread.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ActorList {
     /// By their ids.
     actors: Vec<ActorView>,
-    /// The last event that is in it.
+    /// The last event that the list covers.
     seq: u64,
 }
 
-/// Somebody who wants to take part.
+/// An actor that joins.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewActor {
@@ -33,12 +34,12 @@ pub(crate) struct NewActor {
     /// there.
     #[schema(value_type = Object)]
     actor: Value,
-    /// Whether it is the one who began the thread.
+    /// Whether it is the thread's initiator.
     #[serde(default)]
     initiator: bool,
 }
 
-/// What an actor declares from now on.
+/// The new capabilities of an actor.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Declared {
@@ -50,21 +51,21 @@ pub(crate) struct Declared {
 /// An actor after a change.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ActorChanged {
-    /// The actor; absent where it left.
+    /// The actor; absent if it left.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     actor: Option<ActorView>,
-    /// The event that says so.
+    /// The event of the change.
     seq: u64,
 }
 
-/// The event after which an actor takes part no longer.
+/// The event with which an actor left.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ActorLeft {
     /// Its position in the log.
     seq: u64,
 }
 
-/// Lists those who take part.
+/// Lists the actors.
 #[utoipa::path(get, path = "/threads/{key}/actors", operation_id = "listActors", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = ActorList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
@@ -85,9 +86,10 @@ pub(crate) async fn list(
     Ok(Json(list.await?))
 }
 
-/// Has an actor take part. From here on only this key may speak as it.
+/// Adds an actor to the thread and binds it to the caller's key.
 ///
-/// An actor that came with the thread's metadata and is bound to no key is bound so.
+/// From then on, only this key may speak as the actor. An actor that came with the thread's metadata and
+/// has no key is bound the same way.
 #[utoipa::path(post, path = "/threads/{key}/actors", operation_id = "joinThread", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
     request_body = NewActor, responses((status = 201, body = ActorChanged), (status = "default", body = ErrorBody)))]
 pub(crate) async fn join(
@@ -106,7 +108,7 @@ pub(crate) async fn join(
     Ok((StatusCode::CREATED, Json(changed)))
 }
 
-/// Declares what an actor can read and act on, in place of what it declared before.
+/// Replaces the capabilities of an actor.
 #[utoipa::path(patch, path = "/threads/{key}/actors/{actor}", operation_id = "declareCapabilities", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("actor" = String, Path)), request_body = Declared,
     responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
@@ -127,7 +129,9 @@ pub(crate) async fn declare(
     Ok(Json(changed))
 }
 
-/// Has an actor take part no longer. What it asked is taken back, and its id is kept for its key.
+/// Removes an actor.
+///
+/// Its open requests are cancelled, and its id remains reserved for its key.
 #[utoipa::path(delete, path = "/threads/{key}/actors/{actor}", operation_id = "leaveThread", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("actor" = String, Path)),
     responses((status = 200, body = ActorLeft), (status = "default", body = ErrorBody)))]

@@ -1,4 +1,4 @@
-//! Answers to requests, from those who don't speak AITP.
+//! Answers to AITP requests, from clients that don't speak AITP.
 
 use super::looked;
 use super::view::RequestView;
@@ -24,58 +24,57 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewAnswer {
-    /// What was filled in, as the request's `answerSchema` has it.
+    /// The answer's value, valid against the request's `answerSchema`.
     #[schema(value_type = Object)]
     value: Value,
-    /// Who answers; when absent the actor that is bound to the key, or else the one who began the
-    /// thread.
+    /// The actor that answers. Default: the actor that is bound to the key, else the thread's initiator.
     actor: Option<String>,
-    /// The agent that goes on with it; when absent the one that has asked, if it is an agent of this
+    /// The agent to continue with. Default: the agent that made the request, if it is one of this
     /// server.
     agent: Option<String>,
 }
 
-/// Why nobody will answer.
+/// Why a request is declined.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Declining {
-    /// For people.
+    /// The reason, for people.
     reason: Option<String>,
-    /// For programs, where it is no choice: `unsupported`, `failed`, or another word.
+    /// A code for programs if nobody can answer: `unsupported`, `failed` or another word.
     code: Option<String>,
-    /// Who declines, as for answers.
+    /// The actor that declines, as for answers.
     actor: Option<String>,
-    /// The agent that goes on with it, as for answers.
+    /// The agent to continue with, as for answers.
     agent: Option<String>,
 }
 
-/// Why a request is taken back.
+/// Why a request is cancelled.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cancelling {
-    /// For people.
+    /// The reason, for people.
     reason: Option<String>,
-    /// Who takes it back, as for answers.
+    /// The actor that cancels, as for answers.
     actor: Option<String>,
 }
 
-/// What has been said of a request.
+/// The result of an answer, a refusal or a cancellation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AnsweredView {
-    /// The request as it stands now; absent where the key may not read.
+    /// The request in its new state; absent if the key has no right to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<RequestView>,
-    /// The message that says it.
+    /// The message that was posted.
     item_id: ItemId,
-    /// The execution that goes on with it; absent where none does, or it waits.
+    /// The execution that the message started; absent if there is none or it is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
-    /// Whether it waits for an agent that is at work.
+    /// Whether the message is queued behind a running agent.
     queued: bool,
 }
 
-/// Something that is to be said of a request.
+/// A message to be posted about a request.
 struct Saying {
     api: Api,
     thread: ThreadRef,
@@ -90,10 +89,10 @@ struct Asked {
     own: Vec<String>,
 }
 
-/// Answers a request. What was filled in becomes a capability message of the thread.
+/// Answers a request; the value becomes a capability message of the thread.
 ///
-/// Where an agent of this server has asked, it goes on. With `idempotency-key` a repetition is
-/// answered again.
+/// If an agent of this server made the request, it continues. A repetition with the same
+/// `idempotency-key` gets the first answer.
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/answer", operation_id = "answerRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewAnswer,
     responses((status = 200, body = AnsweredView), (status = "default", body = ErrorBody)))]
@@ -115,7 +114,7 @@ pub(crate) async fn answer(
     saying.say(item, agent, "/value").await
 }
 
-/// Says that nobody will answer a request, or with a `code` that nobody can.
+/// Declines a request; a `code` states that nobody can answer it.
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/decline", operation_id = "declineRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Declining>,
     responses((status = 200, body = AnsweredView), (status = "default", body = ErrorBody)))]
@@ -140,7 +139,7 @@ pub(crate) async fn decline(
     saying.say(item, agent, pointer).await
 }
 
-/// Takes a request back; only who asked may.
+/// Cancels a request; only the party that made it may do so.
 #[utoipa::path(post, path = "/threads/{key}/requests/{request}/cancel", operation_id = "cancelRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Cancelling>,
     responses((status = 200, body = AnsweredView), (status = "default", body = ErrorBody)))]
@@ -164,7 +163,7 @@ pub(crate) async fn cancel(
     saying.say(item, None, pointer).await
 }
 
-/// Where the body says why; what is refused without a word stands nowhere in it.
+/// The JSON pointer of the code or reason in the body; empty if the body has neither.
 fn place_of(code: Option<&str>, reason: Option<&str>) -> &'static str {
     match (code, reason) {
         (Some(_), _) => "/code",
@@ -174,7 +173,7 @@ fn place_of(code: Option<&str>, reason: Option<&str>) -> &'static str {
 }
 
 impl Asked {
-    /// The actor that is bound to the key, if it is one alone.
+    /// The actor that is bound to the key, if there is exactly one.
     fn own_actor(&self) -> Option<String> {
         match self.own.as_slice() {
             [own] => Some(own.clone()),
@@ -215,7 +214,7 @@ impl Saying {
         found.await?.ok_or(ApiError::RequestNotFound)
     }
 
-    /// The message as an item: of this actor, or else in this role.
+    /// The message as an item of this actor, or without an actor in this role.
     fn item(&self, message: &Message, actor: Option<String>, role: Role) -> NewItem {
         let request = self.request.text();
         let parts = [self.thread.id().as_str(), request.as_str()];

@@ -1,4 +1,4 @@
-//! What was asked in a thread: what waits for an answer, and what came of the rest.
+//! The AITP requests of a thread: those that are open, and the results of the others.
 
 use super::looked;
 use super::view::RequestView;
@@ -21,20 +21,21 @@ const MAX_LIMIT: usize = 200;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RequestQuery {
-    /// Those that stand so: `open` (the default), `answered`, `declined`, `cancelled`, `expired`,
-    /// `superseded`, or `all`.
+    /// Only requests in this state: `open` (the default), `answered`, `declined`, `cancelled`,
+    /// `expired`, `superseded`, or `all`.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     state: Wanted,
-    /// Only those that this actor may answer.
+    /// Only requests that this actor may answer.
     actor: Option<String>,
-    /// About so many at most; 50 when absent, 200 at most. What one message asks stays together.
+    /// Maximum number of requests, default 50, at most 200. The requests of one message are not split,
+    /// so a page may have more.
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     after: Option<u64>,
 }
 
-/// How requests stand that are wanted.
+/// The state of the requested requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Wanted {
@@ -63,26 +64,26 @@ impl Wanted {
     }
 }
 
-/// Requests, in the order in which they were asked.
+/// Requests, in the order of their messages.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestList {
     /// The requests.
     requests: Vec<RequestView>,
-    /// When the next of those that are open expires.
+    /// When the next open request expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_end: Option<Timestamp>,
-    /// Where the next page goes on; absent at the end.
+    /// The cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
-    /// The last event that is in it.
+    /// The last event that the list covers.
     seq: u64,
 }
 
-/// Lists what was asked: what waits for an answer, unless another state is wanted.
+/// Lists the requests of a thread, by default the open ones.
 ///
-/// Of what is open no longer, the last hundred of everyone who asked are remembered.
+/// Of the requests that are closed, the server remembers the last hundred of each party.
 #[utoipa::path(get, path = "/threads/{key}/requests", operation_id = "listRequests", tag = "aitp", security(("key" = [])), params(("key" = String, Path), RequestQuery),
     responses((status = 200, body = RequestList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
@@ -134,7 +135,7 @@ fn page(desk: &AitpState, query: &RequestQuery, now: Timestamp) -> (Vec<RequestV
     (found, None)
 }
 
-/// Reads a request: the last one that was asked under its id.
+/// Reads a request: the last one with its id.
 #[utoipa::path(get, path = "/threads/{key}/requests/{request}", operation_id = "readRequest", tag = "aitp", security(("key" = [])),
     params(("key" = String, Path), ("request" = String, Path)),
     responses((status = 200, body = RequestView), (status = "default", body = ErrorBody)))]

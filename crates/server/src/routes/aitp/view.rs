@@ -1,4 +1,4 @@
-//! What clients see of actors and requests.
+//! Actors and requests in the form that clients see.
 
 use crate::auth::Caller;
 use interop::aitp::{
@@ -11,18 +11,18 @@ use serde_json::Value;
 use timeline::{ItemId, Payload};
 use utoipa::ToSchema;
 
-/// One who takes part.
+/// An actor of a thread.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActorView {
-    /// As AITP has it: `id`, `client_id`, `capabilities`, and what else it came with.
+    /// The actor in AITP's form: `id`, `client_id`, `capabilities` and further members.
     #[schema(value_type = Object)]
     actor: Actor,
-    /// Whether it began the thread: its messages have the role `user`.
+    /// Whether it is the thread's initiator: its messages have the role `user`.
     is_initiator: bool,
-    /// Whether it is bound to a key, which alone may speak as it.
+    /// Whether it is bound to a key; only that key may speak as it.
     is_bound: bool,
-    /// Whether that is the key that asks.
+    /// Whether it is bound to the caller's key.
     is_own: bool,
 }
 
@@ -38,17 +38,17 @@ impl ActorView {
     }
 }
 
-/// Who said something.
+/// The party that sent a message.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "id")]
 pub(crate) enum PartyView {
-    /// The one who began the thread.
+    /// The initiator of the thread.
     Initiator,
     /// An actor.
     Actor(String),
     /// An agent of this server.
     Agent(String),
-    /// Somebody in the role `assistant` without an id.
+    /// A party in the role `assistant` without an id.
     Assistant,
 }
 
@@ -67,14 +67,14 @@ impl From<&Party> for PartyView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmittedAnswerView {
-    /// The message it stands in.
+    /// The id of its message.
     item_id: ItemId,
-    /// When it came.
+    /// When it was stored.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// Who gave it.
+    /// The party that answered.
     by: PartyView,
-    /// Its member that holds the payload: `decision`, `data`, …
+    /// The member of the message that holds the payload: `decision`, `data`, …
     message_type: String,
     /// The payload.
     #[schema(value_type = Option<Object>)]
@@ -94,13 +94,13 @@ impl From<&SubmittedAnswer> for SubmittedAnswerView {
     }
 }
 
-/// Something that was asked, as a question for those who don't speak AITP.
+/// A request, described for clients that don't speak AITP.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestView {
-    /// What it is answered under, such as `decision:seat`.
+    /// The id to answer it under, such as `decision:seat`.
     id: String,
-    /// `decision`, `data`, `payment`, `top_up`, or one of the wallets'.
+    /// `decision`, `data`, `payment`, `top_up`, or a topic of wallets.
     #[schema(value_type = String)]
     topic: Topic,
     /// `open`, `answered`, `declined`, `cancelled`, `expired` or `superseded`.
@@ -110,28 +110,28 @@ pub(crate) struct RequestView {
     capability: String,
     /// The member of the message that holds the payload: `request_decision`, …
     message_type: String,
-    /// Who asks.
+    /// The party that made the request.
     by: PartyView,
-    /// Who may answer.
+    /// The parties that may answer.
     answerers: Vec<PartyView>,
-    /// The message that asks.
+    /// The message with the request.
     item_id: ItemId,
-    /// The event that brought it.
+    /// The event with the message.
     pub(super) seq: u64,
-    /// When it was asked.
+    /// When the request was made.
     #[schema(value_type = String, format = DateTime)]
     asked_at: Timestamp,
     /// The last instant at which an answer counts.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
-    /// A few words for people.
+    /// A short title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// What they have to know to answer: first all that they sign.
+    /// All that people must know to answer, first what they sign.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// All that somebody signs or sends who answers.
+    /// The data that the answerer signs or sends.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     signed: Option<Value>,
@@ -139,26 +139,26 @@ pub(crate) struct RequestView {
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_schema: Option<Value>,
-    /// What is asked, as it was asked.
+    /// The payload of the request, unchanged.
     #[schema(value_type = Object)]
     payload: Payload,
-    /// How many answers there are; the last one counts.
+    /// Number of answers; the last one counts.
     n_answers: usize,
     /// The answer that counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<SubmittedAnswerView>,
-    /// How many answers came too late.
+    /// Number of answers that came too late.
     n_late: usize,
-    /// Who declined.
+    /// The party that declined.
     #[serde(skip_serializing_if = "Option::is_none")]
     declined_by: Option<PartyView>,
-    /// Why it was declined or taken back, for people.
+    /// Why it was declined or cancelled, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// Why it can't be answered, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
-    /// What came of a payment: `success`, `failure` or `pending`.
+    /// The result of a payment: `success`, `failure` or `pending`.
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     settlement: Option<Settlement>,
@@ -218,7 +218,7 @@ impl RequestView {
         }
     }
 
-    /// The last request that was asked under this key.
+    /// The last request with this key.
     pub(super) fn find(desk: &AitpState, key: &Key, now: Timestamp) -> Option<Self> {
         let request = desk.ledger().request(key)?;
         Some(Self::of(desk, request, now))

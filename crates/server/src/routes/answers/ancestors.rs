@@ -1,4 +1,4 @@
-//! The runs of a thread that go on when calls, or those of sub-agents beneath it, were answered.
+//! The runs in which a thread continues after answers to its own calls or to its descendants' calls.
 
 use crate::error::ApiError;
 use crate::threads::ThreadKey;
@@ -6,17 +6,17 @@ use interop::run::RunSelector;
 use runtime::{Accepted, GoesOn, Landmark, RuntimeError};
 use timeline::{ItemId, Seq};
 
-/// The runs of a thread that hear of answers.
+/// The runs of a thread that receive answers.
 pub(in crate::routes) struct AnswerTarget {
     pub(in crate::routes) first: GoesOn,
-    /// What the others answer, in order.
+    /// The items of the later runs, in order.
     pub(in crate::routes) then: Vec<ItemId>,
     /// The event before the first.
     pub(in crate::routes) before: Seq,
 }
 
-/// The run in which a thread hears of an answer that its sub-agent `target` has taken, and the event
-/// before it. Where nothing tells which one that is, it is the one that ran then, or the next one.
+/// The run in which a thread receives an answer that its sub-agent `target` has accepted, and the event
+/// before it. If the log does not determine the run, it is the one that ran then, or the next one.
 pub(in crate::routes) async fn went_on(
     thread: &ThreadKey,
     target: &str,
@@ -31,7 +31,7 @@ pub(in crate::routes) async fn went_on(
 }
 
 impl AnswerTarget {
-    /// The runs in which the thread hears of answers that were taken, each once.
+    /// The runs in which the thread receives accepted answers, each once.
     pub(in crate::routes) async fn of(
         thread: &ThreadKey,
         mut heard: Vec<GoesOn>,

@@ -1,4 +1,4 @@
-//! Answers on their way to the thread that has the calls.
+//! Answers, and the thread that receives them.
 
 use super::{ancestors, item};
 use crate::aitp::{BodyPointers, MessagePost};
@@ -11,30 +11,30 @@ use runtime::{Accepted, Addressed, AnswerRequest, RequestToken};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, Payload, Seq};
 
-/// The most answers in one request.
+/// Maximum number of answers in one request.
 const MAX_ANSWERS: usize = 256;
-/// The longest name of who answers, in bytes.
+/// Maximum length of an answerer's name, in bytes.
 const MAX_ACTOR_BYTES: usize = 255;
 
-/// Answers that may be given.
+/// Answers that passed the checks.
 pub(crate) struct SubmittedAnswers {
     content: Payload,
-    /// Of each answer, the key of the thread that has its call, where it names one.
+    /// For each answer, the key of its call's thread, if the answer names it.
     named: Vec<Option<String>>,
     metadata: Value,
-    /// Who is said to answer.
+    /// The actor of the answers.
     actor: Option<String>,
 }
 
-/// Answers that were taken.
+/// Accepted answers.
 pub(crate) struct Answered {
     pub(crate) accepted: Accepted,
-    /// The key of the thread that has the calls.
+    /// The key of the thread with the calls.
     pub(crate) target: String,
 }
 
 impl SubmittedAnswers {
-    /// Refuses what is no answer, and as whom the caller may not answer. `via` is how they came in.
+    /// Checks the answers, and that the caller may speak as the actor. `via` is the protocol.
     pub(crate) fn read(
         caller: &Caller,
         mut answers: Vec<Map<String, Value>>,
@@ -53,7 +53,7 @@ impl SubmittedAnswers {
         })
     }
 
-    /// Gives them to the thread that has the calls: this one, or one of a sub-agent beneath it.
+    /// Posts the answers to the thread with the calls: this one, or that of a sub-agent.
     pub(crate) async fn answer(
         self,
         api: &Api,
@@ -77,7 +77,7 @@ impl SubmittedAnswers {
 }
 
 impl Answered {
-    /// How the thread that was asked goes on, and the event before that.
+    /// The run in which this thread continues, and the event before it.
     pub(crate) async fn went_on(self, thread: &ThreadKey) -> Result<(RunSelector, Seq), ApiError> {
         let accepted = self.accepted;
         if self.target == thread.key() {
@@ -88,7 +88,7 @@ impl Answered {
     }
 }
 
-/// Refuses who can't have answered, or whom the key may not speak as.
+/// Refuses an actor with an invalid name, or one that the key may not speak as.
 fn check_actor(caller: &Caller, actor: Option<&str>) -> Result<(), ApiError> {
     let Some(actor) = actor else { return Ok(()) };
     if actor.len() > MAX_ACTOR_BYTES {
@@ -98,7 +98,7 @@ fn check_actor(caller: &Caller, actor: Option<&str>) -> Result<(), ApiError> {
     caller.check_actor(actor, "/actor")
 }
 
-/// Takes from each answer the key of the thread that has its call.
+/// Removes the key of its call's thread from each answer.
 fn named(answers: &mut [Map<String, Value>]) -> Result<Vec<Option<String>>, ApiError> {
     let named =
         (0..).zip(answers).map(

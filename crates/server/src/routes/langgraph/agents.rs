@@ -73,7 +73,7 @@ pub(super) async fn count(
     Ok(Json(found.count()))
 }
 
-/// Reads a configured agent, as an assistant. Its id is its name.
+/// Reads a configured agent as an assistant. Its id is its name.
 #[utoipa::path(get, path = "/assistants/{assistant_id}", operation_id = "langgraphReadAssistant", tag = "langgraph", security(("key" = [])),
     params(("assistant_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn read_assistant(
@@ -95,7 +95,7 @@ pub(super) async fn read_agent(
     Ok(Json(find(&api, &id)?.agent()))
 }
 
-/// Says what goes into an agent and comes out of it.
+/// Reads the JSON Schemas of an agent's input and output.
 #[utoipa::path(get, path = "/assistants/{assistant_id}/schemas", operation_id = "langgraphAssistantSchemas", tag = "langgraph", security(("key" = [])),
     params(("assistant_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn assistant_schemas(
@@ -106,7 +106,7 @@ pub(super) async fn assistant_schemas(
     Ok(Json(find(&api, &id)?.schemas("graph_id")))
 }
 
-/// Says what goes into an agent and comes out of it.
+/// Reads the JSON Schemas of an agent's input and output.
 #[utoipa::path(get, path = "/agents/{agent_id}/schemas", operation_id = "agentProtocolAgentSchemas", tag = "langgraph", security(("key" = [])),
     params(("agent_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn agent_schemas(
@@ -117,7 +117,7 @@ pub(super) async fn agent_schemas(
     Ok(Json(find(&api, &id)?.schemas("agent_id")))
 }
 
-/// Draws an agent: itself, and its tools.
+/// Reads an agent's graph: the agent and its tools.
 #[utoipa::path(get, path = "/assistants/{assistant_id}/graph", operation_id = "langgraphAssistantGraph", tag = "langgraph", security(("key" = [])),
     params(("assistant_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn graph(

@@ -1,4 +1,4 @@
-//! Answers to calls that wait, and the runs that go on with them.
+//! Answers to pending calls, and the runs that continue with them.
 
 use super::threads::{Words, known_already, position};
 use crate::aitp::MessagePost;
@@ -22,21 +22,22 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use timeline::{ExecutionId, Seq, ThreadStatus, attached_message};
 
-/// How long a thread may take to go on after its sub-agent was answered.
+/// Time limit for a thread to continue after its sub-agent was answered.
 const GOES_ON: Duration = Duration::from_secs(30);
-/// Among how many of a thread's last messages a call is looked for that an answer may name and that waits no longer.
+/// Number of a thread's last messages that are searched for a call which an answer names and which is
+/// over.
 const PAGE: usize = 50;
 
-/// What a request was taken as.
+/// The effect of an accepted request.
 pub(super) enum Admitted {
-    /// The thread goes on with it.
+    /// The thread continues with the answer.
     Here(Accepted),
-    /// A sub-agent was answered, and the thread goes on so.
+    /// A sub-agent's thread has the answer; this thread continues when the sub-agent is done.
     Beneath(GoesOn),
 }
 
 impl Admitted {
-    /// The run that goes on with it, and the event before that. None where it is not known yet.
+    /// The run that continues, and the event before it. None if it is not known yet.
     pub(super) fn run(&self) -> Option<(RunSelector, Seq)> {
         match self {
             Self::Here(accepted) => Some((
@@ -60,9 +61,10 @@ impl Admitted {
     }
 }
 
-/// What a request was taken as that was sent before under the same token. An answer for a sub-agent was taken on
-/// that one's thread. One that names its interrupt costs a look there; one that names neither that nor its call may
-/// repeat what any of the thread's sub-agents was ever told, and costs the logs that say which these are.
+/// The result of an earlier request with the same token, if any. An answer for a sub-agent is stored on
+/// the sub-agent's thread. If the answer names its interrupt, this costs one look-up there. If it names
+/// neither interrupt nor call, the server searches all answers to sub-agents, and reads the logs that
+/// list these.
 pub(super) async fn known(
     found: &ThreadRef,
     create: &RunCreate,
@@ -102,7 +104,7 @@ pub(super) async fn known(
     Ok(Some(Admitted::Beneath(goes_on)))
 }
 
-/// The answers of a request, for what waits.
+/// A request's answers to the pending calls.
 pub(super) fn resumed(
     create: &RunCreate,
     standing: &ResumeContext,
@@ -114,17 +116,18 @@ pub(super) fn resumed(
     }
 }
 
-/// What answers of a request are read by.
+/// The context for reading a request's answers.
 #[derive(Default)]
 pub(super) struct ResumeContext {
     /// The calls that may be answered.
     waiting: Vec<InterruptedCall>,
-    /// Those of the ids that the answers may name whose calls wait no longer.
+    /// Call ids that the answers may name and that are no longer pending.
     over: BTreeSet<String>,
 }
 
 impl ResumeContext {
-    /// Costs what waits; and a page of the thread where an answer has members that are neither interrupts nor words.
+    /// Costs time proportional to the pending calls. Reads one page of the thread more if an answer has
+    /// members that are neither interrupts nor texts.
     async fn of(found: &ThreadRef, create: &RunCreate) -> Result<Self, ApiError> {
         let key = found.key();
         let calls = found.unanswered().await?;
@@ -149,7 +152,7 @@ impl ResumeContext {
     }
 }
 
-/// Answers calls that wait.
+/// Answers pending calls.
 pub(super) async fn resume(
     speech: &MessagePost<'_>,
     found: &ThreadRef,
@@ -204,7 +207,8 @@ pub(super) async fn resume(
     Ok(Admitted::Beneath(goes_on))
 }
 
-/// How the run goes on that left the calls: as it began, under a new name, and as this request notes it.
+/// The continuation of the run with the calls: the former options, a new execution id and this request's
+/// own notes.
 fn run_after_answers(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> {
     let mut options: RunOptions = match &began.params {
         Some(params) => serde_json::from_value(params.clone()).map_err(RuntimeError::from)?,
@@ -220,7 +224,8 @@ fn run_after_answers(create: &RunCreate, began: Run, id: String) -> Result<Run, 
     })
 }
 
-/// The run in which a thread goes on whose sub-agent was answered. The thread's turn is not held meanwhile.
+/// Waits for the run that continues the thread after its sub-agent was answered. The thread is not
+/// locked meanwhile.
 pub(super) async fn ancestors(
     found: &ThreadRef,
     goes_on: GoesOn,
@@ -244,8 +249,8 @@ pub(super) async fn ancestors(
     })
 }
 
-/// The execution of the run. Where nobody knows it yet, waits for it to begin: the one that answers the item, or else
-/// the next one.
+/// The execution of the run. If it is not known yet, waits until it starts: the one that answers the
+/// item, or else the next one.
 async fn begun(found: &ThreadRef, goes_on: GoesOn) -> Result<ExecutionId, ApiError> {
     if let Some(known) = goes_on.execution {
         return Ok(known);
@@ -286,7 +291,7 @@ async fn begun(found: &ThreadRef, goes_on: GoesOn) -> Result<ExecutionId, ApiErr
     Ok(begun.unwrap_or(Ok(None))?.ok_or_else(late)?)
 }
 
-/// Waits until the request's stream has to end.
+/// Waits until the request's stream must end.
 async fn unwanted(open: Option<&OpenStream>) -> Option<ApiError> {
     match open {
         Some(open) => open.unwanted().await,

@@ -1,4 +1,4 @@
-//! Runs whose thread no path names: those that are given one, and those of the Agent Protocol.
+//! Runs whose paths name no thread: runs without a stored thread, and those of the Agent Protocol.
 
 use super::{Pairs, index, runs};
 use super::{found, found_any};
@@ -16,7 +16,7 @@ use interop::ids::read_run_of_thread_id;
 use interop::langgraph::{RequestError, RunsSearch, Speaks, shown_id, uuid_of};
 use serde_json::Value;
 
-/// The thread that a run is of, and the run's id.
+/// The thread of a run, and the run's id.
 async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(ThreadRef, String), ApiError> {
     let (thread, run) = match read_run_of_thread_id(id) {
         Some(named) => named,
@@ -28,7 +28,7 @@ async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(ThreadRef, String
     }
 }
 
-/// The thread of which this run is noted to be.
+/// The thread that the index has for this run.
 async fn thread_of(api: &Api, caller: &Caller, run: &str) -> Result<String, ApiError> {
     let Some(id) = uuid_of(run) else {
         return Err(RequestError::no_run(run).into());
@@ -41,8 +41,9 @@ async fn thread_of(api: &Api, caller: &Caller, run: &str) -> Result<String, ApiE
     Err(RequestError::no_run(run).into())
 }
 
-/// Begins a run on the thread that the body names, or on one of its own that is deleted a while after the run is over, unless
-/// the body says to keep it.
+/// Starts a run on the thread that the body names, or on a new one.
+///
+/// A new thread is deleted some time after the run's end, unless the body says to keep it.
 #[utoipa::path(post, path = "/runs", operation_id = "agentProtocolCreateRun", tag = "langgraph", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -108,7 +109,7 @@ pub(super) async fn read(
     )))
 }
 
-/// Deletes a run that is over: it is listed and found no longer. What it was asked and has said stays in the thread.
+/// Deletes a finished run: it is no longer listed or found. Its messages remain in the thread.
 #[utoipa::path(delete, path = "/runs/{run_id}", operation_id = "agentProtocolDeleteRun", tag = "langgraph", security(("key" = [])),
     params(("run_id" = String, Path)), responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
@@ -120,7 +121,7 @@ pub(super) async fn delete(
     runs::deleted(&found, &run).await
 }
 
-/// Waits for a run, and answers with what it came to.
+/// Waits for a run, and returns its outcome.
 #[utoipa::path(get, path = "/runs/{run_id}/wait", operation_id = "agentProtocolWaitRun", tag = "langgraph", security(("key" = [])),
     params(("run_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn wait(
@@ -147,8 +148,8 @@ pub(super) async fn stream(
     runs::join_streamed(&api, &caller, &headers, (found, &run), &query).await
 }
 
-/// Stops a run; what was complete stays, unless `action` is `rollback`. One that waits for its turn can't be stopped until
-/// that has come.
+/// Stops a run; complete steps remain, unless `action` is `rollback`. A queued run can't be stopped
+/// before it starts.
 #[utoipa::path(post, path = "/runs/{run_id}/cancel", operation_id = "agentProtocolCancelRun", tag = "langgraph", security(("key" = [])),
     params(("run_id" = String, Path), ("wait" = Option<bool>, Query), ("action" = Option<String>, Query)),
     request_body = Option<Object>, responses((status = 204), (status = "default", body = ErrorBody)))]

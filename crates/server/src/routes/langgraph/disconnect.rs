@@ -1,4 +1,4 @@
-//! Runs whose readers asked that they stop when these go away.
+//! Runs that are cancelled when their reader disconnects.
 
 use crate::state::Api;
 use crate::threads::{ThreadKey, ThreadRef};
@@ -7,7 +7,7 @@ use interop::run::RunSelector;
 use runtime::{RuntimeError, Until};
 use timeline::{ExecutionId, Interruption, Seq};
 
-/// Stops a run when it is dropped before the run is over.
+/// Cancels a run if it is dropped before the run is over.
 pub(super) struct Disconnect {
     api: Api,
     thread: ThreadKey,
@@ -28,7 +28,7 @@ impl Disconnect {
         }
     }
 
-    /// The run is over: nothing is left to be stopped.
+    /// Marks the run as over, so that a disconnect no longer stops it.
     pub(super) fn over(&mut self) {
         self.is_over = true;
     }
@@ -50,8 +50,8 @@ impl Drop for Disconnect {
                 return;
             };
             let mut tried: Option<ExecutionId> = None;
-            // One that waits for its turn is stopped when that has come, and one that has handed over in whoever
-            // goes on with it.
+            // One that waits for its turn is stopped when that has come, and one that has handed over in
+            // whoever goes on with it.
             while let Some(Ok(logged)) = follow.next().await {
                 if run.select(&logged.record.event).flow().is_break() {
                     return;

@@ -1,4 +1,5 @@
-//! Runs without a thread that were begun and not waited for: they can be asked about for a while after their end.
+//! Finished runs without a stored thread. Clients that did not wait for such a run can read it for a
+//! while after its end.
 
 use crate::threads::Ephemeral;
 use std::collections::VecDeque;
@@ -7,24 +8,25 @@ use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// How long a run is there after its end.
+/// How long a run can be read after its end.
 const KEPT: Duration = Duration::from_mins(5);
-/// How many are there at the most that are over; a newer one takes the place of the oldest.
+/// Maximum number of finished runs; a newer one replaces the oldest.
 const MAX_ENDED: usize = 256;
 
-/// The thread of such a run, and what tells the task that waits for its time that it is gone before.
+/// The thread of such a run, and a guard that ends the run's timer when the thread is removed earlier.
 type Ended = (Ephemeral, DropGuard);
 
-/// The threads of such runs that are over, in the order in which they ended. One that is no longer here is deleted.
+/// The threads of the finished runs, in the order in which they ended. Removing an entry deletes its
+/// thread.
 #[derive(Clone, Default)]
 pub(super) struct EndedRuns {
     threads: Arc<Mutex<VecDeque<Ended>>>,
-    /// What watches them; each ends when the server stops.
+    /// The tasks that wait for the runs and their timers; they end when the server stops.
     watches: TaskTracker,
 }
 
 impl EndedRuns {
-    /// Keeps the thread of a run while that is at work and for a while after, at the longest until the server stops.
+    /// Holds the thread of a run until some minutes after the run's end, or until the server stops.
     pub(super) fn keep(&self, thread: Ephemeral, shutdown: CancellationToken) {
         let ended = self.clone();
         self.watches.spawn(async move {

@@ -1,5 +1,5 @@
-//! What is noted of runs beside their threads: which thread a run is of, for paths of the Agent Protocol name none, and
-//! whether it was deleted.
+//! An index of runs, stored as sidecar objects. It has the thread of each run, because paths of the
+//! Agent Protocol do not name it. It also has whether the run was deleted.
 
 use crate::error::ApiError;
 use crate::threads::ThreadRef;
@@ -9,10 +9,10 @@ use runtime::{Runtime, RuntimeError, TenantId};
 use serde::{Deserialize, Serialize};
 use timeline::ExecutionId;
 
-/// What the table of objects calls them.
+/// The kind of index entries in the table of sidecar objects.
 const KIND: &str = "langgraph.run";
 
-/// What is noted of a run.
+/// The index entry of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Noted {
@@ -21,7 +21,7 @@ pub(super) struct Noted {
     pub(super) is_deleted: bool,
 }
 
-/// What is noted of the run of this id; none where nothing is.
+/// The index entry of the run with this id, if any.
 pub(super) async fn noted(
     runtime: &Runtime,
     tenant: &TenantId,
@@ -32,7 +32,7 @@ pub(super) async fn noted(
     Ok(read.transpose().map_err(RuntimeError::from)?)
 }
 
-/// Notes of which thread a run is.
+/// Stores the thread of a run.
 pub(super) async fn note(found: &ThreadRef, run: &ExecutionId) -> Result<(), ApiError> {
     let known = noted(found.runtime(), found.tenant(), run.as_str()).await?;
     match known {
@@ -41,7 +41,7 @@ pub(super) async fn note(found: &ThreadRef, run: &ExecutionId) -> Result<(), Api
     }
 }
 
-/// Notes that a run was deleted.
+/// Marks a run as deleted.
 pub(super) async fn note_deleted(found: &ThreadRef, run: &ExecutionId) -> Result<(), ApiError> {
     put(found, run, true).await
 }

@@ -26,11 +26,12 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use timeline::{Event, Execution, Record, Seq};
 
-/// How many runs back a stream can be taken up again.
+/// Maximum number of runs that a resumed stream goes back.
 const MAX_RUNS: usize = 64;
 
-/// Takes a command: `run.start` begins a run, `input.respond` answers what waits. A refusal of what it wants is an answer,
-/// too, with status 200.
+/// Runs a command: `run.start` starts a run, `input.respond` answers pending calls.
+///
+/// If the server refuses the command, the response has the status 200 and contains the error.
 #[utoipa::path(post, path = "/threads/{thread_id}/commands", operation_id = "langgraphCommand", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -71,7 +72,7 @@ pub(super) async fn command(
     Ok(Json(answer).into_response())
 }
 
-/// Streams the events of a thread: from its last run's beginning, or from after the event `since`, and on as they come.
+/// Streams the events of a thread, live. Starts with its last run, or after the event `since`.
 #[utoipa::path(post, path = "/threads/{thread_id}/stream/events", operation_id = "langgraphStreamEvents", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
@@ -94,8 +95,8 @@ pub(super) async fn events(
     ))
 }
 
-/// The event after which a stream begins: the last one before the run in which `since` lies, or before the last run.
-/// Costs the runs since.
+/// The event after which a stream begins: the last one before the run that contains `since`, or before
+/// the last run. Costs time proportional to the number of runs since.
 async fn begins(found: &ThreadRef, since: Option<FrameId>) -> Result<Seq, ApiError> {
     let (_, tail) = found.state().await?;
     if since.is_some_and(|since| since.seq() > tail.0) {
@@ -125,7 +126,7 @@ async fn begins(found: &ThreadRef, since: Option<FrameId>) -> Result<Seq, ApiErr
     }
 }
 
-/// What the log comes to. Values are read when they are wanted.
+/// The protocol's events, made from the log. Values are read when they are needed.
 fn protocol_events(
     found: ThreadRef,
     mut follow: Follow,
@@ -143,7 +144,7 @@ fn protocol_events(
     Box::pin(told)
 }
 
-/// The events of a record. What stands between runs has none.
+/// The events of a record; none for records between runs.
 async fn tell(
     found: &ThreadRef,
     request: &EventRequest,
@@ -166,7 +167,8 @@ async fn tell(
     Ok(events)
 }
 
-/// A run that begins with this execution; none where it only takes back a question. Costs what it has written.
+/// The run that begins with this execution; none if the execution only withdraws a call. Costs time
+/// proportional to the execution.
 async fn begun(
     found: &ThreadRef,
     execution: &Execution,
@@ -182,7 +184,8 @@ async fn begun(
     Ok(Some(if run.is_resumed { view.resumed() } else { view }))
 }
 
-/// What is said beside what the log says: the values when a run begins, and what stands at its end.
+/// The events that the log does not have: the values when a run starts, and the values and interrupts at
+/// its end.
 async fn more(
     found: &ThreadRef,
     view: &mut ProtocolRun,

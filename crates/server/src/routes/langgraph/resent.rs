@@ -1,4 +1,4 @@
-//! Messages that a request sends again: clients that keep the whole state send all of it with each request.
+//! Messages that a request sends again: some clients send the whole state with each request.
 
 use super::find;
 use crate::auth::Caller;
@@ -10,7 +10,8 @@ use runtime::{Filter, Landmark};
 use serde_json::Value;
 use timeline::{ItemId, StepId};
 
-/// Leaves out of what a run is given what the thread of this name has already. A thread that is not there has nothing.
+/// Removes from an input the messages that the named thread has already. A thread that does not exist
+/// has none.
 pub(super) async fn leave_out(
     api: &Api,
     caller: &Caller,
@@ -27,8 +28,9 @@ pub(super) async fn leave_out(
     leave_out_of(&found, caller, input).await
 }
 
-/// Leaves out of an input what this thread has already. Costs the thread where it has any of that. A key that may not
-/// read would learn from it what messages say, so what it sends again is refused as known when it is written.
+/// Removes from an input the messages that this thread has already. If there are any, this costs time
+/// proportional to the thread. A key without the right to read would learn message contents this way. So
+/// its repeated messages remain in the input, and are refused as duplicates.
 pub(super) async fn leave_out_of(
     found: &ThreadRef,
     caller: &Caller,
@@ -42,7 +44,7 @@ pub(super) async fn leave_out_of(
     Ok(input.leave_out(&known)?)
 }
 
-/// The messages of the thread, if it has any of the input.
+/// The messages of the thread, if the thread has any of the input's messages.
 async fn known(found: &ThreadRef, input: &Input) -> Result<Vec<Value>, ApiError> {
     for id in input.ids() {
         if has(found, id).await? {
@@ -53,7 +55,7 @@ async fn known(found: &ThreadRef, input: &Input) -> Result<Vec<Value>, ApiError>
     Ok(Vec::new())
 }
 
-/// Whether the thread has what a message of this id is of: an item, or a step and its calls.
+/// Whether the thread has the item or the step that a message id belongs to.
 async fn has(found: &ThreadRef, id: &str) -> Result<bool, ApiError> {
     let whole = id.rsplit_once(':').map_or(id, |(whole, _)| whole);
     let items = [ItemId::from(id), ItemId::from(whole)];

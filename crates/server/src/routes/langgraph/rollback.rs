@@ -1,4 +1,4 @@
-//! Runs that are taken out of their threads: what they were asked and what they said.
+//! Rollback: removes a run from its thread, with its input and its output.
 
 use super::run::newest_first;
 use crate::error::ApiError;
@@ -7,7 +7,7 @@ use interop::langgraph::{RunRecord, RunStatus};
 use runtime::{Filter, PageRequest, RuntimeError};
 use timeline::{Entry, Interruption, Rejected, Removed};
 
-/// Stops the run that is at work, and takes it out of the thread. Does nothing where none is.
+/// Stops the running run, and removes it from the thread. Does nothing if none runs.
 pub(super) async fn roll_back_active(found: &ThreadRef) -> Result<(), ApiError> {
     let mut active = None;
     newest_first(found, |record, _| {
@@ -32,7 +32,7 @@ pub(super) async fn roll_back_active(found: &ThreadRef) -> Result<(), ApiError> 
     }
 }
 
-/// Takes a run that was stopped out of its thread. The log keeps it.
+/// Removes a stopped run from its thread. It remains in the log.
 pub(super) async fn take_out(found: &ThreadRef, run: &RunRecord) -> Result<(), ApiError> {
     let page = PageRequest::Execution(run.id.clone());
     let piece = found.page(page, Filter::Facts).await?;

@@ -1,4 +1,5 @@
-//! The routes of `LangGraph` and the Agent Protocol: for each its method, path, scope, and the place of the thread id.
+//! The routes of `LangGraph` and the Agent Protocol: for each its method, path, scope, and the place of
+//! the thread id.
 
 use super::{agents, by_run, protocol, runs, search, state, store, threads};
 use crate::error::{ApiError, ErrorFormat};
@@ -33,7 +34,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 /// The thread that a path names.
 const THREAD_ID: ThreadAt = ThreadAt::PathId("thread_id", THREAD);
 
-/// The run that a path names: its thread is found by it.
+/// The run that a path names; its thread is found by it.
 const RUN_ID: ThreadAt = ThreadAt::PathPart("run_id");
 
 fn routes() -> Vec<Route> {
@@ -109,7 +110,7 @@ fn of_runs() -> Vec<Route> {
     ]
 }
 
-/// The store belongs to no thread: its handlers refuse restricted keys.
+/// The routes of the store. It belongs to no thread: the handlers refuse restricted keys.
 fn of_store() -> Vec<Route> {
     vec![
         Route::put("/store/items", Write, NoThread, routes!(store::put)),
@@ -130,7 +131,7 @@ fn of_store() -> Vec<Route> {
     ]
 }
 
-/// What both protocols have and this server has not, and why.
+/// The parts of both protocols that the server does not support, and the reason.
 const REFUSED: [(&[&str], &str); 4] = [
     (
         &[
@@ -161,7 +162,7 @@ const REFUSED: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// Refuses by name what is not served.
+/// Routes that refuse the unsupported parts with their reason.
 fn refused() -> Vec<Route> {
     let routes = REFUSED.iter().flat_map(|(paths, why)| {
         let refuse =

@@ -7,10 +7,10 @@ use interop::langgraph::{RequestError, RunRecord, is_pending, uuid_of};
 use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError};
 use timeline::{ExecutionId, Seq};
 
-/// How many messages are read at once to list runs.
+/// Number of messages read at once to list runs.
 const PAGE: usize = 50;
 
-/// A run, and where to follow it from.
+/// A run, and the position to follow it from.
 pub(super) struct Run {
     pub(super) record: RunRecord,
     /// The last event before its own.
@@ -18,8 +18,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run of this id. What a copied thread has of its original are no runs of its own. Costs what the run has
-    /// written.
+    /// The run with this id. A copied thread has no runs of its original. Costs time proportional to the
+    /// run.
     pub(super) async fn find(found: &ThreadRef, id: &str) -> Result<Self, ApiError> {
         let Some(wanted) = uuid_of(id) else {
             return Err(RequestError::at("/run_id", "expected a UUID").into());
@@ -61,15 +61,15 @@ async fn is_deleted(found: &ThreadRef, run: &RunRecord) -> Result<bool, ApiError
     Ok(noted.await?.is_some_and(|noted| noted.is_deleted))
 }
 
-/// Where an execution begins in the thread's own log.
+/// The position of an execution's first event in the thread's own log.
 async fn own_place(found: &ThreadRef, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
     let store = found.runtime().store();
     let landmark = Landmark::Execution(execution);
     Ok(store.position_of(found.id(), landmark).await?)
 }
 
-/// The runs of a thread, the newest first, each with its place if it has begun, until enough were taken. Costs those that
-/// are looked at.
+/// Passes the runs of a thread to `take`, newest first, until it returns false. A started run comes with
+/// its position. Costs time proportional to the runs passed.
 pub(super) async fn newest_first(
     found: &ThreadRef,
     mut take: impl FnMut(RunRecord, Option<Seq>) -> bool,

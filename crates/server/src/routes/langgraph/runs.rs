@@ -1,4 +1,4 @@
-//! Runs of a thread that the path names.
+//! Runs of a thread that is in the path.
 
 use super::disconnect::Disconnect;
 use super::ended::EndedRuns;
@@ -76,7 +76,7 @@ pub(super) async fn listed(
     Ok((super::search::pagination(n_found, next), Json(page)).into_response())
 }
 
-/// Has an agent answer a thread, or go on where calls were answered; answers at once.
+/// Starts a run on a thread, with messages or with answers to pending calls, and responds at once.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs", operation_id = "langgraphCreateRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -89,7 +89,7 @@ pub(super) async fn create(
     created(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
-/// Begins a run, and answers with it.
+/// Starts a run, and returns it.
 pub(super) async fn created(
     api: &Api,
     caller: &Caller,
@@ -122,14 +122,14 @@ pub(super) async fn created(
     Ok((headers, Json(object)).into_response())
 }
 
-/// The thread that a request is about: the path's, or else the body's.
+/// The thread of a request: from the path, or else from the body.
 fn named(thread_id: Option<&str>, asked: &RunCreate) -> Option<String> {
     thread_id
         .map(str::to_owned)
         .or_else(|| asked.thread_id.clone())
 }
 
-/// Refuses the values of a thread that is there to a key that may not read: they are all of its messages.
+/// An error if the thread exists and the key may not read: the thread's values are all its messages.
 async fn check_values(api: &Api, caller: &Caller, thread_id: Option<&str>) -> Result<(), ApiError> {
     if let Some(id) = thread_id.filter(|_| !caller.may_read())
         && find(api, caller, id).await?.is_some()
@@ -154,7 +154,7 @@ pub(super) async fn wait(
     waited(&api, &caller, idempotency, Some(&thread_id), body).await
 }
 
-/// Begins a run, and answers with what it comes to. The body is dropped before the run is waited for.
+/// Starts a run, waits for it and returns its outcome. Drops the body before it waits.
 pub(super) async fn waited(
     api: &Api,
     caller: &Caller,
@@ -193,7 +193,7 @@ pub(super) async fn stream(
     streamed(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
-/// Begins a run, and streams it.
+/// Starts a run, and streams it.
 pub(super) async fn streamed(
     api: &Api,
     caller: &Caller,
@@ -232,7 +232,7 @@ pub(super) async fn read(
     ))
 }
 
-/// Deletes a run that is over: it is listed and found no longer. What it was asked and has said stays in the thread.
+/// Deletes a finished run: it is no longer listed or found. Its messages remain in the thread.
 #[utoipa::path(delete, path = "/threads/{thread_id}/runs/{run_id}", operation_id = "langgraphDeleteRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path)), responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
@@ -255,7 +255,7 @@ pub(super) async fn deleted(found: &ThreadRef, run_id: &str) -> Result<StatusCod
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Waits for a run, and answers with what it came to.
+/// Waits for a run, and returns its outcome.
 #[utoipa::path(get, path = "/threads/{thread_id}/runs/{run_id}/join", operation_id = "langgraphJoinRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -342,8 +342,8 @@ pub(super) async fn join_streamed(
     run.stream(&modes, last, (disconnect, open)).await
 }
 
-/// Stops a run; what was complete stays, unless `action` is `rollback`. One that waits for its turn can't be stopped until
-/// that has come.
+/// Stops a run; complete steps remain, unless `action` is `rollback`. A queued run can't be stopped
+/// before it starts.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs/{run_id}/cancel", operation_id = "langgraphCancelRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path), ("wait" = Option<bool>, Query), ("action" = Option<String>, Query)),
     request_body = Option<Object>, responses((status = 204), (status = "default", body = ErrorBody)))]

@@ -1,4 +1,4 @@
-//! Threads that are looked for.
+//! Searches for threads.
 
 use super::find;
 use super::{Standing, object, threads};
@@ -17,14 +17,15 @@ use runtime::{Filter, ThreadRow, ThreadRows};
 use serde_json::Value;
 use timeline::ThreadStatus as Stands;
 
-/// How many threads are looked up at once.
+/// Number of threads looked up at once.
 const ROWS: usize = 100;
-/// How many threads a request looks at.
+/// Maximum number of threads that a request looks at.
 const MAX_LOOKS: usize = 10_000;
-/// How large the logs of a page's threads may be together whose values are shown.
+/// Maximum total size of the logs whose values a page shows, in bytes.
 const MAX_VALUES_BYTES: u64 = 16 << 20;
 
-/// The headers of a page. The total is exact on the last page, and before that one more than where the next begins.
+/// The headers of a page. The total is exact on the last page; before that it is the next page's offset
+/// plus one.
 pub(super) fn pagination(n_found: usize, next: Option<usize>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut put = |name, number: usize| {
@@ -37,7 +38,7 @@ pub(super) fn pagination(n_found: usize, next: Option<usize>) -> HeaderMap {
     headers
 }
 
-/// The threads that are wanted, one after the other: the last changed first.
+/// The matching threads, one after the other; last changed first.
 struct Looking<'a> {
     api: &'a Api,
     caller: &'a Caller,
@@ -78,7 +79,8 @@ impl<'a> Looking<'a> {
         Ok(looking)
     }
 
-    /// The next one, and how it stands if that had to be looked up. Costs those that are passed over.
+    /// The next thread, and its state if that was looked up. Costs time proportional to the threads
+    /// skipped.
     async fn next(&mut self) -> Result<Option<(ThreadRef, Option<Standing>)>, ApiError> {
         loop {
             let Some(row) = self.rows.next() else {
@@ -129,7 +131,7 @@ impl<'a> Looking<'a> {
     }
 }
 
-/// How large the log of a thread is with those that it was forked off; more than `left` is not counted exactly.
+/// The size of a thread's log in bytes, with the logs of its parents. Sizes above `left` are not exact.
 async fn log_bytes(found: &ThreadRef, left: u64) -> Result<u64, ApiError> {
     let store = found.runtime().store();
     let (mut n_bytes, mut fork) = (found.row().bytes, found.row().thread.fork.clone());
@@ -141,8 +143,9 @@ async fn log_bytes(found: &ThreadRef, left: u64) -> Result<u64, ApiError> {
     Ok(n_bytes)
 }
 
-/// Searches threads by their metadata and how they stand, the last changed first. Values are shown of as many as are
-/// not too large together.
+/// Searches threads by metadata and status, last changed first.
+///
+/// Values are included until their total size reaches the limit.
 #[utoipa::path(post, path = "/threads/search", operation_id = "langgraphSearchThreads", tag = "langgraph", security(("key" = [])),
     request_body = Option<Object>, responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]
 pub(super) async fn search(

@@ -1,4 +1,4 @@
-//! Runs that begin: with what is said, or with what answers calls that wait.
+//! Starting runs, with new messages or with answers to pending calls.
 
 use super::answers::{Admitted, ResumeContext, ancestors, known, resume, resumed};
 use super::disconnect::Disconnect;
@@ -21,23 +21,23 @@ use runtime::{Accepted, NewThreadRequest, Policy, ReactRequest, RequestToken, Ru
 use serde_json::{Map, json};
 use timeline::{Command, ExecutionId, ItemId, NewItem, Role, Seq, ThreadUpdate};
 
-/// A run that has begun, or waits for its turn.
+/// A started or queued run.
 pub(super) struct StartedRun {
     pub(super) found: ThreadRef,
     pub(super) id: ExecutionId,
-    /// What it answers.
+    /// The item that it responds to.
     pub(super) trigger: ItemId,
     pub(super) is_resumed: bool,
     /// The last event before its own.
     pub(super) after: Seq,
-    /// The thread that is deleted when this is dropped and the run is over.
+    /// A temporary thread, which is deleted when this is dropped and the run is over.
     pub(super) ephemeral: Option<Ephemeral>,
-    /// What stops the run when its reader goes away, where that was asked for.
+    /// Cancels the run when its reader disconnects, if the request wants that.
     pub(super) disconnect: Option<Disconnect>,
 }
 
-/// The thread that a run is to begin on: the one that is named, one that is made because the request asks for it, or
-/// where none is named a new one. A request that is repeated under its token finds the one that it has made.
+/// The thread for a run: the named one, one created because the request allows it, or a new one if none
+/// is named. A repetition with the same token finds the thread that the first request created.
 async fn thread_for(
     api: &Api,
     caller: &Caller,
@@ -77,7 +77,7 @@ async fn thread_for(
     Ok((found, Some(passing)))
 }
 
-/// Makes a thread for a run, if what the run begins with can be said there.
+/// Creates a thread for a run, after checking the run's first messages.
 async fn make(
     api: &Api,
     caller: &Caller,
@@ -104,7 +104,7 @@ async fn make(
     Ok(made(api, caller, &ThreadCreate::read(&new)?).await?.0)
 }
 
-/// Begins a run. Where it may have to wait for that, the request has its stream open.
+/// Starts a run. If it may have to wait first, the request has its stream open.
 pub(super) async fn begin(
     api: &Api,
     caller: &Caller,
@@ -187,7 +187,7 @@ fn agent(api: &Api, asked: &RunCreate) -> Result<String, ApiError> {
         .ok_or_else(|| RequestError::no_agent(named).into())
 }
 
-/// Notes on a thread which agent it is with: by that, clients find their threads again.
+/// Stores the agent's name in a thread's metadata, because clients search their threads by it.
 async fn note_agent(found: &ThreadRef, agent: &str) -> Result<(), ApiError> {
     let now = found.reread().await?;
     let kept = now.row().thread.metadata.as_ref();
@@ -212,7 +212,7 @@ fn policy(asked: &RunCreate) -> Policy {
     }
 }
 
-/// Says something, or has the agent go on with what there is.
+/// Posts messages and starts the agent; without a message, the agent continues from the thread as it is.
 async fn say(
     speech: &MessagePost<'_>,
     found: &ThreadRef,

@@ -1,4 +1,4 @@
-//! A thread's state, and those it had before.
+//! The current state of a thread, and earlier ones.
 
 use super::found;
 use super::resent::leave_out_of;
@@ -17,10 +17,10 @@ use interop::langgraph::{
 use runtime::{Filter, PageRequest, Position};
 use serde_json::{Value, json};
 
-/// How large the messages of a page of states are together at the most.
+/// Maximum total size of the messages on a page of states, in bytes.
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
-/// The id of the last state. Costs what was said last.
+/// The id of the last state. Costs time proportional to the last entry of the thread.
 pub(super) async fn last_checkpoint(found: &ThreadRef) -> Result<Option<String>, ApiError> {
     let last = PageRequest::Before {
         before: Position::END,
@@ -31,7 +31,7 @@ pub(super) async fn last_checkpoint(found: &ThreadRef) -> Result<Option<String>,
     Ok(states.last_id().map(str::to_owned))
 }
 
-/// Refuses to go on from another state than the last.
+/// An error if a request names another state than the last one.
 pub(super) async fn check_last(found: &ThreadRef, named: Option<&str>) -> Result<(), ApiError> {
     let Some(named) = named else {
         return Ok(());
@@ -42,13 +42,13 @@ pub(super) async fn check_last(found: &ThreadRef, named: Option<&str>) -> Result
     Err(not_last().into())
 }
 
-/// The refusal of a state that is not the last one: of a thread that is not there none is.
+/// The error for a state that is not the thread's last one; a thread that does not exist has no states.
 pub(super) fn not_last() -> RequestError {
     let what = "this is not the thread's last state, and the past can't be changed: copy the thread, and go on there";
     RequestError::new(ErrorKind::Conflict, what)
 }
 
-/// A state of a thread. Costs the thread.
+/// A state of a thread. Costs time proportional to the thread.
 async fn state_view(found: &ThreadRef, query: &StateQuery) -> Result<Value, ApiError> {
     let key = found.key();
     let transcript = found.transcript(Filter::Facts).await?;
@@ -65,7 +65,7 @@ async fn state_view(found: &ThreadRef, query: &StateQuery) -> Result<Value, ApiE
     Ok(query.select.of(state))
 }
 
-/// Reads the state of a thread: its messages, and what waits.
+/// Reads the state of a thread: its messages and its pending calls.
 #[utoipa::path(get, path = "/threads/{thread_id}/state", operation_id = "langgraphReadState", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("subgraphs" = Option<bool>, Query), ("select" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -80,7 +80,7 @@ pub(super) async fn read(
     Ok(Json(state_view(&found, &query).await?))
 }
 
-/// Reads a state that a thread was in.
+/// Reads an earlier state of a thread.
 #[utoipa::path(get, path = "/threads/{thread_id}/state/{checkpoint_id}", operation_id = "langgraphReadStateAt", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("checkpoint_id" = String, Path), ("subgraphs" = Option<bool>, Query), ("select" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -114,7 +114,7 @@ pub(super) async fn of(
     Ok(Json(state_view(&found, &query).await?))
 }
 
-/// Appends messages that nobody answers.
+/// Appends messages without starting an agent.
 #[utoipa::path(post, path = "/threads/{thread_id}/state", operation_id = "langgraphUpdateState", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -168,8 +168,10 @@ async fn states(found: &ThreadRef, query: HistoryQuery) -> Result<Json<Vec<Value
     Ok(Json(page.collect()))
 }
 
-/// Lists the states that a thread was in, the newest first: one after each run. A page of large states is shorter than
-/// was asked for; go on before its last.
+/// Lists the states of a thread, one after each run, newest first.
+///
+/// A page of large states has fewer of them than the limit; pass its last state as `before` for the next
+/// page.
 #[utoipa::path(get, path = "/threads/{thread_id}/history", operation_id = "agentProtocolHistory", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("limit" = Option<usize>, Query), ("before" = Option<String>, Query)),
     responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]

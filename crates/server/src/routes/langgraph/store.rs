@@ -1,4 +1,4 @@
-//! The store of items beside the threads.
+//! `LangGraph`'s store: items that belong to no thread.
 
 use super::Pairs;
 use crate::auth::Caller;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// What the table of objects calls them.
+/// The kind of items in the table of sidecar objects.
 const KIND: &str = "langgraph.store";
 /// Maximum number of items that a search reads.
 const MAX_ITEMS: usize = 10_000;
@@ -27,7 +27,7 @@ const MAX_ITEMS: usize = 10_000;
 const MAX_READ: usize = 64 << 20;
 /// Maximum size of the items of an answer, in bytes.
 const MAX_ANSWER: usize = 8 << 20;
-/// Number of items in memory at once while a search reads. One has at most 256 KiB.
+/// Number of items in memory at once during a search. One item has at most 256 KiB.
 const PAGE: usize = 16;
 
 fn read(object: &SidecarObject) -> Result<StoreItem, ApiError> {
@@ -39,8 +39,8 @@ async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<StoreItem
     object.as_ref().map(read).transpose()
 }
 
-/// Reads all items, a few at a time, in the order in which they were first kept. `each` gets an item and its size in
-/// bytes.
+/// Reads all items page by page, in the order in which they were first stored. `each` receives an item
+/// and its size in bytes.
 async fn scan(
     api: &Api,
     tenant: &TenantId,
@@ -74,7 +74,7 @@ async fn scan(
     }
 }
 
-/// Keeps an item, in place of the one of its namespace and key if there is one.
+/// Stores an item; replaces the one with the same namespace and key.
 #[utoipa::path(put, path = "/store/items", operation_id = "langgraphPutItem", tag = "langgraph", security(("key" = [])),
     request_body = Object, responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn put(
@@ -106,8 +106,10 @@ pub(super) async fn put(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads an item. The namespace is joined by dots, or repeated; where it is joined, null stands for an item that is not
-/// there.
+/// Reads an item.
+///
+/// The namespace is joined by dots, or repeated. If it is joined, a missing item is null instead of an
+/// error.
 #[utoipa::path(get, path = "/store/items", operation_id = "langgraphGetItem", tag = "langgraph", security(("key" = [])),
     params(("namespace" = String, Query), ("key" = String, Query), ("refresh_ttl" = Option<bool>, Query)),
     responses((status = 200, body = Option<Object>), (status = "default", body = ErrorBody)))]
@@ -126,7 +128,7 @@ pub(super) async fn get(
     }
 }
 
-/// Deletes an item, if it is there.
+/// Deletes an item, if it exists.
 #[utoipa::path(delete, path = "/store/items", operation_id = "langgraphDeleteItem", tag = "langgraph", security(("key" = [])),
     request_body = Object, responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
@@ -142,7 +144,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Searches items by the beginning of their namespaces and by members of their values, the last changed first.
+/// Searches items by namespace prefix and by members of their values, last changed first.
 #[utoipa::path(post, path = "/store/items/search", operation_id = "langgraphSearchItems", tag = "langgraph", security(("key" = [])),
     request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn search(

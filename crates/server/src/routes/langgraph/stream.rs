@@ -1,4 +1,4 @@
-//! Runs that are waited for or followed.
+//! Waiting for runs, and streaming them.
 
 use super::asked;
 use super::disconnect::Disconnect;
@@ -22,14 +22,14 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use timeline::{ExecutionId, ItemId, Seq};
 
-/// A run that is followed, and where from.
+/// A run to follow, and the position to follow it from.
 pub(super) struct Followed {
     pub(super) found: ThreadRef,
     pub(super) id: ExecutionId,
     pub(super) trigger: ItemId,
     pub(super) is_resumed: bool,
     pub(super) after: Seq,
-    /// What is kept until nobody follows any more. Dropping it deletes the thread.
+    /// The temporary thread of a run without a thread. Dropping it deletes the thread.
     pub(super) ephemeral: Option<Ephemeral>,
 }
 
@@ -47,7 +47,7 @@ impl From<StartedRun> for Followed {
 }
 
 impl Followed {
-    /// A run that is there.
+    /// An existing run.
     pub(super) fn of(found: ThreadRef, run: super::run::Run) -> Self {
         Self {
             found,
@@ -84,7 +84,7 @@ impl Followed {
         }
     }
 
-    /// The headers by which clients know the run, and where they take it up again.
+    /// The headers with the run's id, and with the path to resume the stream.
     pub(super) fn headers(&self, then: &str) -> HeaderMap {
         let (thread, run) = (shown_id(&self.found.row().thread), self.id.as_str());
         let path = format!("/threads/{thread}/runs/{run}");
@@ -104,7 +104,7 @@ impl Followed {
         headers
     }
 
-    /// What a run has come to: its thread's values, and in the Agent Protocol the run beside them.
+    /// The outcome of a run: its thread's values, and for the Agent Protocol the run too.
     pub(super) async fn outcome(&self, speaks: Speaks) -> Result<Response, ApiError> {
         let record = super::run::Run::find(&self.found, self.id.as_str())
             .await?
@@ -131,7 +131,7 @@ impl Followed {
         Ok((self.headers("join"), Json(values)).into_response())
     }
 
-    /// The run as a stream. Where its reader wants that, it stops when the reader goes away.
+    /// The stream of the run. With `disconnect` the run is cancelled when its reader disconnects.
     pub(super) async fn stream(
         self,
         modes: &[StreamMode],
@@ -158,7 +158,7 @@ impl Followed {
     }
 }
 
-/// The calls that a run has left for somebody, if they still wait.
+/// The pending calls of a run, if they are still pending.
 async fn waits(found: &ThreadRef, record: &RunRecord) -> Result<Vec<InterruptedCall>, ApiError> {
     match &record.last {
         Some(last) => left_by(found, last).await,
@@ -166,7 +166,7 @@ async fn waits(found: &ThreadRef, record: &RunRecord) -> Result<Vec<InterruptedC
     }
 }
 
-/// The calls that an execution has left for somebody, if they still wait.
+/// The pending calls that an execution ended with, if they are still pending.
 pub(super) async fn left_by(
     found: &ThreadRef,
     execution: &ExecutionId,
@@ -178,7 +178,7 @@ pub(super) async fn left_by(
     Ok(Vec::new())
 }
 
-/// The values of a thread at a moment of an execution. Costs the thread.
+/// The values of a thread at a moment of an execution. Costs time proportional to the thread.
 pub(super) async fn values_then(
     found: &ThreadRef,
     execution: &ExecutionId,
@@ -188,7 +188,7 @@ pub(super) async fn values_then(
     Ok(values_at(&transcript, execution, moment))
 }
 
-/// What the log comes to. Values are read when they are wanted.
+/// The events of a run, made from the log. Values are read when they are needed.
 fn run_events(
     run: Followed,
     mut follow: Follow,
@@ -215,7 +215,8 @@ fn run_events(
     Box::pin(told)
 }
 
-/// What is said beside what the log says: the values when the run begins, and what stands at its end.
+/// The events that the log does not have: the values when the run starts, and the values and interrupts
+/// at its end.
 async fn more(
     found: &ThreadRef,
     view: &mut RunEventStream,

@@ -1,4 +1,4 @@
-//! Threads: made, read, changed, copied, deleted.
+//! Threads: creating, reading, changing, copying, deleting.
 
 use super::Standing;
 use super::resent::leave_out_of;
@@ -23,7 +23,7 @@ use runtime::{Filter, NewThreadRequest, Runtime, StoreError};
 use serde_json::Value;
 use timeline::{ContentError, NewItem, Rejected, Thread, ThreadUpdate, check_parts};
 
-/// The object of a thread with its values. Costs the thread.
+/// The object of a thread with its values. Costs time proportional to the thread.
 pub(super) async fn object(found: &ThreadRef) -> Result<Value, ApiError> {
     let transcript = found.transcript(Filter::Facts).await?;
     let standing = Standing::of(found).await?;
@@ -41,7 +41,7 @@ pub(super) fn with(thread: &Thread, standing: &Standing, values: Option<Value>) 
     thread_object(thread, shown)
 }
 
-/// Makes a thread, under the id that its client gives it or a new one.
+/// Creates a thread, with the client's id or a new one.
 #[utoipa::path(post, path = "/threads", operation_id = "langgraphCreateThread", tag = "langgraph", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -88,7 +88,7 @@ pub(super) async fn create(
     Ok(Json(with(&thread, &standing, None)))
 }
 
-/// The thread that is to be made, or the one that is there; and whether it is new.
+/// The thread to create, or the one that exists already; the flag is true if it is new.
 pub(super) async fn made(
     api: &Api,
     caller: &Caller,
@@ -124,7 +124,7 @@ pub(super) async fn read(
     Ok(Json(object(&found).await?))
 }
 
-/// Changes what is noted on a thread, and appends messages that nobody answers.
+/// Changes the metadata of a thread, and appends messages without starting an agent.
 #[utoipa::path(patch, path = "/threads/{thread_id}", operation_id = "langgraphChangeThread", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path)), request_body = Object,
     responses((status = 200, body = Object), (status = 204, description = "As `Prefer: return=minimal` asks"), (status = "default", body = ErrorBody)))]
@@ -162,8 +162,8 @@ pub(super) async fn change(
     Ok(Json(object(&found).await?).into_response())
 }
 
-/// Appends messages that nobody answers; gives the last one's id. Refused while an agent is at work, and while calls
-/// wait, for what is said would take the place of the answers.
+/// Appends messages without starting an agent, and returns the last one's id. Refused while the thread
+/// is busy, and while calls are pending, because a message would abandon them.
 pub(super) async fn post_message(
     speech: &MessagePost<'_>,
     found: &ThreadRef,
@@ -190,7 +190,7 @@ pub(super) async fn post_message(
     Ok(last)
 }
 
-/// What a request says, as items, and where each stands in the request.
+/// The messages of a request as items, each with its JSON pointers in the body.
 #[derive(Clone, Default)]
 pub(super) struct Words {
     pub(super) items: Vec<NewItem>,
@@ -198,7 +198,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Refuses what can't be said anywhere.
+    /// Checks the contents of messages, and makes items of them.
     pub(super) fn read(runtime: &Runtime, said: Vec<InputMessage>) -> Result<Self, ApiError> {
         let mut words = Self::default();
         for said in said {
@@ -222,12 +222,13 @@ impl Words {
     }
 }
 
-/// Where the message of this number stands.
+/// The JSON pointers of the message with this index.
 pub(super) fn position(places: &[BodyPointers], n: usize) -> BodyPointers {
     places.get(n).cloned().unwrap_or_default()
 }
 
-/// Refusals in these protocols' words. A message is known by its id: the past is not rewritten by sending it again.
+/// Maps errors to these protocols. A message is identified by its id: sending it again does not change
+/// the stored one.
 pub(super) fn known_already(error: runtime::RuntimeError) -> ApiError {
     if let runtime::RuntimeError::Store(StoreError::Duplicate(id)) = &error {
         let what = format!("the thread has a message {id:?} already: send only what is new");
@@ -245,7 +246,7 @@ pub(super) fn known_already(error: runtime::RuntimeError) -> ApiError {
     error.into()
 }
 
-/// Makes a thread that has everything of this one, and goes its own way.
+/// Copies a thread; the copy then changes independently.
 #[utoipa::path(post, path = "/threads/{thread_id}/copy", operation_id = "langgraphCopyThread", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -272,7 +273,7 @@ pub(super) async fn copy(
     Ok(Json(object(&copied.reread().await?).await?))
 }
 
-/// Deletes a thread and everything of it; refused while an agent is at work.
+/// Deletes a thread with all its data; refused while an agent is running.
 #[utoipa::path(delete, path = "/threads/{thread_id}", operation_id = "langgraphDeleteThread", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path)), responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(

@@ -1,4 +1,4 @@
-//! The calls that are being answered, so that their clients can cancel them.
+//! The running calls, which clients can cancel.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 /// A session and the id of a call in it, as JSON.
 type Name = (String, String);
 
-/// The calls that are being answered in sessions; there are as many as requests are open.
+/// The running calls of sessions; at most one for each open request.
 #[derive(Clone, Default)]
 pub(super) struct Calls {
     open: Arc<Mutex<BTreeMap<Name, CancellationToken>>>,
 }
 
-/// A call that is being answered. It can be cancelled until this is dropped.
+/// A running call. It can be cancelled until this is dropped.
 #[derive(Default)]
 pub(super) struct Call {
     stopped: CancellationToken,
@@ -22,7 +22,8 @@ pub(super) struct Call {
 }
 
 impl Calls {
-    /// Notes a call. One of the same name is not cancelled any more: a client names no two alike.
+    /// Registers a call. A running call of the same name can't be cancelled any more; clients should not
+    /// repeat names.
     pub(super) fn begin(&self, session: &str, id: &Value) -> Call {
         let name = (session.to_owned(), id.to_string());
         let stopped = CancellationToken::new();
@@ -33,7 +34,7 @@ impl Calls {
         }
     }
 
-    /// Cancels a call, if it is being answered.
+    /// Cancels a call, if it is running.
     pub(super) fn cancel(&self, session: &str, id: &Value) {
         let name = (session.to_owned(), id.to_string());
         if let Some(stopped) = self.with(|open| open.remove(&name)) {

@@ -1,4 +1,4 @@
-//! What is answered to each kind of call.
+//! The handler of MCP calls.
 
 use super::resources::{self, Watched};
 use super::tools::Tool;
@@ -22,10 +22,10 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What a model should know before it uses the tools.
+/// Instructions for models about the tools.
 const INSTRUCTIONS: &str = "Threads are conversations with this server's agents, each known by its key. `run` says something on a thread and waits for the agent's answer; `post_message` does not wait. Where a run comes back as `waiting`, its `pending` calls are answered with `answer`. `read_thread` and the resources read what was said.";
 
-/// The parameters of a tool's call.
+/// The parameters of a tool call.
 #[derive(Default, Deserialize)]
 struct Called<'a> {
     #[serde(default, borrow)]
@@ -39,7 +39,7 @@ pub(super) struct Handler {
     pub(super) caller: Caller,
     /// The parameters of the call.
     params: Option<Arc<RawValue>>,
-    /// What is watched, where that is what is called for.
+    /// The threads to watch, if the call is a subscription.
     pub(super) watched: Arc<[Watched]>,
     /// Cancelled when the client cancels the call.
     pub(super) stopped: CancellationToken,
@@ -61,7 +61,7 @@ impl Handler {
         }
     }
 
-    /// The arguments of the tool that is called; pointers of what is wrong with them begin there.
+    /// The arguments of the called tool; pointers in errors are relative to them.
     pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         crate::body::typed(
             self.argument_text(),
@@ -69,30 +69,30 @@ impl Handler {
         )
     }
 
-    /// The arguments of the tool that is called, as they came.
+    /// The arguments of the called tool, as JSON text.
     pub(super) fn argument_text(&self) -> &str {
         let params: Called<'_> = serde_json::from_str(self.text()).unwrap_or_default();
         params.arguments.map_or("{}", RawValue::get)
     }
 
-    /// The parameters of the call; pointers of what is wrong with them begin there.
+    /// The parameters of the call; pointers in errors are relative to them.
     fn params<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         crate::body::typed(self.text(), self.api.app().config().server.max_depth)
     }
 
-    /// The parameters as they came.
+    /// The parameters, as JSON text.
     fn text(&self) -> &str {
         self.params.as_deref().map_or("{}", RawValue::get)
     }
 
-    /// The cursor of the page that is wanted. The SDK takes one of another shape for none.
+    /// The cursor of the requested page. Refuses a cursor of another type, which the SDK ignores.
     fn cursor(&self) -> Result<Option<String>, ErrorData> {
         let page = self.params::<PaginatedRequestParams>();
         page.map(|page| page.cursor)
             .map_err(|error| mcp::error(&error))
     }
 
-    /// Looks up what is to be watched: where the SDK asks for that, nothing can be waited for.
+    /// Looks up the threads of a subscription in advance, because the SDK's callback is not async.
     pub(super) async fn find_watched(&mut self) -> Result<(), ApiError> {
         // What is wrong with the parameters is told by the SDK's way.
         if let Ok(asked) = self.params::<SubscriptionsListenRequestParams>()
@@ -103,8 +103,8 @@ impl Handler {
         Ok(())
     }
 
-    /// What is wrong with a call that the SDK has made nothing of: there is no such method, or its parameters are of
-    /// another shape.
+    /// The error of a call that the SDK could not parse: the method is unknown, or its parameters are
+    /// invalid.
     fn misread(&self, method: &str) -> ErrorData {
         let read = match method {
             InitializeResultMethod::VALUE => self.params::<InitializeRequestParams>().map(drop),
@@ -128,7 +128,7 @@ impl Handler {
         }
     }
 
-    /// The tools as they are now.
+    /// The current tools.
     fn tools(&self) -> Vec<model::Tool> {
         let agents = self.api.app().agents();
         let agents: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -136,7 +136,7 @@ impl Handler {
         tools.collect()
     }
 
-    /// Refuses who may not read.
+    /// An error if the caller may not read.
     fn check_read(&self) -> Result<(), ErrorData> {
         let checked = self.caller.check_scope(Scope::Read);
         checked.map_err(|error| mcp::error(&error))

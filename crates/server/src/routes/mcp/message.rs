@@ -1,4 +1,4 @@
-//! What must be known of a message before the SDK reads it.
+//! The parts of a message that the server must read before the SDK does.
 
 use crate::error::ApiError;
 use serde::Deserialize;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 /// A message of a client.
 pub(super) struct Message {
     method: Option<String>,
-    /// The call's id; none of a notification.
+    /// The call's id; none for a notification.
     pub(super) id: Option<Value>,
-    /// The parameters, an object, as they came.
+    /// The parameters, an object, as JSON text.
     pub(super) params: Option<Arc<RawValue>>,
-    /// The id of the call that this cancels.
+    /// The id of the call that this message cancels.
     pub(super) cancels: Option<Value>,
 }
 
-/// The members of a message, as they came.
+/// The members of a message, as JSON texts.
 struct Members<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
 
 #[derive(Default, Deserialize)]
@@ -28,14 +28,14 @@ struct Cancelled {
     request_id: Option<Value>,
 }
 
-/// What makes a body no message.
+/// The error of a body that is not a message.
 pub(super) fn no_message(what: impl Into<String>) -> ApiError {
     let what = what.into();
     ApiError::InvalidMessage { what }
 }
 
 impl Message {
-    /// Reads JSON. What is no single message of JSON-RPC 2.0 is refused; what it says is for the SDK to judge.
+    /// Parses JSON, and refuses anything but one JSON-RPC 2.0 message. The SDK checks the contents.
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
         let members = Members::read(text)?;
         if members.value("jsonrpc") != Some("2.0".into()) {
@@ -61,12 +61,12 @@ impl Message {
         })
     }
 
-    /// Whether it begins a session.
+    /// Whether it starts a session.
     pub(super) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }
 
-    /// Whether it wants to be told of changes.
+    /// Whether it subscribes to changes.
     pub(super) fn is_listen(&self) -> bool {
         self.method.as_deref() == Some("subscriptions/listen")
     }
@@ -89,7 +89,8 @@ impl<'a> Members<'a> {
         serde_json::from_str(member.get()).ok()
     }
 
-    /// None of an answer to a call of the server's, which it never makes: that is told by the SDK.
+    /// The method. None for a response to a server call: the server makes none, and the SDK reports the
+    /// error.
     fn method(&self) -> Result<Option<String>, ApiError> {
         let is_answer = self.0.contains_key("result") || self.0.contains_key("error");
         match self.value("method") {
@@ -99,7 +100,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// As they came; none where they are absent or null.
+    /// The parameters as JSON text; none if they are absent or null.
     fn params(&self) -> Result<Option<&'a RawValue>, ApiError> {
         let params = self.0.get("params").copied();
         let params = params.filter(|params| params.get() != "null");

@@ -22,16 +22,16 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use timeline::Event;
 
-/// How many resources are in a page.
+/// Number of resources on a page.
 const PAGE: usize = 50;
-/// How many resources one subscription may watch.
+/// Maximum number of resources of a subscription.
 const MAX_WATCHED: usize = 64;
-/// How many events are looked at before who watches is told.
+/// Maximum number of events per update notification.
 const BATCH: usize = 256;
 
-/// A thread that is watched.
+/// A watched thread.
 pub(super) struct Watched {
-    /// As the client has named it.
+    /// The URI that the client used.
     uri: String,
     thread: ThreadRef,
 }
@@ -91,7 +91,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(templates.collect())
 }
 
-/// Reads a thread. Costs what the thread has.
+/// Reads a thread. Costs time proportional to the thread.
 pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceResult, ApiError> {
     let (thread, view) = found(handler, uri).await?;
     let app = handler.api.app();
@@ -120,7 +120,7 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
     Ok(read)
 }
 
-/// The thread that a URI names, and how it is to be read.
+/// The thread and the view that a URI names.
 async fn found(handler: &Handler, uri: &str) -> Result<(ThreadRef, View), ApiError> {
     let Some(resource) = Resource::read(uri) else {
         return Err(RuntimeError::Store(StoreError::NotFound).into());
@@ -133,7 +133,7 @@ async fn encoded(encode: impl FnOnce() -> String + Send + 'static) -> Result<Str
     encoded.map_err(|error| ApiError::Export(error.into()))
 }
 
-/// What of a subscription is watched: threads that are there, so many at the most.
+/// The existing threads among the first `MAX_WATCHED` URIs of a subscription.
 pub(super) async fn watched(
     handler: &Handler,
     requested: &SubscriptionFilter,
@@ -151,7 +151,7 @@ pub(super) async fn watched(
     Ok(watched)
 }
 
-/// What a client is told that it watches.
+/// The acknowledged filter: the URIs of the watched threads.
 pub(super) fn accepted(watched: &[Watched]) -> SubscriptionFilter {
     let uris = watched.iter().map(|watched| watched.uri.clone());
     let mut accepted = SubscriptionFilter::new();
@@ -159,8 +159,9 @@ pub(super) fn accepted(watched: &[Watched]) -> SubscriptionFilter {
     accepted
 }
 
-/// Tells of each change of the threads that are watched, until the client leaves, the server stops or the key opens
-/// nothing any more. Of one that can't be followed any more, as it was deleted, that is the last change.
+/// Notifies the client of each change of the watched threads. Ends when the client disconnects, the
+/// server stops or the key becomes invalid. If a thread can't be followed, because it was deleted, that
+/// is its last change.
 pub(super) async fn listen(
     handler: &Handler,
     subscription: &SubscriptionContext,

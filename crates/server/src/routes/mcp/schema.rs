@@ -1,10 +1,10 @@
-//! The JSON Schemas (2020-12) of what tools take and give.
+//! The JSON Schemas (2020-12) of the tools' inputs and outputs.
 
 use super::tools::Tool;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-/// What a tool takes.
+/// The input schema of a tool.
 pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
     match tool {
         Tool::CreateThread => object(
@@ -44,7 +44,7 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
     }
 }
 
-/// What a tool gives.
+/// The output schema of a tool.
 pub(super) fn output(tool: Tool) -> JsonObject {
     match tool {
         Tool::CreateThread => object(

@@ -1,8 +1,8 @@
 //! Sessions: names that a client repeats, so that it can name its calls.
 //!
-//! Nothing is kept of a session. Its name says whose it is, in a form that only tells whether a given key's it is: it
-//! is random, followed by a digest of that and of the caller. So it is good after a restart, there are never too many,
-//! and no key can use another one's. It opens nothing: the key does.
+//! The server stores no sessions. A session's name is a random text and a digest of that text with the
+//! caller. So the server can check whether a session belongs to a key, even after a restart. No key can
+//! use another's session. A session grants no access; the key does.
 
 use super::header;
 use crate::auth::Caller;
@@ -24,13 +24,13 @@ pub(super) fn new(caller: &Caller) -> Result<HeaderValue, ApiError> {
     header(&name).ok_or(ApiError::Panicked)
 }
 
-/// Whether a session is one of this caller.
+/// Whether a session belongs to this caller.
 pub(super) fn is_of(name: &str, caller: &Caller) -> bool {
     let (random, marked) = name.split_at_checked(2 * N_RANDOM).unwrap_or_default();
     !random.is_empty() && marked == mark(random, caller)
 }
 
-/// Says whose a session is, to who knows both.
+/// The digest that binds a session to its caller.
 fn mark(random: &str, caller: &Caller) -> String {
     // No part can be taken for another: a length stands before each.
     let mut of = String::new();

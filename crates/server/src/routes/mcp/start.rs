@@ -1,4 +1,4 @@
-//! Runs that are waited for.
+//! Tools that start runs and wait for them.
 
 use super::handler::Handler;
 use super::stream::Outcome;
@@ -23,10 +23,10 @@ use serde_json::{Map, Value};
 use std::num::{NonZeroU32, NonZeroU64};
 use timeline::{ExecutionId, Interruption, Payload, Rejected, Seq};
 
-/// How what is said here came in.
+/// The channel of messages that come through MCP.
 const CHANNEL: &str = "mcp";
 
-/// Something said on a thread.
+/// A message for a thread.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PostedMessage {
@@ -41,7 +41,7 @@ pub(super) struct PostedMessage {
     idempotency_key: Option<String>,
 }
 
-/// Answers to calls that wait on a thread.
+/// Answers to a thread's pending calls.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Answering {
@@ -51,7 +51,7 @@ struct Answering {
     idempotency_key: Option<String>,
 }
 
-/// A run that is waited for.
+/// A run that the client waits for.
 struct Waiting {
     thread: ThreadKey,
     run: RunSelector,
@@ -60,7 +60,7 @@ struct Waiting {
     open: OpenStream,
 }
 
-/// What a client is told meanwhile.
+/// Progress notifications to a client.
 struct Told {
     progress: ProgressView,
     token: ProgressToken,
@@ -74,7 +74,7 @@ struct Executions {
     last: Option<ExecutionId>,
 }
 
-/// Says something; answers with the thread's key and what was taken.
+/// Posts a message, and returns the thread's key and the accepted ids.
 pub(super) async fn post(
     handler: &Handler,
     said: PostedMessage,
@@ -100,7 +100,7 @@ pub(super) async fn post(
     Ok((thread, accepted))
 }
 
-/// Says something, and waits for the answer.
+/// Posts a message, and waits for the answer.
 pub(super) async fn run(
     handler: &Handler,
     context: &RequestContext<RoleServer>,
@@ -120,7 +120,7 @@ pub(super) async fn run(
     waiting.wait(handler, context).await
 }
 
-/// Answers calls that wait, and waits for what comes of it.
+/// Answers pending calls, and waits for the continuation.
 pub(super) async fn answer(
     handler: &Handler,
     context: &RequestContext<RoleServer>,
@@ -145,7 +145,7 @@ pub(super) async fn answer(
     waiting.wait(handler, context).await
 }
 
-/// The token of a request, apart from those of other protocols.
+/// The token of a request, distinct from those of other protocols.
 fn token(handler: &Handler, named: Option<String>) -> Result<Option<RequestToken>, ApiError> {
     let Some(named) = named else { return Ok(None) };
     if !is_token(&named) {
@@ -163,7 +163,7 @@ fn token(handler: &Handler, named: Option<String>) -> Result<Option<RequestToken
 }
 
 impl Told {
-    /// None where the client does not want to be told.
+    /// None if the client wants no progress notifications.
     fn of(context: &RequestContext<RoleServer>, progress: ProgressView) -> Option<Self> {
         let token = context.meta.get_progress_token()?;
         Some(Self {
@@ -194,8 +194,8 @@ impl Executions {
 }
 
 impl Waiting {
-    /// Waits until the run is over. Who leaves has not stopped it, unless the protocol says that leaving is how a
-    /// call is cancelled, or it was cancelled in so many words.
+    /// Waits until the run is over. A disconnect does not stop the run, unless the protocol version
+    /// defines it as a cancellation. A cancel notification stops it.
     async fn wait(
         mut self,
         handler: &Handler,
@@ -247,7 +247,7 @@ impl Waiting {
         }
     }
 
-    /// What the run came to.
+    /// The outcome of the run.
     async fn outcome(&self, executions: &Executions) -> Result<Outcome, ApiError> {
         let first = executions.first.as_ref().ok_or(RuntimeError::BrokenOff)?;
         Outcome::of(&self.thread, first).await
@@ -263,7 +263,7 @@ impl Waiting {
     }
 }
 
-/// Waits until the client has left, or cancelled its call.
+/// Waits until the client disconnects or cancels its call.
 async fn left(handler: &Handler, context: &RequestContext<RoleServer>) {
     tokio::select! {
         () = handler.stopped.cancelled() => {}
@@ -271,7 +271,7 @@ async fn left(handler: &Handler, context: &RequestContext<RoleServer>) {
     }
 }
 
-/// Whether a client that has left wanted to stop what it began.
+/// Whether the disconnect of a client means that its run should stop.
 fn is_stopped(handler: &Handler, context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     let leaving_is_cancelling =
@@ -279,7 +279,7 @@ fn is_stopped(handler: &Handler, context: &RequestContext<RoleServer>) -> bool {
     leaving_is_cancelling || handler.stopped.is_cancelled()
 }
 
-/// What is answered to who has left; nobody reads it.
+/// The result for a client that has disconnected; nobody reads it.
 fn nobody() -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text("the call was cancelled")])
 }

@@ -1,4 +1,4 @@
-//! What runs come to.
+//! The outcomes of runs.
 
 use crate::error::ApiError;
 use crate::routes::answers::{self, PendingView};
@@ -11,16 +11,16 @@ use runtime::{Filter, PageRequest, Pending};
 use serde_json::json;
 use timeline::{Entry, ExecutionId, ExecutionStatus, OpenKind, Reaction};
 
-/// A run as it stands: its first execution, and those that have gone on with it.
+/// The state of a run: its first execution and the continuations.
 pub(super) struct Outcome {
     key: String,
     entries: Vec<Entry>,
-    /// What it asks: none where it waits for nobody, and no calls where only its sub-agents are at work.
+    /// Its pending calls. None if it does not wait; empty if only its sub-agents work.
     pending: Option<Vec<PendingView>>,
 }
 
 impl Outcome {
-    /// Reads the run that begins with an execution. Costs what the run has said.
+    /// Reads the run that begins with an execution. Costs time proportional to the run.
     pub(super) async fn of(thread: &ThreadKey, first: &ExecutionId) -> Result<Self, ApiError> {
         let page = PageRequest::Run(first.clone());
         let page = thread.page(page, Filter::Facts);
@@ -41,7 +41,7 @@ impl Outcome {
         })
     }
 
-    /// What is left of the run after one of its executions; none where it does not run.
+    /// Selects what remains of the run after one of its executions; none if it does not run.
     pub(super) fn goes_on_after(&self, ended: &ExecutionId) -> Option<RunSelector> {
         let mut left = self.reactions().rev();
         let is_running = |last: &Reaction| last.execution.status == ExecutionStatus::Executing;
@@ -53,7 +53,7 @@ impl Outcome {
         Some(RunSelector::running(None).through(std::iter::repeat_n(false, n_through)))
     }
 
-    /// The answer to who has waited for it.
+    /// The tool result for the client.
     pub(super) fn result(self) -> CallToolResult {
         let mut text = message_text(&self.entries);
         let status = self.status();
@@ -120,7 +120,7 @@ impl Outcome {
     }
 }
 
-/// Whether a call can be answered: one that comes after another call, or whose sub-agent waits, can't.
+/// Whether a call can be answered. A call behind another one, or with a waiting sub-agent, can't.
 fn is_asked(pending: &Pending) -> bool {
     match pending.call.kind {
         OpenKind::Approval | OpenKind::External => true,

@@ -15,9 +15,9 @@ use runtime::{Filter, PageRequest, Position, RuntimeError, StoreError, ThreadRow
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// How many threads are listed, if nobody says, and at the most.
+/// Number of threads in a list: default and maximum.
 const THREADS: (usize, usize) = (50, 200);
-/// How many messages to agents, with their answers, are read at once, if nobody says, and at the most.
+/// Number of messages to agents in a page, with their answers: default and maximum.
 const MESSAGES: (usize, usize) = (20, 100);
 
 /// A tool.
@@ -105,7 +105,7 @@ impl Tool {
         }
     }
 
-    /// What a key needs to call it.
+    /// The scope that a key needs to call it.
     const fn scope(self) -> Scope {
         match self {
             Self::ListThreads | Self::ReadThread => Scope::Read,
@@ -113,7 +113,8 @@ impl Tool {
         }
     }
 
-    /// What clients are told of it. Nothing here takes anything away; agents may do what their tools do.
+    /// The definition for clients. None of the tools is marked as destructive by itself, but agents may
+    /// run their own tools.
     pub(super) fn definition(self, agents: &[&str]) -> model::Tool {
         let hints = ToolAnnotations::with_title(self.title());
         let hints = match self {
@@ -161,7 +162,7 @@ impl Tool {
     }
 }
 
-/// The thread of a key, or of an id.
+/// The thread with a key or an id.
 pub(super) async fn thread(handler: &Handler, key: &str) -> Result<ThreadRef, ApiError> {
     let found = ThreadRef::find(&handler.api, &handler.caller, THREAD, key).await?;
     let missing = || ApiError::from(RuntimeError::Store(StoreError::NotFound));

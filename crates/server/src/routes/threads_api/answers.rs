@@ -1,4 +1,4 @@
-//! The outputs of a client's tools, which a run waits for.
+//! The outputs of a client's tools, for a waiting run.
 
 use super::find;
 use super::lookup;
@@ -17,8 +17,10 @@ use jiff::Timestamp;
 use runtime::{Accepted, AnswerRequest, RequestToken, RuntimeError};
 use serde_json::Value;
 
-/// Takes the outputs of the calls that a run waits for, and the run goes on. With `"stream": true` its
-/// events are streamed. There must be an output for each call that waits.
+/// Posts the outputs of a run's pending calls; the run continues.
+///
+/// There must be an output for each pending call. With `"stream": true` the response streams the run's
+/// events.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs", operation_id = "openaiSubmitToolOutputs", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
@@ -52,7 +54,7 @@ pub(super) async fn submit(
     RunView(stream).response(&found, accepted.after, open).await
 }
 
-/// Takes the outputs; gives the run as it was before.
+/// Posts the outputs, and returns the run in its state before them.
 async fn write_outputs(
     api: &Api,
     found: &ThreadRef,
@@ -84,7 +86,7 @@ async fn write_outputs(
     }
 }
 
-/// How the run goes on: as it began, in what is left of its time.
+/// The options of the continuation: those of the run, with the rest of its time.
 async fn continues(
     found: &ThreadRef,
     run: &Run,

@@ -1,4 +1,4 @@
-//! Assistants: those that clients make, and the configured agents.
+//! Assistants: those that clients create, and the configured agents.
 
 use super::{Pairs, not_found, pairs};
 use crate::auth::Caller;
@@ -19,13 +19,13 @@ use runtime::objects::{NewObject, ObjectPage, SidecarObject};
 use runtime::{OptionsRefused, RuntimeError, StoreError, TenantId};
 use serde_json::{Map, Value};
 
-/// What the table of objects calls them.
+/// The kind of assistants in the table of sidecar objects.
 const KIND: &str = "assistant";
-/// How often an assistant is changed again that somebody else has changed meanwhile.
+/// Maximum number of attempts to change an assistant that others change at the same time.
 const MAX_TRIES: u32 = 8;
 
-/// The assistant of this id: one that a client made, or the configured agent of this name. A key for
-/// some threads has the agents alone.
+/// The assistant with this id: one that a client created, or the configured agent with this name. A key
+/// that is restricted to some threads finds only agents.
 pub(super) async fn find(
     api: &Api,
     tenant: &TenantId,
@@ -45,8 +45,8 @@ async fn stored(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<Assista
     Ok(read.transpose().map_err(RuntimeError::from)?)
 }
 
-/// The configured agents, by name. A configuration has no instant, so they are older than all that
-/// clients made.
+/// The configured agents, by name. They have no creation time, so they count as older than all other
+/// assistants.
 fn configured(api: &Api) -> Vec<Assistant> {
     let agents = api.app().agents().into_iter();
     agents
@@ -54,7 +54,7 @@ fn configured(api: &Api) -> Vec<Assistant> {
         .collect()
 }
 
-/// Refuses a model that is not configured.
+/// The error of a model that is not configured.
 pub(super) fn unknown_model(model: &str) -> ApiError {
     let message = format!("The requested model '{model}' does not exist.");
     Worded::invalid(Some("model"), Some("model_not_found"), message).into()
@@ -89,7 +89,7 @@ fn object(assistant: &Assistant, created_at: Timestamp) -> Result<NewObject, Api
     })
 }
 
-/// Lists the assistants: the configured agents, and those that clients made.
+/// Lists the assistants: the configured agents, and those that clients created.
 #[utoipa::path(get, path = "/v1/assistants", operation_id = "openaiListAssistants", tag = "threads-api", security(("key" = [])),
     params(("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -146,7 +146,7 @@ pub(super) async fn list(
     }))
 }
 
-/// Puts assistants on a page; says whether it takes more.
+/// Adds assistants to a page; returns whether the page has room for more.
 fn push(assistants: impl Iterator<Item = Assistant>, page: &mut Page<Assistant>) -> bool {
     let mut assistants = assistants;
     !assistants.any(|assistant| page.push(assistant).is_break())
@@ -181,7 +181,7 @@ async fn push_stored(
     Ok(true)
 }
 
-/// Makes an assistant. Its model is one of the configured ones, by its name in the configuration.
+/// Creates an assistant. Its model is one of the configured ones, by its name in the configuration.
 #[utoipa::path(post, path = "/v1/assistants", operation_id = "openaiCreateAssistant", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -225,7 +225,7 @@ pub(super) async fn read(
     Ok(Json(assistant.object()))
 }
 
-/// Changes an assistant that a client made; runs that have begun go on as they began.
+/// Changes an assistant that a client created; started runs continue unchanged.
 #[utoipa::path(post, path = "/v1/assistants/{assistant_id}", operation_id = "openaiModifyAssistant", tag = "threads-api", security(("key" = [])), params(("assistant_id" = String, Path)),
     request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn modify(
@@ -245,7 +245,7 @@ pub(super) async fn modify(
     Ok(Json(changed.await?.object()))
 }
 
-/// Changes an assistant; not where somebody else has changed it meanwhile. What is deleted stays so.
+/// Changes an assistant, unless another request has changed or deleted it meanwhile.
 async fn changed(
     api: &Api,
     tenant: &TenantId,
@@ -261,7 +261,7 @@ async fn changed(
     Ok(is_changed.then_some(assistant))
 }
 
-/// Tries to change an assistant until nobody else has come before, or it has been tried too often.
+/// Retries a change until no other request interferes, or the attempts are used up.
 async fn tried<F>(id: &str, change: impl Fn() -> F) -> Result<Assistant, ApiError>
 where
     F: Future<Output = Result<Option<Assistant>, ApiError>>,
@@ -276,7 +276,7 @@ where
     Err(Worded::conflict("conflict", message).into())
 }
 
-/// Deletes an assistant that a client made; what it has said stays.
+/// Deletes an assistant that a client created; its messages remain.
 #[utoipa::path(delete, path = "/v1/assistants/{assistant_id}", operation_id = "openaiDeleteAssistant", tag = "threads-api", security(("key" = [])), params(("assistant_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
@@ -293,7 +293,7 @@ pub(super) async fn delete(
     Ok(Json(Deleted::new("assistant.deleted", assistant_id)))
 }
 
-/// An assistant that a client made, and the object it is kept as.
+/// An assistant that a client created, and its sidecar object.
 async fn own(
     api: &Api,
     tenant: &TenantId,

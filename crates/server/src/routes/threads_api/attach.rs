@@ -1,5 +1,5 @@
-//! What messages say by naming files: the files' contents are put beside their names, so that models
-//! and other protocols have them, also when the files are deleted.
+//! Attachments: the contents of files are copied into the messages that name them. Models and other
+//! protocols can read them there, even after the files are deleted.
 
 use super::files::{self, StoredFile};
 use super::not_found;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use timeline::{Seq, ThreadId};
 use upp::{Media, MediaSource};
 
-/// The most bytes of files that the messages of one request bring into a thread.
+/// Maximum bytes of files in the messages of one request.
 const MAX_BYTES: u64 = 8 << 20;
-/// The most that all messages of a thread bring: whoever reads them reads the files, too.
+/// Maximum bytes of all attachments of a thread, since reading the messages reads the attachments too.
 const MAX_THREAD_BYTES: u64 = 32 << 20;
 
-/// Puts the contents of files into the messages that name them. A model is given images, PDF and
-/// text; other attachments are kept by name alone. To a key for some threads there are no files. Says
-/// how many bytes the contents have.
+/// Copies the contents of files into the messages that name them, and returns the number of bytes
+/// copied. Only images, PDF and text are copied; other attachments remain names. A key that is
+/// restricted to some threads finds no files.
 pub(super) async fn attach(
     api: &Api,
     tenant: &TenantId,
@@ -60,33 +60,35 @@ pub(super) async fn attach(
     Ok(MAX_BYTES - left)
 }
 
-/// The kind of the objects that count a thread's bytes; each thread has its own. There is one for each
-/// place of its log where it was counted, with what the thread's messages had brought by then: a fork has
-/// of its parent what was counted up to where it begins.
+/// The kind of the sidecar objects with a thread's byte counts. Each object belongs to a position of the
+/// thread's log and has the total up to there. A fork continues from its parent's count at the fork's
+/// position.
 fn kind_of(thread: &str) -> String {
     format!("threads.attached:{thread}")
 }
 
-/// What messages bring into a thread that may bring it. It counts once they are kept.
+/// The attachments of new messages that fit into the thread's limit. They count once the messages are
+/// stored.
 #[must_use]
 pub(super) struct Brought {
     thread: ThreadId,
-    /// How many bytes the thread's messages have then.
+    /// Total bytes of the thread's attachments with these messages.
     n_bytes: u64,
     /// Where was counted last.
     last: Seq,
 }
 
-/// What was counted of a thread.
+/// A byte count of a thread.
 #[derive(Default)]
 struct Counted {
     n_bytes: u64,
-    /// Where; in front of the thread's own log where only what it was forked off has a count.
+    /// The position of the count. It is before the thread's own log if only a parent of the fork has a
+    /// count.
     place: Seq,
 }
 
-/// What was counted last of a thread, or else of what it was forked off, up to there. Costs a look, and
-/// another for each fork of a fork until one has a count.
+/// The latest count of a thread, or of its parent up to the fork. Costs one look-up for the thread and
+/// one for each ancestor until one has a count.
 async fn counted(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<Counted, ApiError> {
     let (objects, store) = (api.runtime().objects(), api.runtime().store());
     let (mut thread, mut end) = (thread.clone(), None);
@@ -112,14 +114,15 @@ async fn counted(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<Coun
     }
 }
 
-/// A place as an instant, which is what objects are listed by.
+/// A position as a timestamp, since objects are listed by time.
 fn instant(place: Seq) -> Timestamp {
     Timestamp::from_nanosecond(place.0.into()).unwrap_or(Timestamp::MAX)
 }
 
-/// Refuses what is too much for a thread; none where messages bring nothing. Who asks has the thread's
-/// turn until it is [counted](Brought::count), and is [owned](runtime::Runtime::owned): a client that
-/// hangs up between the two would bring what nobody counts.
+/// Refuses attachments that exceed the thread's limit; returns none if there are no attachments. The
+/// caller must hold the thread's turn until [`Brought::count`] has run, inside
+/// [`owned`](runtime::Runtime::owned). Otherwise a client that disconnects in between would add bytes
+/// without a count.
 pub(super) async fn check(
     api: &Api,
     tenant: &TenantId,
@@ -145,8 +148,8 @@ pub(super) async fn check(
 }
 
 impl Brought {
-    /// Counts it, now that the messages are kept, from this place of the log on; not for a thread that is
-    /// deleted meanwhile.
+    /// Stores the count at this position of the log, once the messages are stored. Does nothing if the
+    /// thread has been deleted.
     pub(super) async fn count(
         self,
         api: &Api,

@@ -1,4 +1,4 @@
-//! Files: uploaded, listed, given back.
+//! Files: uploading, listing, reading and deleting.
 
 mod form;
 mod sniff;
@@ -23,21 +23,21 @@ use runtime::{RuntimeError, StoreError, TenantId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the table of objects calls them.
+/// The kind of file objects in the table of sidecar objects.
 const KIND: &str = "file";
-/// How many are looked at at once.
+/// Number of files read at once.
 const BATCH: usize = 200;
-/// How long what is known of a file stays after its time is up: whoever lists the files in pages may go on
-/// after it. Nobody is shown it any more.
+/// How long the metadata of an expired file remains, hidden from clients: a client that lists the files
+/// in pages may continue after it.
 const STAYS: SignedDuration = SignedDuration::from_hours(24);
 
-/// A file as it is kept.
+/// A stored file, as JSON in the table of sidecar objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredFile {
-    /// What clients are shown.
+    /// The object that clients see.
     #[serde(flatten)]
     pub(super) file: FileObject,
-    /// What its content is.
+    /// The media type of its content.
     pub(super) media_type: String,
 }
 
@@ -46,12 +46,12 @@ impl StoredFile {
         Ok(serde_json::from_str(&object.json).map_err(RuntimeError::from)?)
     }
 
-    /// Whether models can be shown it as an image.
+    /// Whether models can receive it as an image.
     pub(super) fn is_image(&self) -> bool {
         self.media_type.starts_with("image/")
     }
 
-    /// Whether models can be given it at all.
+    /// Whether models can read it.
     pub(super) fn is_for_models(&self) -> bool {
         let is_text = self.media_type.starts_with("text/");
         self.is_image() || is_text || self.media_type == sniff::PDF
@@ -61,7 +61,7 @@ impl StoredFile {
         self.had_expired(now, SignedDuration::ZERO)
     }
 
-    /// Whether its time was up so long ago.
+    /// Whether it expired at least this long ago.
     fn had_expired(&self, now: Timestamp, ago: SignedDuration) -> bool {
         let expires = self.file.expires_at;
         let passed = |expires: i64| now.as_second().saturating_sub(expires) >= ago.as_secs();
@@ -69,7 +69,7 @@ impl StoredFile {
     }
 }
 
-/// Does away with what is not kept of a file whose time is up: its content, and a day later all of it.
+/// Cleans up an expired file: deletes the content at once, and the metadata a day later.
 async fn put_away(
     api: &Api,
     tenant: &TenantId,
@@ -97,7 +97,7 @@ async fn put_away(
     Ok(())
 }
 
-/// The file of this id, unless its time is up.
+/// The file with this id; an error if it does not exist or has expired.
 pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<StoredFile, ApiError> {
     let objects = api.runtime().objects();
     let object = objects.get(tenant, KIND, id).await?;
@@ -111,7 +111,7 @@ pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Store
     Ok(kept)
 }
 
-/// What is in a file.
+/// The content of a file.
 pub(super) async fn content_of(
     api: &Api,
     tenant: &TenantId,
@@ -122,8 +122,10 @@ pub(super) async fn content_of(
     content.ok_or_else(|| not_found(ObjectKind::File, &kept.file.id))
 }
 
-/// Keeps a file. Of the same content there is one copy, whatever it is called. What it is is told by
-/// its first bytes; what is not what its name promises is given to no model, and is no image.
+/// Uploads a file and stores it; equal contents are stored once.
+///
+/// The first bytes decide the media type. If they contradict the file name, models don't receive the
+/// file and it is not an image.
 #[utoipa::path(post, path = "/v1/files", operation_id = "openaiUploadFile", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body(content = Object, content_type = "multipart/form-data"),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -188,8 +190,9 @@ fn refused(message: String) -> ApiError {
     Worded::invalid(Some("file"), Some("invalid_value"), message).into()
 }
 
-/// Lists the files, the newest first unless `order=asc`. With that, of those whose time is up the content
-/// is deleted, and what is known of them a day later.
+/// Lists the files, newest first unless `order=asc`.
+///
+/// The request also deletes the contents of expired files, and their metadata a day later.
 #[utoipa::path(get, path = "/v1/files", operation_id = "openaiListFiles", tag = "threads-api", security(("key" = [])),
     params(("purpose" = Option<String>, Query), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -235,7 +238,7 @@ pub(super) async fn list(
     }
 }
 
-/// Reads what there is to say of a file.
+/// Reads the metadata of a file.
 #[utoipa::path(get, path = "/v1/files/{file_id}", operation_id = "openaiReadFile", tag = "threads-api", security(("key" = [])), params(("file_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn read(
@@ -248,7 +251,7 @@ pub(super) async fn read(
     Ok(Json(kept.file))
 }
 
-/// Reads what is in a file.
+/// Reads the content of a file.
 #[utoipa::path(get, path = "/v1/files/{file_id}/content", operation_id = "openaiReadFileContent", tag = "threads-api", security(("key" = [])), params(("file_id" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = ErrorBody)))]
 pub(super) async fn content(
@@ -269,7 +272,7 @@ pub(super) async fn content(
     Ok((headers, content.to_vec()).into_response())
 }
 
-/// Deletes a file. What messages have said with it stays.
+/// Deletes a file. Messages that name it keep its content.
 #[utoipa::path(delete, path = "/v1/files/{file_id}", operation_id = "openaiDeleteFile", tag = "threads-api", security(("key" = [])), params(("file_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(

@@ -1,5 +1,5 @@
-//! What a thread holds, as this API sees it. Everything that reads a thread's log for an answer is
-//! here; each costs what it shows.
+//! The contents of a thread, in the Threads API's form. All reading of logs for responses is in this
+//! module; each function costs time proportional to what it returns.
 
 mod entry_page;
 
@@ -17,10 +17,10 @@ use jiff::Timestamp;
 use runtime::{Landmark, PageRequest, Position, RuntimeError, StoreError};
 use timeline::{Event, ExecutionId, Item, ItemId, Seq, StepId};
 
-/// How many messages are read at once, with what answered them.
+/// Number of messages per page, with their answers.
 const PAGE: usize = 1_000;
 
-/// Refuses what an active run forbids. A thread at rest where nothing waits is not read.
+/// Refuses what an active run forbids. Does not read a thread that is idle and has no pending calls.
 pub(super) async fn check_free(
     found: &ThreadRef,
     check: impl FnOnce(&Run, Timestamp) -> Result<(), RequestError>,
@@ -47,7 +47,7 @@ pub(super) async fn run(found: &ThreadRef, id: &str) -> Result<Run, ApiError> {
     noted(found, piece.run(id).cloned(), id).await
 }
 
-/// A run with what clients have noted on it since.
+/// A run with the metadata that clients have changed since.
 async fn noted(found: &ThreadRef, run: Option<Run>, id: &str) -> Result<Run, ApiError> {
     let mut run = run.ok_or_else(|| not_found(ObjectKind::Run, id))?;
     if let Some(metadata) = notes::of(found, run.id()).await? {
@@ -56,8 +56,8 @@ async fn noted(found: &ThreadRef, run: Option<Run>, id: &str) -> Result<Run, Api
     Ok(run)
 }
 
-/// A run as it stood after an event of the thread's own log, with what was noted on it since. Costs
-/// what the run had come to by then.
+/// A run in its state after an event of the thread's own log, with the metadata that clients have
+/// changed since. Costs time proportional to the run up to there.
 pub(super) async fn run_at(found: &ThreadRef, id: &str, last: Seq) -> Result<Run, ApiError> {
     let execution = ExecutionId::from(RUN.read(id).as_ref());
     let read = found.run_until(execution, last).await;
@@ -113,7 +113,7 @@ pub(super) async fn messages(
     Ok(list)
 }
 
-/// All messages, for AITP's shape of a thread, the oldest first.
+/// All messages, for AITP's form of a thread, oldest first.
 pub(super) async fn all_messages(found: &ThreadRef) -> Result<Vec<MessageObject>, ApiError> {
     let (mut messages, mut pieces) = (Vec::new(), Pieces::new(Order::Ascending, None, PAGE));
     while let Some(piece) = pieces.next(found).await? {
@@ -159,7 +159,7 @@ async fn place_of(found: &ThreadRef, landmark: Landmark<'_>) -> Result<Option<Po
     Ok(found.position_of(landmark).await?)
 }
 
-/// A message is an item, what a step says, or what was said beside answers.
+/// The position of a message, which is an item, a step's output, or attached to answers.
 async fn place_of_message(found: &ThreadRef, id: &str) -> Result<Option<Position>, ApiError> {
     let own = read_message_id(id);
     let item = ItemId::from(own.as_str());
@@ -173,7 +173,7 @@ async fn place_of_message(found: &ThreadRef, id: &str) -> Result<Option<Position
     position_of_attached(found, &own).await
 }
 
-/// Where the answers stand that a message was said beside: by our id of the message.
+/// The position of the answers that a message is attached to, by our id of the message.
 pub(super) async fn position_of_attached(
     found: &ThreadRef,
     own: &str,
@@ -185,8 +185,8 @@ pub(super) async fn position_of_attached(
     place_of(found, Landmark::Item(&answers)).await
 }
 
-/// The message that an earlier request with the same token has made, also if it was deleted since:
-/// then it is as it was made. `id` is our id of it.
+/// The message that an earlier request with the same token has posted. If it was deleted since, its
+/// original form. `id` is our id of it.
 pub(super) async fn find_message(
     found: &ThreadRef,
     id: &str,
@@ -202,7 +202,7 @@ pub(super) async fn find_message(
     message_at(found, made).await.map(Some)
 }
 
-/// The message that was made at a place of the thread's own log.
+/// The message that was posted at a position of the thread's own log.
 pub(super) async fn message_at(found: &ThreadRef, seq: Seq) -> Result<MessageObject, ApiError> {
     let item = item_at(found, seq).await?;
     let message = message_of_item(found.id().as_str(), &item);
@@ -210,7 +210,7 @@ pub(super) async fn message_at(found: &ThreadRef, seq: Seq) -> Result<MessageObj
     Ok(message.value)
 }
 
-/// The item that was kept at a place of the thread's own log.
+/// The item that was stored at a position of the thread's own log.
 async fn item_at(found: &ThreadRef, seq: Seq) -> Result<Item, ApiError> {
     let before = Seq(seq.0.saturating_sub(1));
     let page = found.read(before, 1).await?;
@@ -222,7 +222,7 @@ async fn item_at(found: &ThreadRef, seq: Seq) -> Result<Item, ApiError> {
     Ok(item)
 }
 
-/// A page of what the pieces of a thread hold. Reads from the cursor on, and no more than the page
+/// A page of objects from the pages of a thread. Reads from the cursor on, and no more than the result
 /// needs.
 async fn walked<T: Named, P: Future<Output = Result<Option<Position>, ApiError>>>(
     found: &ThreadRef,
@@ -259,12 +259,12 @@ async fn walked<T: Named, P: Future<Output = Result<Option<Position>, ApiError>>
     Ok(page.list())
 }
 
-/// Whether this is the object of an id, or of one that an attempt had which died.
+/// Whether the object has this id, regardless of the attempt in it: an earlier attempt may have died.
 fn is_of(object: &impl Named, id: &str) -> bool {
     without_attempt(object.id()) == without_attempt(id)
 }
 
-/// The page that a query asks for, of objects that are all here, the oldest first.
+/// The requested page of a complete list, which is sorted from the oldest.
 fn page<T: Named>(
     query: &ListQuery,
     what: ObjectKind,

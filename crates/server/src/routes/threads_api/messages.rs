@@ -18,10 +18,10 @@ use runtime::{RequestToken, RuntimeError};
 use serde_json::Value;
 use timeline::{NewItem, Rejected, Removed};
 
-/// The member of a message's metadata that says who speaks (AITP).
+/// The member of a message's metadata that names the actor (AITP).
 const ACTOR: &str = "actor";
 
-/// Lists the messages, the newest first unless `order=asc`.
+/// Lists the messages, newest first unless `order=asc`.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", operation_id = "openaiListMessages", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query),
         ("before" = Option<String>, Query), ("run_id" = Option<String>, Query)),
@@ -35,7 +35,7 @@ pub(super) async fn list(
     lookup::messages(&found, &query).await.map(Json)
 }
 
-/// Says something that nobody answers until a run begins. Refused while a run is active.
+/// Posts a message without starting an agent; refused while a run is active.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/messages", operation_id = "openaiCreateMessage", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -73,19 +73,19 @@ pub(super) async fn create(
     said.await.map(Json)
 }
 
-/// A message that is to be said.
+/// A message to post.
 struct ToSay {
     item: NewItem,
-    /// Where it stands in its request.
+    /// The JSON pointers of its parts in the request.
     place: BodyPointers,
-    /// How many bytes of files it brings.
+    /// Bytes of its attachments.
     n_bytes: u64,
-    /// With this its request can be sent again, and finds what the first has said.
+    /// The idempotency token; a repetition finds the first message.
     token: Option<RequestToken>,
 }
 
 impl ToSay {
-    /// Says it, and counts what it brings; not one without the other, though its client hangs up.
+    /// Posts the message, and counts its attachments. Both happen even if the client disconnects.
     async fn post(self, api: &Api, found: &ThreadRef) -> Result<MessageObject, ApiError> {
         let _turn = api.turns().of(found.id()).await;
         // The first of these may have come meanwhile.
@@ -125,7 +125,7 @@ pub(super) async fn read(
     lookup::message(&found, &message_id).await.map(Json)
 }
 
-/// Changes what is noted on a message. Who has said it (AITP's `actor`) stays as it was.
+/// Changes the metadata of a message. AITP's `actor` can't be changed.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/messages/{message_id}", operation_id = "openaiModifyMessage", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("message_id" = String, Path)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -151,8 +151,8 @@ pub(super) async fn modify(
     Ok(Json(message))
 }
 
-/// Removes a message: nobody is shown it from here on, and no model. It stays in the log until the
-/// thread is deleted.
+/// Deletes a message. Clients and models no longer see it; it remains in the log until the thread is
+/// deleted.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}/messages/{message_id}", operation_id = "openaiDeleteMessage", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("message_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

@@ -1,5 +1,5 @@
-//! What clients note on messages and runs after these were made. The log keeps what was said when it
-//! was said; later notes lie beside it and are shown in its place.
+//! Metadata that clients change on messages and runs later. The log remains unchanged; the new metadata
+//! is stored as sidecar objects and replaces the original in responses.
 
 use crate::error::ApiError;
 use crate::threads::ThreadRef;
@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use runtime::RuntimeError;
 use runtime::objects::{NewObject, ObjectPage};
 
-/// The kind of a thread's notes; each thread has its own, so that one look says whether it has any.
+/// The kind of a thread's notes. Each thread has its own kind, so that one look-up shows whether it has
+/// any.
 fn kind_of(thread: &str) -> String {
     format!("threads.notes:{thread}")
 }
 
-/// Keeps what a client notes on the message or run of this id, in place of what was noted. A
-/// thread that is deleted meanwhile gets no notes.
+/// Stores the metadata of the message or run with this id, and replaces the earlier one. Does nothing if
+/// the thread has been deleted.
 pub(super) async fn put(found: &ThreadRef, id: &str, metadata: &Metadata) -> Result<(), ApiError> {
     let object = NewObject {
         kind: kind_of(found.id().as_str()),
@@ -28,7 +29,7 @@ pub(super) async fn put(found: &ThreadRef, id: &str, metadata: &Metadata) -> Res
     Ok(objects.put(found.tenant(), object).await?)
 }
 
-/// What was noted on the message or run of this id; none where it is as it was made.
+/// The changed metadata of the message or run with this id; none if it was not changed.
 pub(super) async fn of(found: &ThreadRef, id: &str) -> Result<Option<Metadata>, ApiError> {
     let (kind, objects) = (kind_of(found.id().as_str()), found.runtime().objects());
     let id = without_attempt(id);

@@ -1,4 +1,4 @@
-//! Runs: begun, read, stopped.
+//! Runs: starting, reading, cancelling.
 
 mod started;
 
@@ -30,17 +30,17 @@ use started::run_events;
 use std::time::Duration;
 use timeline::{Command, Interruption};
 
-/// A run that is to begin.
+/// A run to start.
 struct Begin {
     asked: CreateRun,
     assistant: Assistant,
     params: Value,
-    /// How many bytes of files its messages bring.
+    /// Bytes of the attachments of its messages.
     n_bytes: u64,
     token: Option<RequestToken>,
 }
 
-/// Lists the runs, the newest first unless `order=asc`.
+/// Lists the runs, newest first unless `order=asc`.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/runs", operation_id = "openaiListRuns", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -53,8 +53,10 @@ pub(super) async fn list(
     lookup::runs(&found, &query).await.map(Json)
 }
 
-/// Has an assistant answer a thread. With `"stream": true` the events of the run are streamed until
-/// it ends or waits for its client. Refused while another run of the thread is active.
+/// Starts a run: an assistant answers the thread.
+///
+/// With `"stream": true` the response streams the run's events until the run ends or waits for its
+/// client. Refused while another run of the thread is active.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/runs", operation_id = "openaiCreateRun", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
@@ -74,7 +76,7 @@ pub(super) async fn create(
     begin.on(&api, found, None, (body, open)).await
 }
 
-/// Makes a thread and has an assistant answer it.
+/// Creates a thread and starts a run on it.
 #[utoipa::path(post, path = "/v1/threads/runs", operation_id = "openaiCreateThreadAndRun", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
@@ -110,7 +112,7 @@ pub(super) async fn create_with_thread(
     begin.on(&api, found, Some(object), (body, open)).await
 }
 
-/// The stream that the events of a run are sent in, if they are wanted.
+/// Opens the stream for a run's events, if the request wants one.
 fn opened(api: &Api, caller: &Caller, asked: &CreateRun) -> Result<Option<OpenStream>, ApiError> {
     asked.stream.then(|| api.open_stream(caller)).transpose()
 }
@@ -149,7 +151,7 @@ impl Begin {
         })
     }
 
-    /// Makes the thread that it begins on, if what it begins with can be said there.
+    /// Creates the run's thread, after checking its first messages.
     async fn made(
         &self,
         api: &Api,
@@ -178,7 +180,8 @@ impl Begin {
         ThreadRef::authorise(runtime, caller, row)
     }
 
-    /// Begins it on a thread, and says so; `object` is the thread that was made for it.
+    /// Starts the run on a thread, and makes the response; `object` is the thread that was created for
+    /// it.
     async fn on(
         self,
         api: &Api,
@@ -200,8 +203,7 @@ impl Begin {
         run_events(&found, object, (accepted, open)).await
     }
 
-    /// Begins it, and counts what its messages bring; not one without the other, though its client
-    /// hangs up.
+    /// Starts the run, and counts its attachments. Both happen even if the client disconnects.
     async fn accepted(
         self,
         api: &Api,
@@ -281,7 +283,7 @@ pub(super) async fn read(
     Ok(Json(run.object(Timestamp::now())))
 }
 
-/// Changes what is noted on a run.
+/// Changes the metadata of a run.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}", operation_id = "openaiModifyRun", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -302,7 +304,7 @@ pub(super) async fn modify(
     Ok(Json(run.object(Timestamp::now())))
 }
 
-/// Stops a run; refused when it is over. What was complete stays.
+/// Cancels a run; refused if it is over. Complete steps remain.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}/cancel", operation_id = "openaiCancelRun", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

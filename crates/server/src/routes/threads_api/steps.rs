@@ -11,7 +11,7 @@ use axum::extract::State;
 use interop::threads::{List, ObjectKind, RunStepId, StepObject};
 use jiff::Timestamp;
 
-/// Lists the steps of a run, the newest first unless `order=asc`.
+/// Lists the steps of a run, newest first unless `order=asc`.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/runs/{run_id}/steps", operation_id = "openaiListRunSteps", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query),
         ("after" = Option<String>, Query), ("before" = Option<String>, Query)),

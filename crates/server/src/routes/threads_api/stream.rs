@@ -1,4 +1,4 @@
-//! A run as the events of this API.
+//! A run as events of the Threads API.
 
 use crate::error::ApiError;
 use crate::sse::{self, FrameBuffer, View};
@@ -11,11 +11,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use timeline::Seq;
 
-/// Shows one run. A reader that goes away ends nothing but its own stream.
+/// Shows one run. If the reader disconnects, the run continues.
 pub(super) struct RunView(pub(super) RunStream);
 
 impl RunView {
-    /// The stream of what comes after an event.
+    /// The streaming response with the events after a position.
     pub(super) async fn response(
         self,
         found: &ThreadRef,

@@ -27,8 +27,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{Command, Fork, NewItem, Seq, ThreadUpdate};
 
-/// Makes a thread, with messages if the body has some. With `idempotency-key` a repetition finds the
-/// thread that was made.
+/// Creates a thread, with messages if the body has any. A repetition with the same `idempotency-key`
+/// finds the thread of the first request.
 #[utoipa::path(post, path = "/v1/threads", operation_id = "openaiCreateThread", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -41,7 +41,7 @@ pub(super) async fn create(
     thread_view(&api, &found).await.map(Json)
 }
 
-/// Makes a thread as AITP-T01 has it: the path in the singular, and the answer with its messages.
+/// Creates a thread in AITP-T01's form: the path is singular, and the response has the messages.
 #[utoipa::path(post, path = "/v1/thread", operation_id = "aitpCreateThread", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Option<Object>,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -107,8 +107,8 @@ async fn made(
     imported.await
 }
 
-/// Makes a thread whose messages bring so many bytes, and counts these; not one without the other, though
-/// its client hangs up.
+/// Creates a thread whose messages have this many bytes of attachments, and stores the count. Both
+/// happen even if the client disconnects.
 async fn imported(
     api: &Api,
     caller: &Caller,
@@ -134,7 +134,7 @@ async fn imported(
     }
 }
 
-/// The thread that an earlier request with the same token has made.
+/// The thread that an earlier request with the same token created.
 pub(super) async fn known(
     api: &Api,
     caller: &Caller,
@@ -150,7 +150,7 @@ pub(super) async fn known(
     }
 }
 
-/// Where the thread goes on from that is to be made, if AITP's `parent_id` says so.
+/// The fork point of the new thread, if AITP's `parent_id` names a parent.
 pub(super) async fn parent(
     api: &Api,
     caller: &Caller,
@@ -169,13 +169,13 @@ pub(super) async fn parent(
     ))
 }
 
-/// What of AITP's metadata can't be read.
+/// The error of invalid AITP metadata.
 fn unreadable(wrong: &MessageViolation) -> ApiError {
     let what = format!("expected {}", wrong.expected);
     ApiError::field(format!("/metadata{}", wrong.pointer), what)
 }
 
-/// The thread with those who take part now, and the thread it was forked off.
+/// The thread with its current participants and its parent.
 pub(super) async fn thread_view(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
     let speech = MessagePost::new(api, found.caller());
     let held = speech.locked_state(found.row()).await?;
@@ -192,7 +192,7 @@ pub(super) async fn thread_view(api: &Api, found: &ThreadRef) -> Result<ThreadOb
     Ok(thread_object(&thread).value)
 }
 
-/// The messages that a request brings, as items.
+/// The messages of a request, as items.
 pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -> Vec<NewItem> {
     let messages = messages.into_iter();
     messages
@@ -218,8 +218,10 @@ pub(super) async fn read(
     thread_view(&api, &found).await.map(Json)
 }
 
-/// Changes what is noted on a thread. Without a change it is how AITP-T01 retrieves a thread: then
-/// the answer has its messages.
+/// Changes the metadata of a thread.
+///
+/// Without a change this is the way in which AITP-T01 retrieves a thread; the response then has its
+/// messages.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}", operation_id = "openaiModifyThread", tag = "threads-api", security(("key" = [])), params(("thread_id" = String, Path)),
     request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn modify(
@@ -247,8 +249,8 @@ pub(super) async fn modify(
     thread_view(&api, &found.reread().await?).await.map(Json)
 }
 
-/// Has those take part that a list names, and nobody else: who is new joins, who is not there any more
-/// leaves, and who says something else of itself declares it.
+/// Makes the participants equal to a list: new actors join, missing ones leave, and changed ones declare
+/// their capabilities.
 async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(), ApiError> {
     let speech = MessagePost::new(api, found.caller());
     let held = speech.locked_state(found.row()).await?;
@@ -292,7 +294,7 @@ fn changes(roster: &Participants, actors: Vec<Actor>) -> Vec<ParticipantChange> 
     changes
 }
 
-/// Deletes a thread and everything of it; refused while a run of it is active.
+/// Deletes a thread with all its data; refused while one of its runs is active.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "openaiDeleteThread", tag = "threads-api", security(("key" = [])), params(("thread_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
@@ -308,8 +310,8 @@ pub(super) async fn delete(
     Ok(Json(Deleted::new("thread.deleted", id)))
 }
 
-/// Deletes a thread that no run is active on, and what lies beside it; not one without the other, though
-/// its client hangs up.
+/// Deletes a thread without an active run, and its sidecar objects. Both happen even if the client
+/// disconnects.
 async fn deleted(api: &Api, found: &ThreadRef) -> Result<(), ApiError> {
     let _turn = api.turns().of(found.id()).await;
     lookup::check_free(found, Run::check_delete).await?;

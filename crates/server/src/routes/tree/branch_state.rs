@@ -1,10 +1,10 @@
-//! How the threads of a tree stand, as a stream of their records shows it.
+//! The states of a tree's threads, derived from the records of a stream.
 
 use runtime::Below;
 use std::collections::BTreeMap;
 use timeline::{Event, ThreadId};
 
-/// How each thread stands of which something was seen.
+/// The states of the threads in a tree's stream.
 #[derive(Default)]
 pub(super) struct Standings {
     threads: BTreeMap<ThreadId, Standing>,
@@ -12,23 +12,22 @@ pub(super) struct Standings {
 
 #[derive(Default)]
 struct Standing {
-    /// The thread whose call has started it; none for the one that is followed.
+    /// The thread with the call that started it; none for the followed thread.
     parent: Option<ThreadId>,
-    /// Whether its last step has left calls open; unknown until something says so.
+    /// Whether its last step ended with pending calls; unknown before the first event about it.
     waits: Option<bool>,
-    /// Whether its last execution has ended and nothing goes on: what it had started is stopped, if
-    /// it has not ended.
+    /// Whether its last execution has ended and nothing continues it. Sub-agents that still run are
+    /// stopped.
     is_at_rest: bool,
     /// Whether its own run is over.
     is_over: bool,
 }
 
 impl Standings {
-    /// Looks at the next record; gives the threads of which nothing will follow.
+    /// Reads the next record, and returns the threads without further records.
     ///
-    /// A sub-agent that is over may still be told of by its parent: as one that goes on, while the parent
-    /// waits for it. So it is done only when its parent is at rest, too. Those beneath it are done with
-    /// it: nobody goes on with them any more.
+    /// A finished sub-agent may still be continued by its parent while the parent waits for it. So it is
+    /// done only when its parent is at rest too. Its descendants are done with it.
     pub(super) fn see(&mut self, below: &Below) -> Vec<ThreadId> {
         let id = &below.thread_id;
         let event = &below.logged.record.event;
@@ -63,7 +62,7 @@ impl Standings {
         done
     }
 
-    /// The threads beneath one, at any depth.
+    /// The descendants of a thread, at any depth.
     fn descendants(&self, thread: &ThreadId) -> Vec<ThreadId> {
         let mut found = vec![thread.clone()];
         let mut next = 0;

@@ -12,21 +12,21 @@ use axum::extract::{DefaultBodyLimit, FromRequest, Request};
 use std::error::Error;
 use std::time::Duration;
 
-/// How long a form may take to arrive.
+/// Time limit for a form to arrive.
 const ARRIVAL: Duration = Duration::from_mins(10);
-/// The most bytes of all that is no file.
+/// Maximum bytes of the form apart from the file.
 const MAX_OVERHEAD: usize = 64 << 10;
-/// The most text fields, and the most bytes of each.
+/// Maximum number of text fields; each has at most `MAX_FIELD` bytes.
 const MAX_FIELDS: usize = 32;
 const MAX_FIELD: usize = 1 << 10;
 
-/// A form with one file, from a caller who may keep files.
+/// A form with one file, from a caller who may store files.
 pub(crate) struct UploadForm {
     /// The text fields, by name.
     pub(super) fields: Vec<(String, String)>,
     /// The file's name.
     pub(super) filename: String,
-    /// What is in it.
+    /// Its content.
     pub(super) content: Vec<u8>,
 }
 

@@ -1,12 +1,12 @@
-//! What a file is, by its first bytes.
+//! The media type of a file, from its first bytes.
 
-/// What models take as a document.
+/// The media type of documents that models read.
 pub(super) const PDF: &str = "application/pdf";
 const TEXT: &str = "text/plain";
-/// What nothing is known of.
+/// The media type of unknown content.
 pub(super) const UNKNOWN: &str = "application/octet-stream";
 
-/// What a file begins with, and what it is then.
+/// First bytes of files, and the media types that they indicate.
 const MAGIC: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -24,7 +24,8 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"\xff\xf2", "audio/mpeg"),
 ];
 
-/// What the ends of names promise. Others promise nothing: texts are written in many ways.
+/// File extensions and their media types. Others are not checked, because text files have many
+/// extensions.
 const NAMES: &[(&str, &str)] = &[
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -42,7 +43,7 @@ const NAMES: &[(&str, &str)] = &[
     ("flac", "audio/flac"),
 ];
 
-/// The media type of a content: `text/plain` for whatever is UTF-8 without control characters.
+/// The media type of a file's content: `text/plain` for any other UTF-8 without control characters.
 pub(super) fn media_type(content: &[u8]) -> &'static str {
     if let Some((_, found)) = MAGIC.iter().find(|(magic, _)| content.starts_with(magic)) {
         return found;
@@ -62,12 +63,12 @@ pub(super) fn media_type(content: &[u8]) -> &'static str {
     }
 }
 
-/// Whether a character is none of a text's.
+/// Whether a character is a control character that text files do not contain.
 fn is_foreign(char: char) -> bool {
     char.is_control() && !matches!(char, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}')
 }
 
-/// The media type that a name promises, if it does.
+/// The media type of a file name's extension, if the extension is known.
 pub(super) fn promised(filename: &str) -> Option<&'static str> {
     let (_, end) = filename.rsplit_once('.')?;
     let mut names = NAMES.iter();

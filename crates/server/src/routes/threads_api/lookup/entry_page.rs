@@ -1,4 +1,4 @@
-//! A piece of a thread, as runs and messages.
+//! A page of a thread, as runs and messages.
 
 use crate::error::ApiError;
 use crate::threads::ThreadRef;
@@ -6,10 +6,10 @@ use interop::threads::{MessageObject, Order, Run, RunStatus, ThreadView};
 use jiff::Timestamp;
 use runtime::{Filter, PageRequest, Position, ThreadPage};
 
-/// A piece of a thread: it begins and ends where nothing runs, or at the end of the thread.
+/// A page of a thread. Its ends are places where no run is active, or the thread's ends.
 pub(super) struct EntryPage {
     view: ThreadView,
-    /// How many runs it has; the view may have those that come after them, too.
+    /// Number of its runs; the view may also have later ones.
     n_runs: usize,
     n_messages: usize,
     first: Position,
@@ -18,7 +18,7 @@ pub(super) struct EntryPage {
 }
 
 impl EntryPage {
-    /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
+    /// Reads a page. Streamed chunks are read only if an answer was cut off.
     pub(super) async fn of(found: &ThreadRef, page: PageRequest) -> Result<Self, ApiError> {
         let now = Timestamp::now();
         let read = |filter| found.page_with_removed(page.clone(), filter);
@@ -52,14 +52,14 @@ impl EntryPage {
         Ok(piece)
     }
 
-    /// Whether its last run waits for somebody, as far as is known here.
+    /// Whether its last run waits for an answer, as far as this page shows.
     fn waits(&self, now: Timestamp) -> bool {
         let last = self.n_runs.checked_sub(1);
         let last = last.and_then(|last| self.view.runs().get(last));
         last.is_some_and(|run| run.status(now).is_active())
     }
 
-    /// What was said after a run that waits has left it behind.
+    /// Reads messages after a waiting run, which abandon its calls.
     async fn look_beyond(&mut self, found: &ThreadRef, now: Timestamp) -> Result<(), ApiError> {
         let beyond = PageRequest::After {
             after: self.last,
@@ -85,7 +85,7 @@ impl EntryPage {
         self.runs().rev().find(|run| run.id() == id)
     }
 
-    /// The run that locks the thread, if it is in this piece.
+    /// The run that locks the thread, if it is on this page.
     pub(super) fn active(&self, now: Timestamp) -> Option<&Run> {
         let last = self.runs().next_back();
         last.filter(|run| run.status(now).is_active())
@@ -103,7 +103,7 @@ impl EntryPage {
     }
 }
 
-/// Whether an answer may have been streamed that is no fact, and never will be or is not yet.
+/// Whether an answer may have streamed chunks that are not facts, because it was cut off or still runs.
 fn is_cut_off(status: RunStatus) -> bool {
     match status {
         RunStatus::InProgress
@@ -118,7 +118,7 @@ fn is_cut_off(status: RunStatus) -> bool {
     }
 }
 
-/// A walk through a thread in one direction, piece by piece.
+/// Reads a thread page by page in one direction.
 pub(super) struct Pieces {
     direction: Order,
     next: Option<Position>,
@@ -126,8 +126,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// From a place on, or from the end that comes first; each piece has about `n` messages and what
-    /// answered them.
+    /// Starts at a position, or at the thread's first end in this direction. Each page has about `n`
+    /// messages and their answers.
     pub(super) fn new(direction: Order, from: Option<Position>, n: usize) -> Self {
         let start = match direction {
             Order::Ascending => Position::START,
@@ -140,7 +140,7 @@ impl Pieces {
         }
     }
 
-    /// The next piece; none at the end.
+    /// The next page; none at the end.
     pub(super) async fn next(&mut self, found: &ThreadRef) -> Result<Option<EntryPage>, ApiError> {
         let Some(place) = self.next.take() else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! A run that has begun, as whoever asked for it is told.
+//! The response to a request that starts a run.
 
 use crate::error::ApiError;
 use crate::routes::threads_api::stream::RunView;
@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use interop::threads::{RunObject, RunStream, ThreadObject};
 use runtime::{Accepted, RuntimeError, StoreError};
 
-/// How many records are read at once to find a run that has just begun.
+/// Number of records per page in the search for a started run.
 const PAGE: usize = 256;
 
-/// Says that a run has begun; `object` is the thread that was made for it.
+/// The response for a started run; `object` is the thread that was created for it.
 pub(super) async fn run_events(
     found: &ThreadRef,
     object: Option<ThreadObject>,
@@ -30,7 +30,7 @@ pub(super) async fn run_events(
     Ok(Json(run).into_response())
 }
 
-/// The run that has just begun, as it was made.
+/// The started run, in its first state.
 async fn begun(
     found: &ThreadRef,
     accepted: &Accepted,
