@@ -97,7 +97,7 @@ pub enum AgentError {
     /// A sub-agent or a [query](crate::Agent::query) came to calls that wait for answers from
     /// outside, which nobody can give it: its state ends with it.
     #[error(
-        "the run waits for answers to {n_calls} tool calls, which it can't get: its state is not kept"
+        "the run waits for answers to {n_calls} tool calls, which can't arrive: its state is not stored"
     )]
     Waiting {
         /// How many calls wait.

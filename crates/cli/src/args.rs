@@ -19,7 +19,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "loomline", version, max_term_width = 100)]
 pub(crate) struct Arguments {
-    /// Where the threads are kept [default: the user's data directory].
+    /// The folder of the store [default: the user's data directory].
     #[arg(
         long,
         global = true,
@@ -124,7 +124,7 @@ pub(crate) enum Command {
         /// The thread's key.
         #[arg(long, value_name = "KEY")]
         thread: String,
-        /// What is written.
+        /// The format of the output.
         #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
         to: Exchanged,
         /// The file to write, whole or not at all [default: standard output].
@@ -135,7 +135,7 @@ pub(crate) enum Command {
     },
     /// Read a conversation from a file into a new thread.
     Import {
-        /// What the file holds.
+        /// The format of the file.
         #[arg(long, value_enum, value_name = "FORMAT")]
         from: Exchanged,
         /// The file, or - for standard input.
@@ -143,10 +143,10 @@ pub(crate) enum Command {
         /// The key of the new thread [default: a new id].
         #[arg(long, value_name = "KEY")]
         thread: Option<String>,
-        /// Who ran, where nothing else says it.
+        /// The agent of the runs that name none.
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// Who ran, run by run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+        /// The agent of each run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
         #[arg(long, value_name = "FILE")]
         attribution: Option<PathBuf>,
         #[command(flatten)]
@@ -203,15 +203,15 @@ pub(crate) struct Rekey {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// What to say, or - to read it from standard input.
+    /// The message, or - to read it from standard input.
     pub(crate) prompt: String,
-    /// The thread to go on with [default: a new one].
+    /// The thread to continue [default: a new one].
     #[arg(long, value_name = "KEY")]
     pub(crate) thread: Option<String>,
-    /// Who answers [default: the default agent].
+    /// The agent that answers [default: the default agent].
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// At most so many steps.
+    /// The maximum number of steps.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
@@ -242,7 +242,7 @@ pub(crate) enum Threads {
         /// Only keys that begin so.
         #[arg(long, default_value = "")]
         prefix: String,
-        /// At most so many.
+        /// The maximum number of results.
         #[arg(long, default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
         limit: usize,
         #[command(flatten)]
@@ -307,13 +307,13 @@ pub(crate) enum Agents {
     List,
 }
 
-/// What a thread is taken in from and given out as.
+/// A format for import and export.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Exchanged {
     /// A `ThreadProtocol` document.
     #[value(alias = "threadprotocol")]
     Thread,
-    /// Everything that was imported, as it was, and what was said since.
+    /// All imported messages unchanged, and the later ones.
     Archive,
     /// Pydantic AI's message history (`all_messages_json()`).
     PydanticAi,

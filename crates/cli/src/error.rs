@@ -178,7 +178,7 @@ pub(crate) enum CliError {
         agent: String,
     },
     /// The run was left before it ended.
-    #[error("interrupted; the answer is not finished, go on with --thread {key}")]
+    #[error("interrupted before the answer was complete; continue with --thread {key}")]
     Interrupted {
         /// The thread's key.
         key: String,
@@ -192,7 +192,7 @@ pub(crate) enum CliError {
         key: String,
     },
     /// A server gives no answer.
-    #[error("the server at {server} can't be asked")]
+    #[error("the request to the server at {server} failed")]
     Unreached {
         /// Its URL.
         server: String,

@@ -16,7 +16,7 @@ pub(crate) struct Schema {
     /// A version of `ThreadProtocol`, or the archive.
     #[arg(value_enum, value_name = "NAME", default_value = "0.0.4")]
     name: Name,
-    /// What may be written, not only what can be read; an archive has one schema for both.
+    /// The schema for writers, which is stricter than that for readers. An archive has one schema for both.
     #[arg(long)]
     strict: bool,
     /// Write each schema into a file of its own.
@@ -27,7 +27,7 @@ pub(crate) struct Schema {
     output: Option<PathBuf>,
 }
 
-/// What there are schemas of.
+/// The documents that have a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Name {
     #[value(name = "0.0.4")]

@@ -28,7 +28,7 @@ pub enum RuntimeError {
     #[error("the thread is busy with execution {0}; wait until it ends, or cancel it")]
     Busy(ExecutionId),
     /// It was to go on from a place that something has come after since.
-    #[error("something was said or has run on the thread since event {0}")]
+    #[error("the thread has a new message or run since event {0}")]
     Followed(Seq),
     /// The agent does not take the answer: it does not fit the tool, or comes too early.
     #[error(transparent)]

@@ -68,7 +68,7 @@ pub enum OpenError {
     #[error("the keys in [auth.jwt] can't be used")]
     Tokens(#[from] TokenKeysError),
     /// The keys of the token issuer can't be fetched.
-    #[error("the keys in [auth.jwt] can't be asked for")]
+    #[error("the keys in [auth.jwt] can't be fetched")]
     Outbound(#[from] OutboundError),
 }
 

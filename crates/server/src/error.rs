@@ -57,8 +57,8 @@ pub(crate) enum ApiError {
     ForeignOrigin { origin: String },
     #[error("there is no such session with this key; begin one with initialize")]
     SessionNotFound,
-    #[error("this is no request of MCP over HTTP: {said}")]
-    McpTransport { status: StatusCode, said: String },
+    #[error("this is not a request of MCP over HTTP: {reason}")]
+    McpTransport { status: StatusCode, reason: String },
     #[error("this is no message of JSON-RPC 2.0: {what}")]
     InvalidMessage { what: String },
     #[error("there is nothing at this path")]

@@ -81,7 +81,7 @@ pub enum AgentsError {
         what: String,
     },
     /// Requests to remote agents are impossible.
-    #[error("agents elsewhere can't be asked")]
+    #[error("remote agents can't be called")]
     Outbound(#[source] OutboundError),
     /// An MCP server can't be used as configured.
     #[error(transparent)]
@@ -184,7 +184,7 @@ impl ConfiguredAgents {
         for name in self.inner.config.agents.keys() {
             if let Err(error) = builder.agent(name) {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(%error, cause, "an agent goes on without the new tools of its MCP servers");
+                tracing::error!(%error, cause, "an agent continues without the new tools of its MCP servers");
                 if let Some(agent) = old.get(name) {
                     builder.made.insert(name.clone(), agent.clone());
                 }

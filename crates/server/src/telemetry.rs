@@ -75,7 +75,7 @@ impl TelemetryConfig {
         if let Some(ratio) = value("OTEL_TRACES_SAMPLER_ARG") {
             config.sample_ratio = ratio
                 .parse()
-                .map_err(|_| TelemetryError::SampleRatio { given: ratio })?;
+                .map_err(|_| TelemetryError::SampleRatio { found: ratio })?;
         }
         config.capture_content = is_true("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
         Ok(Some(config))
@@ -84,7 +84,7 @@ impl TelemetryConfig {
     /// The URL for spans.
     fn traces_endpoint(&self) -> Result<String, TelemetryError> {
         let wrong = || TelemetryError::Endpoint {
-            given: self.endpoint.clone(),
+            found: self.endpoint.clone(),
         };
         let uri: Uri = self.endpoint.parse().map_err(|_| wrong())?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.query().is_some() {
@@ -99,8 +99,8 @@ impl TelemetryConfig {
 
     fn check(&self) -> Result<(), TelemetryError> {
         if !(0.0..=1.0).contains(&self.sample_ratio) {
-            let given = self.sample_ratio.to_string();
-            return Err(TelemetryError::SampleRatio { given });
+            let found = self.sample_ratio.to_string();
+            return Err(TelemetryError::SampleRatio { found });
         }
         self.traces_endpoint().map(|_| ())
     }
@@ -111,17 +111,17 @@ impl TelemetryConfig {
 pub enum TelemetryError {
     /// The address is none.
     #[error(
-        "the telemetry endpoint {given:?} is no http or https address, such as http://localhost:4318"
+        "the telemetry endpoint {found:?} is not an http or https address such as http://localhost:4318"
     )]
     Endpoint {
         /// The value found.
-        given: String,
+        found: String,
     },
     /// The ratio is none.
-    #[error("the telemetry sample ratio {given:?} is no number from 0 to 1")]
+    #[error("the telemetry sample ratio is {found:?}, expected a number from 0 to 1")]
     SampleRatio {
         /// The value found.
-        given: String,
+        found: String,
     },
     /// The header can't be sent. The error hides its value, which may be a key.
     #[error(

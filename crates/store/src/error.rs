@@ -8,12 +8,12 @@ use timeline::{Seq, ThreadId};
 pub enum KeyError {
     /// It is not encrypted, and a key was given.
     #[error(
-        "the store is not encrypted, and a key was given: leave the key out, or encrypt the store with `loomline rekey`"
+        "the store is not encrypted, and there is a key: remove the key, or encrypt the store with `loomline rekey`"
     )]
     NotEncrypted,
     /// It is encrypted, and no key was given.
     #[error(
-        "the file is no store of loomline, or an encrypted one: give another directory, or let `[store] key_env` name the \
+        "the file is not a store of loomline, or it is encrypted: use another directory, or let `[store] key_env` name the \
          variable with its key"
     )]
     Missing,

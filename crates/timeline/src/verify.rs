@@ -25,14 +25,14 @@ pub enum Misfit {
         cause: IllegalTransition,
     },
     /// A transition whose start is not the current status.
-    #[error("event {seq}: {id} stands at {stands}, not at {from}")]
+    #[error("event {seq}: the status of {id} is {current}, expected {from}")]
     Discontinuous {
         /// The event's position.
         seq: Seq,
         /// The id of the entity.
         id: String,
         /// The current status.
-        stands: &'static str,
+        current: &'static str,
         /// The start status in the event.
         from: &'static str,
     },
@@ -160,14 +160,14 @@ fn moved<S: Machine>(
             seq,
             id: id.to_owned(),
         }),
-        Some(stands) if *stands != from.name() => Err(Misfit::Discontinuous {
+        Some(current) if *current != from.name() => Err(Misfit::Discontinuous {
             seq,
             id: id.to_owned(),
-            stands,
+            current,
             from: from.name(),
         }),
-        Some(stands) => {
-            *stands = to.name();
+        Some(current) => {
+            *current = to.name();
             Ok(())
         }
     }

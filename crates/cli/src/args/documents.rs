@@ -8,7 +8,7 @@ use thread::Limits;
 
 const LIMITS: &str = "Limits";
 
-/// What is read.
+/// The format of the input.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
     /// The file, or - for standard input, which it is without one.
@@ -69,7 +69,7 @@ pub(crate) struct Target {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What a bad line leads to.
+/// The reaction to a line that is not valid.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Going {
     /// With lines: report bad ones, leave them out and go on.
@@ -107,10 +107,10 @@ impl Form {
 /// `loomline convert`.
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// What is read.
+    /// The format of the input.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) from: Form,
-    /// What is written.
+    /// The format of the output.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Form,
     #[command(flatten)]
@@ -128,10 +128,10 @@ pub(crate) struct Convert {
     /// The title of the thread.
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// Who ran, where nothing else says it.
+    /// The agent of the runs that name none.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Who ran, run by run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+    /// The agent of each run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
     #[arg(long, value_name = "FILE")]
     pub(crate) attribution: Option<PathBuf>,
     /// The instant of what has none, in RFC 3339.
@@ -140,13 +140,13 @@ pub(crate) struct Convert {
     /// Believe what messages carry in our namespace: no client can have changed them.
     #[arg(long)]
     pub(crate) trust_namespace: bool,
-    /// Write nothing in our namespace; what has no place elsewhere is lost.
+    /// Write nothing in Loomline's namespace; data that the format can't hold is lost.
     #[arg(long)]
     pub(crate) no_namespace: bool,
     /// The major version of the AI SDK.
     #[arg(long, value_name = "VERSION", default_value_t = 7, value_parser = clap::value_parser!(u8).range(5..=7))]
     pub(crate) ai_sdk: u8,
-    /// Go on with this archive: what is read is the next run, or the history as it is now.
+    /// Append to this archive; the input is either the new run or the whole history.
     #[arg(long, value_name = "ARCHIVE", conflicts_with = "jsonl")]
     pub(crate) onto: Option<PathBuf>,
 }
@@ -161,7 +161,7 @@ fn instant(text: &str) -> Result<String, String> {
 /// `loomline validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// What the document is; for all but `thread`, valid is what can be read.
+    /// The format of the document. A document of another format than `thread` is valid if it can be read.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
     pub(crate) format: Form,
     /// Hold it to what writers must do, not only to what readers can take.

@@ -13,7 +13,7 @@ pub(crate) struct Diff {
     /// The second document, or - for standard input.
     #[arg(value_name = "B")]
     pub(crate) to: PathBuf,
-    /// What both are; anything but `thread` is converted to it first.
+    /// The format of both documents; other formats than `thread` are converted to it first.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
     pub(crate) format: Form,
     /// Take differences of `data-sys-*` events for differences of form.
@@ -96,7 +96,7 @@ pub(crate) struct Downgrade {
 /// `loomline render`.
 #[derive(Debug, Args)]
 pub(crate) struct Render {
-    /// Who is to speak next, by id or by name.
+    /// The id or the name of the agent that speaks next.
     #[arg(long = "as", value_name = "AGENT")]
     pub(crate) agent: String,
     #[command(flatten)]
@@ -106,10 +106,10 @@ pub(crate) struct Render {
     /// How it learns who wrote what.
     #[arg(long, value_enum, value_name = "HOW", default_value = "prefix")]
     pub(crate) attribution: Attribution,
-    /// What it sees of other agents' tool calls.
+    /// The form in which it sees the tool calls of other agents.
     #[arg(long, value_enum, value_name = "HOW", default_value = "show")]
     pub(crate) foreign_tools: ForeignTools,
-    /// What becomes of calls without an answer.
+    /// The treatment of calls without an answer.
     #[arg(long, value_enum, value_name = "HOW", default_value = "interrupted")]
     pub(crate) unanswered: Unanswered,
     /// Say what was left out or altered.
@@ -130,7 +130,7 @@ pub(crate) enum Attribution {
     Quoted,
 }
 
-/// What an agent sees of other agents' tool calls.
+/// The form in which an agent sees the tool calls of other agents.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ForeignTools {
     /// All.
@@ -141,7 +141,7 @@ pub(crate) enum ForeignTools {
     Hide,
 }
 
-/// What becomes of calls without an answer.
+/// The treatment of calls without an answer.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Unanswered {
     /// They are left out, with the response they stand in.

@@ -395,7 +395,7 @@ fn a_named_server_that_is_not_there_is_exit_1() {
     assert_eq!(ran.code, 1);
     assert!(
         ran.err
-            .contains(&format!("the server at {url}/ can't be asked")),
+            .contains(&format!("the request to the server at {url}/ failed")),
         "{ran:?}"
     );
     let wrong = home.run(&["run", "hello", "--server", "ftp://x"]);

@@ -57,7 +57,7 @@ pub enum ImportError {
     #[error("documents of version {0:?} can't be imported, expected 1.0.0, 2.0.0, 0.0.3 or 0.0.4")]
     Version(String),
     /// A value in the document can't be stored as JSON.
-    #[error("a value can't be kept")]
+    #[error("a value can't be stored")]
     Json(#[from] serde_json::Error),
     /// The log rejects a command.
     #[error("the thread's log refuses it")]

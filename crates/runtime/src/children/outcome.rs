@@ -15,7 +15,7 @@ pub(super) enum ChildError {
     /// It left calls that somebody outside has to answer, and the call that started it can't wait:
     /// its tool must not run twice.
     #[error(
-        "its run on thread {key:?} waits for answers to {n_calls} tool calls; they can be given there, and this call does not wait for them"
+        "its run on thread {key:?} waits for answers to {n_calls} tool calls; post them to that thread, this call does not wait for them"
     )]
     Waits { key: String, n_calls: usize },
     /// Its thread is gone, or can't be read or written.

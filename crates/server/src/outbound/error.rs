@@ -11,7 +11,7 @@ pub enum OutboundError {
     #[error("this is no address, expected one such as \"https://example.org/hook\"")]
     Address,
     /// The URL has another scheme than `http` or `https`.
-    #[error("only https: addresses are asked")]
+    #[error("only https: addresses are allowed")]
     Scheme,
     /// The request would not be encrypted.
     #[error(
@@ -25,7 +25,7 @@ pub enum OutboundError {
     #[error("an address has no user and no password; send a header instead")]
     Credentials,
     /// The host is not public.
-    #[error("{host} is not asked: its address is {kind}; [outbound] allow can name it")]
+    #[error("{host} is not allowed: its address is {kind}; [outbound] allow can name it")]
     Refused {
         /// The host; for a name, with its address.
         host: String,

@@ -150,14 +150,14 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// The error of a request that the SDK refuses with plain text instead of a protocol error.
 async fn refused(response: Response) -> ApiError {
     let status = response.status();
-    let said = axum::body::to_bytes(response.into_body(), MAX_REFUSAL_BYTES).await;
-    let said = said.unwrap_or_default();
-    let said = String::from_utf8_lossy(&said).into_owned();
+    let reason = axum::body::to_bytes(response.into_body(), MAX_REFUSAL_BYTES).await;
+    let reason = reason.unwrap_or_default();
+    let reason = String::from_utf8_lossy(&reason).into_owned();
     // That it came as JSON is known: the SDK makes no message of it.
     if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return no_message(said);
+        return no_message(reason);
     }
-    ApiError::McpTransport { status, said }
+    ApiError::McpTransport { status, reason }
 }
 
 /// A session's name as a header.

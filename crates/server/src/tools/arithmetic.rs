@@ -23,11 +23,11 @@ pub(super) enum ArithmeticError {
         "{0:?} is unknown; use numbers, + - * / % ^, parentheses, sqrt abs min max round floor ceil, pi and e"
     )]
     Unknown(String),
-    #[error("{function} takes {expected}, not {given} values")]
+    #[error("{function} takes {expected}, found {found} values")]
     Arity {
         function: &'static str,
         expected: &'static str,
-        given: usize,
+        found: usize,
     },
     #[error("a parenthesis is missing or too many")]
     Unbalanced,
@@ -128,7 +128,7 @@ pub(super) fn call(function: &'static str, given: &[Number]) -> Result<Number, A
         let none = ArithmeticError::Arity {
             function,
             expected: "one or more",
-            given: 0,
+            found: 0,
         };
         return given.iter().copied().reduce(pick).ok_or(none);
     }
@@ -136,7 +136,7 @@ pub(super) fn call(function: &'static str, given: &[Number]) -> Result<Number, A
         return Err(ArithmeticError::Arity {
             function,
             expected: "one",
-            given: given.len(),
+            found: given.len(),
         });
     };
     let float = as_float(*value);

@@ -116,7 +116,7 @@ pub enum Rejected {
     #[error("step {0} has calls that were left for somebody to answer, so it can't be removed")]
     LeftOpen(StepId),
     /// Something else was posted since the call was made.
-    #[error("the tool call {0:?} waits no longer: something else was said instead of an answer")]
+    #[error("the tool call {0:?} waits no longer: another message was posted instead of an answer")]
     Superseded(String),
 }
 

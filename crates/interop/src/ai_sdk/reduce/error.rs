@@ -17,7 +17,7 @@ pub enum ReduceError {
         major: Major,
     },
     /// A chunk continues a block or a call that was never started.
-    #[error("chunk {place} of type {kind:?} goes on with {id:?}, which never began")]
+    #[error("chunk {place} of type {kind:?} continues {id:?}, which never began")]
     NotStarted {
         /// Its place in the stream.
         place: usize,
@@ -57,7 +57,7 @@ pub enum ReduceError {
         known: &'static str,
     },
     /// An earlier chunk was refused.
-    #[error("the stream was given up at chunk {place}, expected no further chunk")]
+    #[error("the stream was abandoned at chunk {place}, expected no further chunk")]
     Over {
         /// The place of the chunk that was refused.
         place: usize,

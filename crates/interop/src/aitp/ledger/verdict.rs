@@ -56,7 +56,7 @@ pub enum RequestRefusal {
     #[error("the message does not fit: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Unfit(Vec<MessageViolation>),
     /// It names a request that does not exist in this thread.
-    #[error("nothing was asked under the id {0:?}")]
+    #[error("there is no request with the id {0:?}")]
     Unknown(String),
     /// It names no request, and none is open that it could be meant for.
     #[error("no request for a {} is open", .0.name())]
@@ -73,7 +73,7 @@ pub enum RequestRefusal {
         state: RequestState,
     },
     /// The payment was already made and has not been reported as failed.
-    #[error("the request {0} was answered, and what came of it is not known to have failed")]
+    #[error("the request {0} was answered, and its answer is not known to have failed")]
     AnsweredBefore(Key),
     /// It reports the result of a payment that was not made.
     #[error("the request {0} was not answered")]
@@ -82,7 +82,7 @@ pub enum RequestRefusal {
     #[error("the request {0} is answered by somebody else than the asker")]
     OwnRequest(Key),
     /// Only the requester may post this message.
-    #[error("only who asked the request {0} may say this of it")]
+    #[error("only the author of the request {0} may post this about it")]
     NotTheAsker(Key),
     /// One who is no actor of the thread answers.
     #[error("{party} is no actor of the thread")]

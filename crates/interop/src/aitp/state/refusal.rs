@@ -11,7 +11,7 @@ use crate::aitp::violation::MessageViolation;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum MessageRefusal {
     /// The item is not a message.
-    #[error("only messages are said; joining and leaving are changes")]
+    #[error("only messages can be posted; joining and leaving are changes")]
     NotAMessage,
     /// The metadata names its actor by a value that is not an id. Pointers are relative to the
     /// metadata.
