@@ -49,7 +49,8 @@ pub(crate) fn literals_after(text: &str, openings: &[&str]) -> Vec<Prose> {
             let Some(inside) = rest.trim_start_matches(['r', '#']).strip_prefix('"') else {
                 continue;
             };
-            let lines = (line + 1..).zip(string(inside).split('\n').map(str::to_owned));
+            let text = without_placeholders(string(inside));
+            let lines = (line + 1..).zip(text.split('\n').map(str::to_owned));
             found.push(Prose {
                 lines: lines.collect(),
             });
@@ -67,6 +68,11 @@ fn string(text: &str) -> &str {
         ends
     });
     &text[..end.unwrap_or(text.len())]
+}
+
+/// The text with its placeholders in backticks: their names are code, not prose.
+fn without_placeholders(text: &str) -> String {
+    text.replace('{', "`{").replace('}', "}`")
 }
 
 /// A Markdown page as one piece of prose.

@@ -25,15 +25,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use upp::{Message, Model, Tool, Turn};
 
-/// What a run gives: the turn and the state after it (UAP §4.4).
+/// The result of a run: the turn and the state after it (UAP §4.4).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenerateResult {
-    /// All that the run said and did, from the input on.
+    /// All messages and tool executions of the run, from the input on.
     pub turn: Turn,
     /// The state to go on from.
     pub state: AgentState,
-    /// The calls that wait for an answer from outside; empty when the run is complete. The run goes
-    /// on with [`Agent::resume`].
+    /// The calls that wait for an answer from outside; empty if the run is complete. To continue
+    /// the run, call [`Agent::resume`].
     pub pending: Vec<PendingCall>,
 }
 
@@ -48,7 +48,7 @@ pub struct Agent {
 
 struct Inner {
     id: Arc<str>,
-    /// Made where there are checkpoints and no session was given.
+    /// A generated session id, if there are checkpoints and no configured session.
     session_id: Option<Arc<str>>,
     options: AgentOptions,
     toolbox: Toolbox,
@@ -105,8 +105,8 @@ impl Agent {
         AgentStream::new(self.clone(), Start::Input(input.into()), state)
     }
 
-    /// Goes on with a conversation (UAP §4.6). The strategy adds input and answers to the state,
-    /// so this is `generate`.
+    /// Continues a conversation (UAP §4.6). The strategy adds input and answers to the state, so
+    /// this is the same as `generate`.
     pub async fn ask(
         &self,
         input: impl Into<Message>,
@@ -130,13 +130,14 @@ impl Agent {
 
     /// Runs one cycle of the strategy, with the events, hooks and stop condition of its step.
     ///
-    /// This is what `generate` and `stream` call until it is done; the runtime calls it itself, and
-    /// commits in between. The state it gets has the input already. Where it has no
-    /// [phase](AgentState::phase), a step begins, whose number is the one after the state's; so a
-    /// step that is repeated after a crash has the same number again. One that goes on with answers
-    /// from outside begins again, too, under its number. Where the outcome has no phase, the step
-    /// ends. Here `on_step_end` is told of the last cycle alone; `generate` and `stream`
-    /// tell it of all cycles of the step.
+    /// `generate` and `stream` call this until the run is done. The runtime calls it itself and
+    /// commits in between. The state must already include the input.
+    ///
+    /// If the state has no [phase](AgentState::phase), a new step starts, numbered one after the
+    /// state's. So a step that is repeated after a crash has the same number. A step that continues
+    /// with outside answers also starts again under its number. If the outcome has no phase, the
+    /// step ends. In that case `on_step_end` receives only the last cycle; in `generate` and
+    /// `stream` it receives all cycles of the step.
     pub async fn run_step(
         &self,
         state: AgentState,
@@ -145,7 +146,7 @@ impl Agent {
         run::step(self, &state, context, &mut Progress::default()).await
     }
 
-    /// The agent's id: the given one, else a random UUID (v4; UAP §3.4).
+    /// The agent's id: the configured one, else a random UUID (v4; UAP §3.4).
     pub fn id(&self) -> &str {
         &self.inner.id
     }
@@ -155,8 +156,8 @@ impl Agent {
         &self.inner.options.name
     }
 
-    /// The session of states that have none yet: the given one, else, where checkpoints are kept,
-    /// a random UUID (v4; UAP §3.4).
+    /// The session id for states without one: the configured one. Without it, a random UUID (v4;
+    /// UAP §3.4) if there are checkpoints.
     pub fn session_id(&self) -> Option<&str> {
         let given = self.inner.options.session_id.as_deref();
         given.or(self.inner.session_id.as_deref())
@@ -177,7 +178,7 @@ impl Agent {
         self.inner.toolbox.get(name)
     }
 
-    /// Whether this is a tool that the agent has and runs itself: none that is executed elsewhere.
+    /// Whether the agent has this tool and runs it itself; false for external tools.
     pub fn runs(&self, tool: &str) -> bool {
         self.tool(tool).is_some_and(|tool| !tool.external)
     }
@@ -187,7 +188,7 @@ impl Agent {
         self.inner.options.system.as_deref()
     }
 
-    /// What the agent was made of; cloned and changed, it makes another agent (UAP §2.3).
+    /// The options of the agent. A changed clone makes another agent (UAP §2.3).
     pub fn options(&self) -> &AgentOptions {
         &self.inner.options
     }
@@ -212,7 +213,7 @@ impl Agent {
         &self.inner.toolbox
     }
 
-    /// The tool strategy's own limit; none unless it is given (UAP §4.2).
+    /// The tool strategy's own limit; none by default (UAP §4.2).
     pub(crate) fn tool_rounds(&self) -> Option<u32> {
         self.inner.options.tool_strategy.max_iterations
     }

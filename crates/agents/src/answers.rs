@@ -1,4 +1,4 @@
-//! What a waiting run is told from outside: approvals, and results of tools executed elsewhere.
+//! Answers to a waiting run: approvals, and results of external calls.
 
 use crate::depth::MAX_DEPTH;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use upp::{ToolCall, ToolCallId};
 pub struct PendingCall {
     /// The call, as the model made it.
     pub call: ToolCall,
-    /// What kind of answer it waits for.
+    /// The kind of answer it waits for.
     pub kind: PendingKind,
 }
 
-/// What a call waits for.
+/// The kinds of answers that a call can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingKind {
@@ -23,7 +23,8 @@ pub enum PendingKind {
     Approval,
     /// An [`ExternalResult`]: somebody else executes the call.
     External,
-    /// A [`Resumption`]: its sub-agent waits elsewhere, and the call runs again when that goes on.
+    /// A [`Resumption`]: the call's sub-agent waits on its host. The call runs again when the
+    /// sub-agent continues.
     Subagent,
 }
 
@@ -37,15 +38,15 @@ pub enum Verdict {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
-    /// It does not run; the model is told so.
+    /// The call does not run, and the model gets a denial as its result.
     Deny {
-        /// What the model reads; `The tool call was denied.` unless it is given.
+        /// The text of the denial. Default: `The tool call was denied.`
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
 }
 
-/// What somebody else's execution of a call gave.
+/// The result of a call that the client executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalResult {
@@ -56,8 +57,8 @@ pub struct ExternalResult {
     pub is_error: bool,
 }
 
-/// That the sub-agent of a call goes on, for which the call waited: it runs again, and whoever runs
-/// its sub-agents finds those that it has started.
+/// Reports that a call's sub-agent continues. The call runs again, and its host finds the
+/// sub-agents that the call has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumption {
     /// The arguments it ran with, if they were not the model's.
@@ -106,20 +107,20 @@ impl Answers {
         self.verdict(call, Verdict::Deny { message: None })
     }
 
-    /// Does not let a call run, and tells the model why.
+    /// Denies a call, with a reason for the model.
     #[must_use]
     pub fn deny_because(self, call: impl Into<ToolCallId>, message: impl Into<String>) -> Self {
         let message = Some(message.into());
         self.verdict(call, Verdict::Deny { message })
     }
 
-    /// Brings the result of a call that was executed elsewhere.
+    /// Adds the result of an external call.
     #[must_use]
     pub fn result(self, call: impl Into<ToolCallId>, result: impl Into<Value>) -> Self {
         self.returned(call, result.into(), false)
     }
 
-    /// Tells that a call that was executed elsewhere failed, and how.
+    /// Adds the failure of an external call.
     #[must_use]
     pub fn failure(self, call: impl Into<ToolCallId>, message: impl Into<String>) -> Self {
         self.returned(call, Value::String(message.into()), true)
@@ -130,7 +131,7 @@ impl Answers {
         self.approvals.is_empty() && self.results.is_empty() && self.resumptions.is_empty()
     }
 
-    /// Has a call run again whose sub-agent goes on.
+    /// Lets a call run again, as its sub-agent continues.
     #[must_use]
     pub fn resume(mut self, call: impl Into<ToolCallId>, resumption: Resumption) -> Self {
         self.resumptions.insert(call.into(), resumption);
@@ -152,7 +153,7 @@ impl Answers {
 /// Why answers can't be taken; nothing has run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// The conversation does not end in calls without results, so there is nothing to go on with.
+    /// The conversation does not end with open calls, so there is nothing to continue.
     #[error("no tool call waits for an answer")]
     NothingWaits,
     /// The last response has no such call.
@@ -172,9 +173,9 @@ pub enum AnswerError {
     WrongKind {
         /// The call.
         call: ToolCallId,
-        /// What it was given.
+        /// The kind of the answer.
         given: PendingKind,
-        /// What it waits for; `None` if for no answer at all.
+        /// The kind the call waits for; `None` if it waits for no answer.
         expected: Option<PendingKind>,
     },
     /// The call can't be settled yet, for it comes after another one that still waits.
@@ -196,7 +197,7 @@ pub enum AnswerError {
     Arguments {
         /// The call.
         call: ToolCallId,
-        /// What is wrong, one line each.
+        /// The mismatches, one for each line.
         breaches: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Checkpoints: a state kept after every step (UAP §12.4).
+//! Checkpoints: a state saved after every step (UAP §12.4).
 //!
 //! ```
 //! use loomline_agents::checkpoint::{Checkpoints, MemoryCheckpoints};
@@ -42,7 +42,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is known of a checkpoint without its state (UAP §12.4.2).
+/// The metadata of a checkpoint (UAP §12.4.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointMetadata {
@@ -59,7 +59,7 @@ pub struct CheckpointMetadata {
     pub agent_id: Option<String>,
 }
 
-/// What is read of a state that is saved.
+/// The fields that are read from a saved state.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "version")]
@@ -108,7 +108,7 @@ pub trait CheckpointStore: Send + Sync {
         session_id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, CheckpointError>>;
 
-    /// What is known of the session's checkpoint without its state.
+    /// Reads the metadata of the session's checkpoint; none if there is no checkpoint.
     fn load_metadata<'a>(
         &'a self,
         session_id: &'a str,

@@ -20,7 +20,7 @@ pub enum OptionsError {
     UnknownDependency {
         /// The tool that depends.
         tool: String,
-        /// What it names.
+        /// The name that was not found.
         name: String,
     },
     /// Tools wait for each other (UAP §8.5).
@@ -29,24 +29,26 @@ pub enum OptionsError {
         /// The tools that could never run together.
         tools: Vec<String>,
     },
-    /// A tool is reconcilable and can't be asked.
+    /// A tool is reconcilable but has no `reconcile` function.
     #[error("the tool {tool:?} is reconcilable, but has no function that reconciles")]
     NoReconcile {
         /// The tool.
         tool: String,
     },
-    /// A tool is executed elsewhere and asks for an approval here. Who executes it may ask there.
+    /// A tool is external and requires an approval here. The client that executes it can require an
+    /// approval itself.
     #[error("the tool {tool:?} is external, so it can't require an approval, too")]
     ExternalApproval {
         /// The tool.
         tool: String,
     },
-    /// The parameters of a tool are no JSON Schema, or refer to one that is elsewhere.
+    /// The parameters of a tool are no JSON Schema, or they refer to a schema outside of the
+    /// document.
     #[error("the parameters of the tool {tool:?} are no usable JSON Schema")]
     InvalidSchema {
         /// The tool.
         tool: String,
-        /// What is wrong.
+        /// The error of the schema.
         #[source]
         source: SchemaError,
     },
@@ -55,7 +57,7 @@ pub enum OptionsError {
     Unsupported {
         /// The model's id.
         model: String,
-        /// What it can't do: call tools, or answer in a given structure.
+        /// The missing ability: to call tools, or to answer in a structure.
         what: &'static str,
     },
     /// The schema of the answer exceeds a limit.
@@ -78,7 +80,7 @@ pub enum AgentError {
     /// The model asks for more rounds of tools than were allowed (UPP §3, UAP §5.2).
     #[error("the model asks for tools after {limit} rounds, which is the limit")]
     MaxIterations {
-        /// The limit that was asked for.
+        /// The requested limit.
         limit: NonZeroU32,
     },
     /// The conversation ends in tool calls, and the input does not answer them: no model would
@@ -103,7 +105,8 @@ pub enum AgentError {
         /// How many calls wait.
         n_calls: usize,
     },
-    /// A strategy said that the run waits, but no call waits for an answer, so it could never go on.
+    /// A strategy returned that the run waits, but no call waits for an answer, so the run could
+    /// never continue.
     #[error("the strategy {strategy:?} waits for answers, but no tool call waits for one")]
     NothingWaits {
         /// The strategy's name.
@@ -118,7 +121,7 @@ pub enum AgentError {
     /// The application's own code, such as a middleware, failed.
     #[error("{name} failed")]
     Extension {
-        /// What failed, such as a middleware's name.
+        /// The name of the failed component, such as a middleware.
         name: String,
         /// Its own error.
         #[source]

@@ -1,4 +1,4 @@
-//! What a running agent shows (UAP §11.2).
+//! The events of a running agent (UAP §11.2).
 
 mod data;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use upp::StreamEvent;
 
-/// One event of a run: the agent's own, or the model's as it came (UAP §11.2).
+/// One event of a run: the agent's own, or an unchanged one of the model (UAP §11.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "lowercase")]
 pub enum AgentStreamEvent {
@@ -28,18 +28,18 @@ pub enum AgentStreamEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UapEvent {
-    /// What happened.
+    /// The type of the event.
     #[serde(rename = "type")]
     pub kind: UapEventType,
     /// The step it belongs to.
     pub step: u64,
     /// The agent.
     pub agent_id: Arc<str>,
-    /// What there is to know; its fields depend on the type.
+    /// The fields of the event; they depend on the type.
     pub data: EventData,
 }
 
-/// What an agent's event tells (`UAPEventType`, UAP §11.2).
+/// The types of an agent's events (`UAPEventType`, UAP §11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UapEventType {

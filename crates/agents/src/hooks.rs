@@ -7,12 +7,12 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use upp::{ToolCall, ToolResult};
 
-/// Hooks at the boundaries of steps, each of which does nothing unless it is given (UAP §10.1).
+/// Hooks at the boundaries of steps (UAP §10.1). By default each one does nothing.
 ///
-/// They are called in `generate` and `stream` alike, in the order of this list. When a step is
-/// repeated after a crash, its hooks are called again. A step that waits for answers from outside is
-/// not complete: `on_step_end`, `stop_condition` and `on_complete` are left for the run that ends it,
-/// in which `on_step_start` is called again.
+/// `generate` and `stream` call them in the order of this list. If a step is repeated after a
+/// crash, its hooks are called again. A step that waits for answers from outside is not complete:
+/// `on_step_end`, `stop_condition` and `on_complete` are called by the run that ends it. That run
+/// also calls `on_step_start` again.
 pub trait AgentStrategy: Send + Sync {
     /// A step begins; `state.step()` is `step`.
     fn on_step_start(&self, step: u64, state: &AgentState) {
@@ -42,7 +42,7 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, result);
     }
 
-    /// Whether the run ends here; asked after each step, the last one included (UAP §10.3).
+    /// Whether the run ends here. Called after each step, the last one included (UAP §10.3).
     fn stop_condition<'a>(&'a self, state: &'a AgentState) -> BoxFuture<'a, bool> {
         let _ = state;
         ready(false).boxed()
@@ -53,9 +53,9 @@ pub trait AgentStrategy: Send + Sync {
         let _ = result;
     }
 
-    /// The run failed; `state` is the one after the last complete cycle, a cycle being one model call
-    /// with its tools. A result given here becomes the run's,
-    /// unless the run was cancelled: a cancelled run stays cancelled.
+    /// The run failed. `state` is the one after the last complete cycle, which is one model call
+    /// with its tools. A returned result replaces the failure, except in a cancelled run, which
+    /// stays cancelled.
     fn on_error(&self, error: &AgentError, state: &AgentState) -> Option<GenerateResult> {
         let _ = (error, state);
         None

@@ -9,7 +9,7 @@ use uuid::Uuid;
 pub(crate) enum Id {
     /// Minted here.
     Minted(Uuid, OnceLock<Arc<str>>),
-    /// Read from elsewhere, whatever it is.
+    /// An existing id that was read; any text.
     Fixed(Arc<str>),
 }
 

@@ -1,4 +1,4 @@
-//! What a run tells its keeper.
+//! The interface through which a run reports to its journal.
 
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
@@ -32,8 +32,8 @@ impl Future for Recorded {
     }
 }
 
-/// Shows an event at once, or where that takes waiting, when this is polled. So no event lies in a
-/// future that shows it: there are many, and each would be copied into it and out again.
+/// Emits an event at once or, if that must wait, when this future is polled. The future does not
+/// contain the event, which avoids copies of it.
 #[must_use = "an event that must wait is not shown before"]
 pub(crate) struct EmitFuture<'a>(Option<BoxFuture<'a, Result<(), Stopped>>>);
 
@@ -54,12 +54,13 @@ impl Future for EmitFuture<'_> {
     }
 }
 
-/// What a run tells its keeper: in memory it feeds the stream, under the runtime it is the log.
+/// Receives the events and results of a run. In memory it feeds the stream; under the runtime it
+/// writes the log.
 ///
-/// The run waits for each answer before it goes on. Tools run side by side, so `emit` and
-/// `returned` are called while others of their kind still wait. The futures may be dropped
-/// before they end, when the run is cancelled. `responded` and `returned` come before the events
-/// that depend on them; only the model's own deltas run ahead.
+/// The run waits for each call before it continues. Tools run concurrently, so `emit` and
+/// `returned` may be called while other such calls still wait. If the run is cancelled, the futures
+/// may be dropped early. `responded` and `returned` come before the events that depend on them;
+/// only the model's own deltas may come earlier.
 pub trait Journal: Send + Sync {
     /// Shows an event.
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>>;
@@ -90,10 +91,10 @@ pub trait Journal: Send + Sync {
         execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>>;
 
-    /// A sub-agent has ended, well or not (UAP §8.8). It comes before the `returned` of the call
-    /// that spawned it, so that what has a result has its traces; to be kept as long as that. A keeper
-    /// that rebuilds a state after a crash adds the traces of the calls it has results for
-    /// ([`StepContext::answered`](crate::StepContext::answered)).
+    /// A sub-agent has ended, successfully or not (UAP §8.8). This comes before the `returned` of
+    /// the call that spawned it, so that each stored result has its traces. Store the trace as long
+    /// as the result. A journal that rebuilds a state after a crash adds the traces of the calls
+    /// that have results ([`StepContext::answered`](crate::StepContext::answered)).
     fn traced<'a>(
         &'a self,
         trace: &'a SubagentExecutionTrace,

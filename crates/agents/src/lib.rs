@@ -1,13 +1,13 @@
 //! The Unified Agent Protocol (UAP-1.0): agents over any language model.
 //!
-//! Read [`Agent`], [`AgentState`] and [`ExecutionStrategy`] first. An agent says what runs: a
-//! model, tools, a prompt. A strategy says how, as a step function over state, so that the same
-//! code runs in memory ([`Agent::generate`], [`Agent::stream`]) and durably, where a runtime calls
-//! [`Agent::run_step`] and is told through a [`Journal`] what must be kept.
+//! Read [`Agent`], [`AgentState`] and [`ExecutionStrategy`] first. An agent has a model, tools and
+//! a prompt. A strategy defines how it runs, as a step function over state. So the same code runs
+//! in memory ([`Agent::generate`], [`Agent::stream`]) and durably. For the latter, a runtime calls
+//! [`Agent::run_step`] and receives the data to store through a [`Journal`].
 //!
-//! State is a value that goes in and comes out, never something the agent keeps. The crate uses the
-//! types of `upp` as they are and exports none of them (UAP §1.3). It sets no limits, derives no
-//! tool schema from an agent, and stores nothing unless it is given a place for [`checkpoint`]s.
+//! The state is an argument and a result; the agent itself has none. The crate uses the types of
+//! `upp` unchanged and exports none of them (UAP §1.3). It sets no limits, derives no tool schema
+//! from an agent, and stores nothing unless a store for [`checkpoint`]s is configured.
 //!
 //! ```
 //! use loomline_agents::{Agent, AgentOptions, AgentState};

@@ -1,36 +1,36 @@
-//! Tools from MCP servers (Model Context Protocol, 2026-07-28 and the versions before it that begin
+//! Tools from MCP servers (Model Context Protocol, 2026-07-28 and the earlier versions that start
 //! with `initialize`), over a child process's stdio or over streamable HTTP.
 //!
-//! Read [`McpServer`] and [`McpClient`] first. [`McpClient::connect`] starts or reaches a server and
-//! lists its tools; [`McpClient::tools`] gives them as tools of an agent.
+//! Read [`McpServer`] and [`McpClient`] first. [`McpClient::connect`] starts or connects to a
+//! server and lists its tools; [`McpClient::tools`] returns them as tools of an agent.
 //!
-//! What a call gives the model, so that a codec can show pictures as such:
+//! The results of calls, in a form from which a codec can show pictures:
 //!
 //! | the server answers with | the tool's result |
 //! |---|---|
 //! | text blocks only | one string, the blocks joined by a newline |
 //! | `structuredContent` | that JSON value; it must match the tool's `outputSchema`, if there is one |
 //! | anything else | `{"content": [block, …]}`, in the server's order |
-//! | `structuredContent` beside blocks that are no text | `{"content": [block, …], "structuredContent": value}` |
+//! | `structuredContent` with non-text blocks | `{"content": [block, …], "structuredContent": value}` |
 //! | `isError` | a failure with the text |
 //!
-//! A block is what the protocol says without `_meta`: `{"type": "text", "text"}`,
+//! A block is the protocol's content block without `_meta`: `{"type": "text", "text"}`,
 //! `{"type": "image", "data", "mimeType"}` and `{"type": "audio", "data", "mimeType"}` with base64
 //! data, `{"type": "resource_link", "uri", "name", …}`, `{"type": "resource", "resource": {…}}`.
 //!
-//! **The list of tools is frozen.** What [`McpClient::tools`] gave an agent does not change under it:
-//! a model's prompt cache holds as long as the tools before the conversation are the same bytes. A
-//! server's word that its tools changed is counted in [`McpClient::changes`]; the application calls
-//! [`McpClient::refresh`] when it likes, and makes a new agent of the new list.
+//! **The list of tools is frozen.** The list that [`McpClient::tools`] returned does not change. A
+//! model's prompt cache hits only if the tools before the conversation are the same bytes.
+//! [`McpClient::changes`] counts a server's notices of changed tools. The application calls
+//! [`McpClient::refresh`] when it wants, and makes a new agent with the new list.
 //!
-//! **A server may go away.** The calls it was working on fail, and say that their outcome is unknown;
-//! those of tools that may run again are sent once more. The next call connects anew. While a server
-//! can't be reached, calls fail at once until the wait after the last attempt is over; the wait doubles
-//! up to [`McpLimits::max_backoff`].
+//! **A server may disconnect.** Its calls in progress fail, and report that their outcome is
+//! unknown. Calls of tools that may run again are sent once more. The next call connects again.
+//! While a server is unreachable, calls fail at once until a back-off time after the last attempt
+//! is over. That time doubles up to [`McpLimits::max_backoff`].
 //!
 //! The client offers nothing to servers: sampling, elicitation and roots are refused. Resources and
-//! prompts are not read. Unlike the rest of the crate this module runs tasks, those of connections
-//! and of calls; they end when the client and its tools are dropped, or with [`McpClient::close`].
+//! prompts are not read. Unlike the rest of the crate, this module runs tasks for connections and
+//! calls. They end when the client and its tools are dropped, or with [`McpClient::close`].
 //!
 //! ```no_run
 //! use loomline_agents::mcp::{McpClient, McpServer, McpStdio};

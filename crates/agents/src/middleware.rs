@@ -29,27 +29,27 @@ use upp::Message;
 pub struct MiddlewareContext {
     /// The agent.
     pub agent: Agent,
-    /// What the user says; what `before` leaves here is what the agent gets. When a run that waited
-    /// is resumed, nobody says anything: it is the last message of the user's own, which the state has,
-    /// and what `before` leaves here is ignored.
+    /// The user's input; the agent receives it with the changes of `before`. In a resumed run it is
+    /// the user's last message in the state, and changes are ignored.
     pub input: Message,
-    /// The state the run starts from; what `before` leaves here is what the agent gets. A strategy
-    /// reads from the messages where it stands: behind the last one of the user's own, a run that is
-    /// resumed needs its last prompt ([`PromptMark`](crate::PromptMark)), and a user's message that is
-    /// put behind that begins it anew.
+    /// The state the run starts from; the agent receives it with the changes of `before`. A
+    /// strategy reads its progress from the messages after the user's last one. So a resumed run
+    /// needs its last prompt ([`PromptMark`](crate::PromptMark)) there. A user message added after
+    /// the prompt starts the run anew.
     pub state: AgentState,
-    /// What middlewares keep for this request alone; it starts empty.
+    /// Data that middlewares store for this request only; initially empty.
     pub metadata: Map<String, Value>,
 }
 
 /// A layer around the run (UAP §9.1).
 ///
-/// `before` is called in order, the way back in reverse. Only layers whose `before` succeeded are
-/// on the way back: a layer whose own `before` failed gets no `on_error` (UAP §9.1 leaves it open), for
-/// it knows of its failure and was never around the run. There each layer sees what the layer inside it left: `after` for a result,
-/// `on_error` for a failure, be it the run's or another layer's. So a failure that a layer turned
-/// into a result is a result to the layers outside it. All see the one context, with the changes
-/// the others made.
+/// `before` is called in order; `after` and `on_error` are called in reverse order, only for layers
+/// whose `before` succeeded. A layer whose own `before` failed gets no `on_error` (UAP §9.1 does
+/// not define this), as it knows of its failure.
+///
+/// Each layer sees the outcome of the layer inside it: `after` for a result, `on_error` for a
+/// failure, of the run or of another layer. So if a layer turns a failure into a result, the layers
+/// outside it see a result. All layers share one context, with the changes of the others.
 pub trait Middleware: Send + Sync {
     /// The name, for errors and logs.
     fn name(&self) -> &str;
@@ -63,7 +63,7 @@ pub trait Middleware: Send + Sync {
         ready(Ok(())).boxed()
     }
 
-    /// After a run that has a result; gives the result that goes on outwards.
+    /// Called after a run with a result. Returns the result for the next outer layer.
     fn after<'a>(
         &'a self,
         context: &'a mut MiddlewareContext,
@@ -73,7 +73,8 @@ pub trait Middleware: Send + Sync {
         ready(Ok(result)).boxed()
     }
 
-    /// After a failure; may give a result instead. One given for a cancelled run is ignored.
+    /// Called after a failure; may return a result instead. For a cancelled run the result is
+    /// ignored.
     fn on_error<'a>(
         &'a self,
         context: &'a mut MiddlewareContext,

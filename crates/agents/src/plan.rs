@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// It has not begun.
+    /// It has not started.
     #[default]
     Pending,
     /// It runs.
@@ -23,7 +23,7 @@ pub enum PlanStatus {
 pub struct PlanStep {
     /// The step's id, unique in its plan.
     pub id: String,
-    /// What the step does.
+    /// A description of the step's work.
     pub description: String,
     /// The tool it uses, where it names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,8 +58,8 @@ impl Schema {
         Ok(Self { validator })
     }
 
-    /// What is wrong with a value, one line each; nothing if it matches. A value that can't be
-    /// compared within the budget counts as wrong.
+    /// The mismatches of a value, one for each line; none if it matches. A value that can't be
+    /// compared within the budget counts as a mismatch.
     pub(crate) fn mismatches(&self, value: &Value) -> Option<String> {
         match within(Budget::small(), || self.validator.is_valid(Node(value))) {
             Some(true) => None,

@@ -25,7 +25,7 @@ pub struct AgentState {
     id: Id,
     messages: Messages,
     step: u64,
-    /// What few changes touch: a state is copied several times a step.
+    /// The fields that rarely change; shared, because a state is copied several times in a step.
     rest: Arc<Rest>,
 }
 
@@ -82,7 +82,7 @@ impl AgentState {
         self.step
     }
 
-    /// What the application keeps with the state (UAP §6.1).
+    /// Application data of the state (UAP §6.1).
     pub fn metadata(&self) -> &Map<String, Value> {
         &self.rest.metadata
     }
@@ -102,16 +102,16 @@ impl AgentState {
         self.rest.plan.as_deref()
     }
 
-    /// Where in a step the run stands, in the strategy's own word; none between steps.
+    /// The run's phase within a step, in a word of the strategy; none between steps.
     ///
-    /// A step may take several model calls (UAP §5.3, §5.4). While it is not over, its next cycle is
-    /// read from here, so that a run goes on from the state alone.
+    /// A step may take several model calls (UAP §5.3, §5.4). Until it is over, the strategy reads
+    /// its next cycle from the phase, so the state alone suffices to continue a run.
     pub fn phase(&self) -> Option<&str> {
         self.rest.phase.as_deref()
     }
 
-    /// What sub-agents did (UAP §8.8): response by response, in the order of the calls that spawned
-    /// them. A sub-agent's own sub-agents come right before it.
+    /// The traces of sub-agents (UAP §8.8): response by response, in the order of the calls that
+    /// spawned them. A sub-agent's own sub-agents come directly before it.
     pub fn subagent_traces(&self) -> impl ExactSizeIterator<Item = &SubagentExecutionTrace> {
         self.rest.subagent_traces.iter().map(AsRef::as_ref)
     }
@@ -121,13 +121,13 @@ impl AgentState {
         since(&self.rest.subagent_traces, n).map(AsRef::as_ref)
     }
 
-    /// The open calls at the end of the conversation whose sub-agents wait elsewhere: they run again
-    /// when those go on.
+    /// The open calls at the end of the conversation whose sub-agents wait on a host. The calls run
+    /// again when the sub-agents continue.
     pub fn suspended(&self) -> &BTreeSet<ToolCallId> {
         &self.rest.suspended
     }
 
-    /// The last thing the model said.
+    /// The model's last message.
     pub fn last_response(&self) -> Option<&Arc<AssistantMessage>> {
         (0..self.messages.len())
             .rev()
@@ -206,7 +206,7 @@ impl AgentState {
         self.changed(|rest| rest.plan = Some(plan.into()))
     }
 
-    /// Sets where in a step the run stands; `None` says that the step is over.
+    /// Sets the run's phase within a step; `None` ends the step.
     #[must_use]
     pub fn with_phase(&self, phase: Option<Arc<str>>) -> Self {
         self.changed(|rest| rest.phase = phase)
@@ -295,7 +295,7 @@ impl AgentState {
     }
 }
 
-/// What comes after the first `n` of a list.
+/// The elements of a list after the first `n`.
 fn since<T>(list: &rpds::VectorSync<T>, n: usize) -> impl Iterator<Item = &T> {
     (n..list.len()).filter_map(|at| list.get(at))
 }

@@ -21,22 +21,22 @@ use serde_json::{Map, Value};
 use std::any::Any;
 use std::num::NonZeroU32;
 
-/// How an agent runs (UAP §5.1), as a step function over state.
+/// An agent's way to run (UAP §5.1), as a step function over state.
 ///
-/// The specification's `execute` and `stream` are this function called until it is done, by the
-/// agent in memory or by the runtime durably: [`Agent::generate`], [`Agent::stream`] and
-/// [`Agent::run_step`]. So there is one way to run, and a stream can't differ from a result.
+/// The specification's `execute` and `stream` call this function until the run is done. The agent
+/// does so in memory, and the runtime does so durably: [`Agent::generate`], [`Agent::stream`] and
+/// [`Agent::run_step`]. So a stream and a result can't differ.
 ///
-/// A strategy keeps nothing in itself: where a run stands is read from the state. It must leave a
-/// state that ends in calls without results to be continued with the tools, take results already
-/// recorded from the context, and not repeat what the state already has: a prompt of its own
-/// ([`StepContext::prompt`] sees to that), or the model's answer to it. When calls are still open
-/// after the tools, the run waits for answers ([`Next::Wait`]).
+/// A strategy has no state of its own: it reads a run's progress from the [`AgentState`]. It has
+/// three duties. If a state ends in open calls, it continues with the tools. It takes stored
+/// results from the context. It does not repeat parts that the state already has, such as its own
+/// prompt ([`StepContext::prompt`] ensures that) or the model's answer to it. If calls are still
+/// open after the tools, the run waits for answers ([`Next::Wait`]).
 ///
 /// # A custom strategy (UAP §5.5)
 ///
-/// This one lets the model answer, asks it once to check its answer, and takes the second. Both
-/// answers are one step, so there is a phase in between.
+/// This strategy lets the model answer, prompts it once to check its answer, and uses the second
+/// answer. Both answers are one step, so there is a phase in between.
 ///
 /// ```
 /// use futures_util::FutureExt;
@@ -93,18 +93,18 @@ pub trait ExecutionStrategy: Any + Send + Sync {
     /// The strategy's name (UAP §5.1).
     fn name(&self) -> &'static str;
 
-    /// Runs one cycle, which is one request/response with its tools, from where `state` stands.
-    /// `state.step()` is already the number of the step that the cycle belongs to.
+    /// Runs one cycle, which is one model call with its tools, from the progress in `state`.
+    /// `state.step()` is already the number of the cycle's step.
     ///
-    /// A step is over when its outcome has no [phase](AgentState::phase), or is the last of the run.
+    /// A step is over if its outcome has no [phase](AgentState::phase), or is the last of the run.
     fn step<'a>(
         &'a self,
         state: AgentState,
         context: &'a StepContext<'a>,
     ) -> BoxFuture<'a, Result<StepOutcome, AgentError>>;
 
-    /// Looks at the step that would begin at `state`, before it does, and gives what its
-    /// `step_start` tells (UAP §11.2). With an error the run ends, and no step begins.
+    /// Checks the step that is about to start at `state`, and returns the data of its `step_start`
+    /// (UAP §11.2). An error ends the run, and no step starts.
     fn begin_step(
         &self,
         state: &AgentState,
@@ -114,7 +114,8 @@ pub trait ExecutionStrategy: Any + Send + Sync {
         Ok(Map::new())
     }
 
-    /// What the `step_end` of a step tells (UAP §11.2): the states before and after its last cycle.
+    /// Returns the data of the `step_end` event (UAP §11.2), from the states before and after the
+    /// step's last cycle.
     fn end_step(&self, before: &AgentState, after: &AgentState) -> Map<String, Value> {
         let _ = (before, after);
         Map::new()
@@ -130,7 +131,7 @@ pub struct StepOutcome {
     pub next: Next,
 }
 
-/// Whether a run goes on.
+/// Whether a run continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Another cycle follows.
@@ -144,13 +145,13 @@ pub enum Next {
     Done,
 }
 
-/// A limit on rounds or steps: none unless it is asked for (UAP §2.4).
+/// A limit on rounds or steps. Default: no limit (UAP §2.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// No limit.
     #[default]
     Unbounded,
-    /// At most so many.
+    /// This maximum.
     AtMost(NonZeroU32),
 }
 

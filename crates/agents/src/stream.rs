@@ -19,9 +19,9 @@ use upp::{Response, Signal, ToolExecution};
 
 /// A run of an agent (UAP §11.1): its events as a stream, and its result.
 ///
-/// The run has no task of its own: it advances while the stream or the result is polled. The
-/// stream ends when the run does, well or not; only the result tells which. Dropping either
-/// cancels the run.
+/// The run has no task of its own: it advances while the stream or the result is polled. The stream
+/// ends when the run ends; only the result shows whether the run succeeded. Dropping either cancels
+/// the run.
 #[must_use = "a run does nothing unless it is polled"]
 pub struct AgentStream {
     run: Option<BoxFuture<'static, Result<Box<GenerateResult>, AgentError>>>,
@@ -72,13 +72,13 @@ impl AgentStream {
         outcome.map(|result| *result)
     }
 
-    /// Cancels the run (UAP §11.1): the model's connection is closed, running tools are told and
-    /// dropped, and the result is [`AgentError::Cancelled`].
+    /// Cancels the run (UAP §11.1). The model's connection is closed, running tools are signalled
+    /// and dropped, and the result is [`AgentError::Cancelled`].
     pub fn abort(&self) {
         self.guard.0.cancel();
     }
 
-    /// What cancels the run from elsewhere.
+    /// The token that cancels the run, for use by other code.
     pub fn signal(&self) -> CancellationToken {
         self.guard.0.token().clone()
     }

@@ -74,23 +74,23 @@ impl Spawn {
 /// How a sub-agent's run ended.
 #[derive(Debug)]
 pub struct SubAgentRun {
-    /// What it said and did, or why it failed.
+    /// The sub-agent's turn, or its error.
     pub turn: Result<Turn, AgentError>,
-    /// Its trace, failed or not, as the last; before it those of its own sub-agents, each told
-    /// from the others by the call that spawned it (UAP §8.8).
+    /// The sub-agent's trace is the last one, even if it failed. Before it are the traces of its
+    /// own sub-agents; the call that spawned each one identifies it (UAP §8.8).
     pub traces: Vec<SubagentExecutionTrace>,
 }
 
-/// What runs sub-agents for an agent's tools.
+/// Runs sub-agents for an agent's tools.
 ///
-/// A host that keeps runs elsewhere may say of one that it waits for somebody outside ([`Waits`]), and
-/// then lets its future pend. Once nothing else runs in the step, the calls of such runs are left
-/// open and their futures dropped; each runs again, and is to find its run again, when it is
-/// [resumed](crate::Answers::resume).
+/// A host that runs sub-agents outside of the call may report that a run waits for an outside
+/// answer ([`Waits`]); the run's future then stays pending. Once nothing else runs in the step, the
+/// calls of such runs are left open and their futures dropped. When a call is
+/// [resumed](crate::Answers::resume), it runs again, and the host must find its run again.
 ///
-/// A host shows `subagent_start` before the agent begins and `subagent_end` after it has ended,
-/// well or not (UAP §8.7), and gives the traces with the result. Dropping the future cancels the
-/// run. A sub-agent has stop conditions of its own; its parent's mean nothing to it (UAP §15.2).
+/// A host emits `subagent_start` before the agent starts and `subagent_end` after it has ended,
+/// successfully or not (UAP §8.7). It returns the traces with the result. Dropping the future
+/// cancels the run. A sub-agent has its own stop conditions; its parent's do not apply (UAP §15.2).
 pub trait SubAgentHost: Send + Sync {
     /// Runs a sub-agent to its end.
     fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun>;

@@ -1,4 +1,4 @@
-//! What a sub-agent did, kept in its parent's state (UAP §8.8).
+//! The trace of a sub-agent, in its parent's state (UAP §8.8).
 
 use crate::depth;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct ToolExecutionTrace {
     pub tool_call_id: Option<upp::ToolCallId>,
     /// The arguments the tool got.
     pub arguments: Map<String, Value>,
-    /// What it gave: a string as it is, anything else as JSON.
+    /// The result: a string unchanged, any other value as JSON.
     pub result: String,
     /// Whether it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct SubagentExecutionTrace {
     pub subagent_type: String,
     /// The call that spawned it.
     pub parent_tool_call_id: upp::ToolCallId,
-    /// The task it was given.
+    /// The sub-agent's task.
     pub prompt: String,
     /// When it started, in milliseconds since the epoch.
     pub start_time: i64,
@@ -46,13 +46,13 @@ pub struct SubagentExecutionTrace {
     /// Its answer, when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What went wrong, when it failed.
+    /// The error message, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Every tool it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_executions: Option<Vec<ToolExecutionTrace>>,
-    /// What it used, in tokens.
+    /// The tokens it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<upp::TokenUsage>,
 }

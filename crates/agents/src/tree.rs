@@ -30,7 +30,7 @@ pub struct ThreadNode {
 }
 
 impl PartialEq for ThreadNode {
-    /// What follows from the parent is no part of the node.
+    /// Compares nodes without `extends`, which is derived from the parent.
     fn eq(&self, other: &Self) -> bool {
         let ids = (&self.id, &self.parent_id, &self.children);
         ids == (&other.id, &other.parent_id, &other.children)
@@ -133,7 +133,7 @@ impl ThreadTree {
         &self.root
     }
 
-    /// The node where the conversation goes on.
+    /// The node where the conversation continues.
     pub fn current(&self) -> &ThreadNode {
         self.node(&self.current).unwrap_or(&self.root)
     }
@@ -225,11 +225,11 @@ impl ThreadTree {
 
     /// The state at the current node, with all messages from the root to it in order (UAP §7.3).
     ///
-    /// Where the snapshots of the path hold whole conversations, it is the current one itself, at
-    /// the cost of one comparison a node. Otherwise it is that snapshot under a new id, with the
-    /// messages of the path merged. A message is told by its id: no message is doubled, none is
-    /// lost, and of one that stands in several snapshots the latest form counts. A message that a
-    /// later snapshot has put in front of an earlier one, such as a summary, stands there.
+    /// If each snapshot of the path has the whole conversation, this is the current snapshot
+    /// itself, at the cost of one comparison for each node. Otherwise it is that snapshot under a
+    /// new id, with the messages of the path merged. Messages are identified by their ids, so none
+    /// is doubled or lost. If several snapshots have a message, its latest form counts. If a later
+    /// snapshot put a message before an earlier one, such as a summary, it is placed there.
     pub fn history(&self) -> AgentState {
         let path = self.path();
         // Of snapshots that each hold the one before, the last has them all.

@@ -1,10 +1,10 @@
-//! Writes JSON as `serde_json` does, byte for byte, and measures its nesting on the way.
+//! Writes JSON exactly like `serde_json`, and measures its nesting depth.
 //!
-//! `serde_json` looks at each byte of each text by itself, and tells nobody how deep it went; what
-//! it wrote had to be looked through once more. Here a text that needs no escape is copied, and
-//! brackets are counted as they are written. All that is more than a bracket, an integer or such a
-//! text is left to `serde_json`. One thing it does is refused here: a key of a map that is no text,
-//! such as a number, which it would put in quotes. Nothing that is written has any.
+//! `serde_json` checks each byte of a text separately and does not report the depth, so its output
+//! had to be scanned again. This writer copies texts that need no escape and counts brackets as it
+//! writes them. All other values go to `serde_json`. One difference: map keys that are no strings,
+//! such as numbers, are refused here, while `serde_json` quotes them. No type that is written has
+//! such keys.
 
 mod compound;
 
@@ -22,7 +22,7 @@ pub(crate) struct Json {
     pub(crate) depth: usize,
 }
 
-/// Writes a value whose text has about so many bytes.
+/// Writes a value whose text has about `n_bytes` bytes.
 pub(crate) fn write(value: &(impl Serialize + ?Sized), n_bytes: usize) -> Result<Json, Error> {
     let mut writer = Writer {
         json: String::with_capacity(n_bytes),
@@ -46,7 +46,7 @@ struct Writer {
     is_raw: bool,
 }
 
-/// Whether a text stands in JSON as it is.
+/// Whether a text needs no escape in JSON.
 #[expect(
     clippy::inline_always,
     reason = "most texts are names that are known beforehand"
@@ -90,7 +90,7 @@ impl Writer {
         self.depth -= 1;
     }
 
-    /// Notes that here are so many levels more.
+    /// Adds this number of nesting levels at the current position.
     fn deepen(&mut self, n_levels: usize) {
         self.depth += n_levels;
         self.deepest = self.deepest.max(self.depth);
@@ -111,7 +111,7 @@ impl Writer {
         self.other(text)
     }
 
-    /// JSON that was written elsewhere.
+    /// Copies existing JSON text.
     fn raw(&mut self, json: &str) {
         self.deepest = self.deepest.max(self.depth + depth::of_text(json));
         self.json.push_str(json);
@@ -121,7 +121,7 @@ impl Writer {
         write!(self.json, "{integer}").map_err(Error::custom)
     }
 
-    /// What is neither array nor object.
+    /// Writes a value that is neither array nor object.
     fn other(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.json.push_str(&serde_json::to_string(value)?);
         Ok(())

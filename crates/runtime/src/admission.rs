@@ -7,7 +7,8 @@ use crate::run_slots::{QueuedTriggers, RunSlot};
 use crate::runtime::Runtime;
 use timeline::State;
 
-/// What a request has taken of the limits. Dropped before the request is written, it is free again.
+/// The share of the limits that a request holds. Dropping it before the request is written releases
+/// the share.
 #[derive(Default)]
 pub(crate) struct Admitted {
     slot: Option<RunSlot>,

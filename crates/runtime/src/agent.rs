@@ -38,37 +38,36 @@ use upp::{Messages, ToolResult};
 
 /// Runs an agent step by step under the runtime.
 ///
-/// The agent's state is remembered between steps and between runs of one thread, so that a step
-/// costs what it adds; after a restart it is folded from the log once. What a step adds to the
-/// state beside messages is kept with the step's end, so that every strategy goes on from where it
-/// stood. A step that a crash cut off after the model had answered is run again with that answer.
+/// The reactor caches the agent's state between the steps and runs of one thread, so that a step
+/// costs only what it adds. After a restart, it folds the state from the log once. The state
+/// besides messages is stored with each step's end, so that every strategy can continue. If a crash
+/// interrupted a step after the model had answered, the step runs again with that answer.
 ///
-/// A run that waits for answers from outside ends, and leaves its calls open; each answer begins
-/// an execution, whose first step runs what it allows without asking the model.
+/// A run that waits for answers from outside ends and leaves its calls open. Each answer starts an
+/// execution. Its first step runs the allowed calls without a request to the model.
 ///
-/// The agent's middleware is around each execution: `before` at its first step, the way back at its
-/// end, with `on_complete` and `on_error`. What `before` changes in the conversation is a view that
-/// is kept with the step; the log has the messages as they were. What `after` makes of the turn
-/// changes nothing that was said, for that is in the log. An execution that is stopped or taken
-/// over has no way back.
+/// The agent's middleware wraps each execution. `before` runs at the first step; `after`,
+/// `on_complete` and `on_error` run at the end. Changes of `before` to the conversation are a view
+/// that is stored with the step; the log has the original messages. Changes of `after` to the turn
+/// don't change the log. If an execution is stopped or replaced, its middleware's end does not run.
 ///
-/// What the run's parameters say ([`RunOptions`](interop::options::RunOptions)) holds for the run: other
-/// instructions, tools that the client executes, another model, settings. What they are is kept with
-/// the execution, so that it goes on the same after a crash and with answers.
+/// The run's parameters ([`RunOptions`](interop::options::RunOptions)) apply to one run:
+/// instructions, tools that the client executes, another model, settings. They are stored with the
+/// execution, so they still apply after a crash and after answers.
 #[derive(Clone)]
 pub struct AgentReactor {
     agent: Agent,
     models: Option<Arc<dyn Models>>,
-    /// What the run wants, where this is the reactor of one run.
+    /// The parameters of the run, if this is the reactor of one run.
     wanted: Option<Arc<RunConfig>>,
 }
 
-/// What is remembered from step to step.
+/// The state cached between steps.
 struct Remembered {
     state: AgentState,
     /// The agent as the run wants it, where it wants it otherwise than it is.
     configured: Option<AgentReactor>,
-    /// What the run has done, where it has a limit.
+    /// The usage of the run, if it has a limit.
     spent: Option<Spent>,
     /// Absent between executions.
     around: Option<Around>,
@@ -93,11 +92,11 @@ impl AgentReactor {
         }
     }
 
-    /// Whether the agent can run as these parameters say.
+    /// Checks whether the agent can run with these parameters.
     ///
     /// # Errors
     ///
-    /// What is wrong with them.
+    /// [`OptionsRefused`] if a parameter is invalid or not allowed.
     pub fn check_params(&self, params: Option<&Value>) -> Result<(), OptionsRefused> {
         self.configured(params).map(drop)
     }
@@ -202,7 +201,7 @@ impl AgentReactor {
         })
     }
 
-    /// One cycle, from wherever the step stands.
+    /// Runs one cycle, from the step's stored progress.
     async fn cycle(
         &self,
         step: &StepRun,
@@ -316,7 +315,7 @@ impl AgentReactor {
     }
 }
 
-/// A conversation that goes on with what was said beside the answers, after their results.
+/// Adds the messages that were posted together with the answers, after the results, and continues.
 fn heard(trigger: &Item, mut cycle: Cycle) -> Cycle {
     for said in timeline::messages_with_answers(trigger) {
         if let Some(left) = model::superseded(cycle.state.open_calls(), &said) {
@@ -364,7 +363,7 @@ fn scope(step: &StepRun) -> String {
     format!("{}:{}", step.thread, step.origin)
 }
 
-/// What the step's calls came to.
+/// The step's outcome: its calls, and the results of those that were answered.
 fn outcome(parts: &[Payload]) -> StepOutcome {
     let tools: Vec<ToolPart> = parts.iter().filter_map(ToolPart::read).collect();
     let calls: Vec<Value> = tools

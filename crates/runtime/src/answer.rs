@@ -21,8 +21,8 @@ use timeline::{
     OpenKind, Payload, Rejected, Seq, State, Transcript, Trigger,
 };
 
-/// Within how many messages said to its agents, from a thread's end, a call is looked for that waits no longer: a click that
-/// comes twice is answered at the same cost however long the thread.
+/// Number of posted messages, from a thread's end, that are searched for a call that is no longer
+/// open. It bounds the cost of a repeated answer on a long thread.
 const N_LOOKED_AT: usize = 50;
 
 impl Runtime {
@@ -56,9 +56,9 @@ impl Runtime {
         Ok(reactor.check(&run, calls, &answers)?)
     }
 
-    /// Takes answers to open calls: durable, and their execution begun or its place in the queue
-    /// kept, when this returns. Answers may come in any order, one by one, in any process. One that
-    /// does not fit is refused, and nothing is written.
+    /// Accepts answers to open calls. When this returns, they are durable and their execution is
+    /// started or queued. Answers may arrive in any order, one by one, in any process. An answer
+    /// that does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
         self.answer_on(request, Preconditions::default()).await
     }
@@ -177,7 +177,8 @@ impl Runtime {
         self.withdraw_and(live, held, why, Vec::new()).await
     }
 
-    /// Withdraws the open calls and appends more in one transaction. Writes nothing if the thread has no open calls.
+    /// Withdraws the open calls and appends more in one transaction. Writes nothing if the thread
+    /// has no open calls.
     pub(crate) async fn withdraw_and(
         &self,
         live: &Arc<Live>,

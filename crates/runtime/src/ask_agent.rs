@@ -17,12 +17,13 @@ use timeline::{
     Payload,
 };
 
-/// What an agent has made of what was said to it.
+/// An agent's reply to a message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunReply {
     /// The text of its last answer; empty where it gave none.
     pub text: String,
-    /// The calls that wait for an answer from outside. The run goes on with [`Runtime::answer_calls`].
+    /// The calls that wait for an answer from outside. To continue the run, call
+    /// [`Runtime::answer_calls`].
     pub pending: Vec<PendingCall>,
     /// Why the run ended before its time; absent where it is complete or waits.
     pub interruption: Option<Interruption>,
@@ -52,14 +53,14 @@ impl AnswerRequest {
 }
 
 impl Runtime {
-    /// Says a text to a thread's agent, and waits for what the agent makes of it. The thread is made if
-    /// there is none; one that is busy answers in its turn.
+    /// Posts a text to a thread's agent and waits for the reply. If the thread does not exist, it
+    /// is created. If it is busy, the message is queued.
     ///
-    /// The run belongs to the runtime: it goes on when this future is dropped, and after a crash.
+    /// The run belongs to the runtime: it continues if this future is dropped, and after a crash.
     ///
     /// # Errors
     ///
-    /// What [`react`](Self::react) refuses. A run that failed is a reply with an interruption.
+    /// The errors of [`react`](Self::react). A failed run is a reply with an interruption.
     pub async fn ask_agent(
         &self,
         tenant: &TenantId,
@@ -76,11 +77,11 @@ impl Runtime {
         self.reply(tenant, key, accepted, execution).await
     }
 
-    /// Answers calls that wait, and waits for what the agent makes of it.
+    /// Answers pending calls and waits for the agent's reply.
     ///
     /// # Errors
     ///
-    /// What [`answer`](Self::answer) refuses: then nothing is written.
+    /// The errors of [`answer`](Self::answer); in that case nothing is written.
     pub async fn answer_calls(
         &self,
         tenant: &TenantId,
@@ -174,7 +175,7 @@ impl Gathered {
     }
 }
 
-/// The call as an agent in memory tells of it; none where it waits for other calls alone.
+/// The call in the form of an agent in memory; none if it waits only for other calls.
 fn pending(open: &OpenCall) -> Option<PendingCall> {
     let kind = match open.kind {
         OpenKind::Approval => PendingKind::Approval,

@@ -1,4 +1,4 @@
-//! What a step keeps for whoever answers it, and what becomes of that when nobody wants the answer.
+//! Notes of a step about a remote answer, and the clean-up after the step was abandoned.
 
 use crate::live::Live;
 use crate::runtime::Runtime;
@@ -70,14 +70,14 @@ impl CallRecord for AttemptNote {
     }
 }
 
-/// An answer that was being made elsewhere, and that nobody wants any more.
+/// A remote answer that was in progress and is no longer needed.
 pub(crate) struct Abandoned {
     agent: Option<String>,
     note: Payload,
 }
 
 impl Abandoned {
-    /// What the running step has noted, unless it is answered.
+    /// The running step's note; none if the step has a response.
     pub(crate) fn of(state: &State) -> Option<Self> {
         let active = state.active()?;
         let step = active.step.as_ref()?;
@@ -90,9 +90,9 @@ impl Abandoned {
 }
 
 impl Runtime {
-    /// Tells the agent of a step that has ended unanswered, beside everything else. It is told once: a
-    /// process that is to end waits a few seconds for that, and then leaves what runs elsewhere to
-    /// itself.
+    /// Notifies the agent, in the background, that a step ended without a response. It does so
+    /// once. A process that shuts down waits a few seconds for this and then leaves the remote work
+    /// running.
     pub(crate) fn abandon(&self, abandoned: Option<Abandoned>) {
         // Outside of a runtime nothing runs any more that could tell.
         let (Some(abandoned), Ok(handle)) = (abandoned, Handle::try_current()) else {

@@ -50,7 +50,7 @@ impl CacheSize {
     }
 }
 
-/// The share of one thread in the size of the cache. It is given back when it is dropped.
+/// One thread's share of the cache size, released on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     of: Arc<CacheSize>,

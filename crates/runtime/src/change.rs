@@ -1,4 +1,4 @@
-//! What changes of a thread after it was said: its title and metadata, and what is left out.
+//! Changes of existing threads: the title, the metadata and removed entries.
 
 use crate::error::RuntimeError;
 use crate::live::Live;
@@ -25,14 +25,14 @@ impl Runtime {
         .await
     }
 
-    /// Has readers leave something out from here on: a message that was said to the agents, or what an
-    /// agent said in one step. What has read it before, such as a sub-agent's report or a stored tree's
-    /// snapshot, keeps it; so does the log.
+    /// Hides a posted message, or the output of one agent's step, from readers from now on. Earlier
+    /// copies, such as a sub-agent's report or a stored tree's snapshot, still have it; so does the
+    /// log.
     ///
     /// # Errors
     ///
-    /// [`RuntimeError::Rejected`] if it is not there, is removed already, waits, belongs to an
-    /// execution that runs, or is a step whose calls were left for somebody to answer.
+    /// [`RuntimeError::Rejected`] if the entry does not exist, is already removed, is queued, or
+    /// belongs to a running execution. Also if it is a step whose calls were left open for answers.
     pub async fn remove(
         &self,
         tenant: &TenantId,

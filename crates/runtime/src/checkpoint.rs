@@ -1,7 +1,7 @@
 //! The runtime's database as a store of checkpoints (UAP §12.4.6).
 //!
-//! An agent that runs in memory can keep its checkpoints beside the threads, in one database with
-//! one backup. What an agent does *under* the runtime needs none: there the log has each step.
+//! An agent that runs in memory can store its checkpoints in the database of the threads, with one
+//! backup for both. An agent that runs under the runtime needs none, as the log has each step.
 //!
 //! ```
 //! use agents::checkpoint::{CheckpointStore, Checkpoints};

@@ -1,14 +1,14 @@
 //! Sub-agents as executions of their own threads (UAP §8).
 //!
-//! An agent that a tool spawns and that the runtime knows by name runs like any other: on a thread
-//! whose key follows from the parent's key and the call, under a token that follows from the call.
-//! Whoever runs the call again after a crash finds the same thread and the same execution. The
-//! parent's log has a `data-tp-thread_spawn` before it begins and a `data-tp-thread_end` after it
-//! has ended; what happens in between is in the child's log, and nowhere a second time.
-//! [`Runtime::watch`](crate::Runtime::watch) shows it with the parent's.
+//! If the runtime knows a tool's sub-agent by name, the sub-agent runs on a thread of its own. The
+//! thread's key is derived from the parent's key and the call; the token is derived from the call.
+//! If the call runs again after a crash, it finds the same thread and the same execution. The
+//! parent's log has a `data-tp-thread_spawn` before the child starts and a `data-tp-thread_end`
+//! after it has ended. Only the child's log has the events in between;
+//! [`Runtime::watch`](crate::Runtime::watch) shows them with the parent's.
 //!
-//! A child that waits for an answer from outside makes its parent wait, too: the parent's execution
-//! ends with the call open, and goes on when the child does ([`wake`]).
+//! If a child waits for an answer from outside, its parent waits, too. The parent's execution ends
+//! with the call open, and continues when the child does ([`wake`]).
 //!
 //! An agent that is not known by name runs in memory inside the call.
 
@@ -63,9 +63,9 @@ struct Site {
     execution: ExecutionId,
     /// The step whose response made the calls; an earlier one, if they had waited.
     origin: StepId,
-    /// What the calls had started before they waited.
+    /// The children that the calls had started before they waited.
     known: BTreeMap<ThreadId, OpenChild>,
-    /// What each call has started, or started again.
+    /// The children that each call has started, or started again.
     begun: Mutex<BTreeMap<String, Vec<OpenChild>>>,
     signal: CancellationToken,
 }

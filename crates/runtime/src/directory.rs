@@ -29,7 +29,7 @@ impl Drop for PendingThread<'_> {
 }
 
 impl PendingThread<'_> {
-    /// Looks at what came of making it.
+    /// Handles the result of the thread's creation.
     pub(crate) fn resolve<T>(mut self, made: &Result<T, RuntimeError>) {
         self.is_settled = true;
         match made {

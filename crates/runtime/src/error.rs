@@ -11,7 +11,7 @@ use timeline::{ExecutionId, Rejected, Seq};
 pub struct AnswerRefusal {
     /// The call, where it is about one.
     pub call: Option<String>,
-    /// What is wrong, for people.
+    /// A description for people.
     pub detail: String,
 }
 
@@ -71,7 +71,7 @@ pub enum RuntimeError {
     /// The work on the request broke off; the server's log says where.
     #[error("the request could not be finished; ask again")]
     BrokenOff,
-    /// A [`Gate`](crate::Gate) refused what was said, for this reason.
+    /// A [`Gate`](crate::Gate) refused the posted items, for this reason.
     #[error(transparent)]
     TurnedAway(Box<dyn std::error::Error + Send + Sync>),
     /// A message, or a part of an answer, is too large.
@@ -87,7 +87,7 @@ pub enum RuntimeError {
     /// A budget is spent.
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
-    /// What requests read of threads at once is bounded.
+    /// The limit on concurrent reads of threads was reached.
     #[error(transparent)]
     View(#[from] ViewRefused),
     /// The runtime is shutting down.

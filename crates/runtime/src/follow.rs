@@ -19,10 +19,10 @@ pub enum Until {
     Execution(ExecutionId),
 }
 
-/// The records of a thread after some event: every one, once, in order.
+/// The records of a thread after an event: every one, once, in order.
 ///
-/// What is new is announced by a hint that may be late or lost on the way; the log is what is
-/// read, so a follower that falls behind catches up from the store.
+/// Hints announce new records. A hint may be late or lost, so a follower always reads the log; a
+/// follower that falls behind reads the store.
 pub type Follow = BoxStream<'static, Result<Arc<Logged>, StoreError>>;
 
 pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {

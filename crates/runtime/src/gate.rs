@@ -11,7 +11,7 @@ use std::sync::Arc;
 use store::TenantId;
 use timeline::{Command, NewItem, Seq, ThreadId};
 
-/// What is about to be written to a thread.
+/// The items that are about to be written to a thread.
 #[derive(Debug)]
 pub struct GateRequest<'a> {
     /// The thread; none where the request is about to make it.
@@ -20,19 +20,19 @@ pub struct GateRequest<'a> {
     pub tail: Seq,
     /// The instant that it will have.
     pub at: Timestamp,
-    /// What is said, in order. Only what is no part of an answer can be changed.
+    /// The items, in order. The gate can change only those that are no part of an answer.
     pub items: &'a mut [NewItem],
 }
 
-/// Who judges what somebody says before it is written.
+/// A check of posted items before they are written.
 ///
-/// It is asked while the thread's lock is held, so what it has found out stays true until the items
-/// are in the log. It must not call a [`Runtime`]'s methods that write, and should cost no more than
-/// what is said. A request that is repeated is answered again and not judged; one that somebody else
-/// was ahead of in making its thread is judged again, on that.
+/// The runtime calls it while it holds the thread's lock, so its findings stay true until the items
+/// are in the log. It must not call a [`Runtime`]'s methods that write. It should cost no more than
+/// the size of the items. A repeated request gets the first answer without another check. If
+/// another client created the thread first, the items are checked again on that thread.
 pub trait Gate: Send + Sync {
-    /// Gets ready to judge what is said on a thread whose log ends about here. The thread's lock is
-    /// not held, so what is done here nobody waits for. A thread that is gone is no error.
+    /// Prepares the check of items on a thread whose log ends near `_tail`. The thread's lock is
+    /// not held, so this blocks nobody. A missing thread is no error.
     fn prepare<'a>(
         &'a self,
         _thread: &'a ThreadId,
@@ -49,18 +49,19 @@ pub trait Gate: Send + Sync {
     fn check<'a>(&'a self, entering: GateRequest<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
 }
 
-/// What is asked under a thread's lock before something is taken.
+/// Conditions that are checked under a thread's lock before a request is accepted.
 #[derive(Clone, Default)]
 pub struct Preconditions {
-    /// Who judges what is said.
+    /// Checks the posted items.
     pub gate: Option<Arc<dyn Gate>>,
-    /// Where nothing may have been said and nothing may have run in the thread's own log since: of
-    /// any number who go on from one place, one does. [`RuntimeError::Followed`] for all others.
+    /// Requires that no message was posted and nothing ran in the thread's own log after this
+    /// event. If several clients continue from one event, one succeeds; the others get
+    /// [`RuntimeError::Followed`].
     pub after: Option<Seq>,
 }
 
 impl Preconditions {
-    /// Whatever is said is judged by this gate.
+    /// Checks all posted items with this gate.
     pub fn through(gate: Arc<dyn Gate>) -> Self {
         Self {
             gate: Some(gate),
@@ -68,7 +69,7 @@ impl Preconditions {
         }
     }
 
-    /// Only where nothing was said and nothing has run since this event.
+    /// Requires that no message was posted and nothing ran after this event.
     pub fn after(seq: Seq) -> Self {
         Self {
             gate: None,
@@ -121,7 +122,7 @@ pub(crate) async fn judged(
     Ok(at)
 }
 
-/// Has a gate judge the trigger of a run with what is said before it.
+/// Runs the gate on the trigger of a run and on the messages before it.
 pub(crate) async fn judged_trigger(
     live: &Live,
     held: &mut LockedThread<'_>,

@@ -1,9 +1,9 @@
-//! Handing over: an agent ends its execution, and another one goes on on the same thread.
+//! Handoffs: an agent ends its execution, and another agent continues on the same thread.
 //!
 //! A handoff is a call of a tool named `transfer_to_<agent>` ([`tool`]). Its result is written like
-//! any other; then, in one transaction, the step completes, the fact is recorded as the
-//! `data-tp-agent_handoff` of the turn, the execution ends, and an execution of the other agent
-//! begins. What triggers it is an `item_reference` to the item that the first one answered.
+//! any other. Then one transaction completes the step, records the handoff as the turn's
+//! `data-tp-agent_handoff`, ends the execution, and starts an execution of the other agent. Its
+//! trigger is an `item_reference` to the item that the first execution answered.
 
 mod journal;
 mod transfer;
@@ -24,10 +24,10 @@ const ENTRY: &str = "handoff";
 /// How long a tool's name may be with every provider.
 const MAX_NAME: usize = 64;
 
-/// An agent's decision that another one goes on.
+/// An agent's decision that another agent continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handoff {
-    /// The name of the agent that goes on.
+    /// The name of the agent that continues.
     pub to: String,
     /// Why, in the words of the one that hands over.
     pub reason: Option<String>,

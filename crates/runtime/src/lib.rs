@@ -1,12 +1,12 @@
 //! The durable runtime of agent threads.
 //!
-//! Read [`Runtime`], [`store::Store`] and [`Reactor`] first. A store keeps one append-only log a
-//! thread; a [`Reactor`] runs one step; the [`Runtime`] owns the loop between them: it decides,
-//! appends, shows, and after a crash goes on from the last durable event.
+//! Read [`Runtime`], [`store::Store`] and [`Reactor`] first. A store has one append-only log for
+//! each thread, and a [`Reactor`] runs one step. The [`Runtime`] owns the loop between them: it
+//! decides, appends and streams. After a crash it continues from the last durable event.
 //!
-//! It is the only writer of a thread: one lock a thread in this process, and a fencing epoch in
-//! the store against every other process. It keeps nothing that is not in the log but the tail of
-//! it and what a reactor asks it to remember between two steps.
+//! The runtime is the only writer of a thread. In this process a lock for each thread ensures that;
+//! against other processes, an epoch in the store does. In memory it has only the tail of the log
+//! and the reactor's memory between two steps.
 
 mod admission;
 mod agent;
@@ -45,7 +45,7 @@ mod view;
 mod writer;
 
 pub use agent::{AgentReactor, Models, OptionsRefused};
-/// What [`Watched`] tells of sub-agents.
+/// The sub-agents' events in [`Watched`].
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
 pub use children::{Addressed, Below, CallAddress, Cursor, GoesOn, Pending, Tree, Watch, Watched};

@@ -32,16 +32,16 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum time that a thread's last event may be ahead of the clock for the next event to keep its instant. An event
-/// further ahead was written while the clock was wrong, or was imported.
+/// Maximum time that a thread's last event may be ahead of the clock for the next event to keep its
+/// time. An event further ahead was written while the clock was wrong, or was imported.
 const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
-/// Records kept in memory for those who follow; older ones are read from the store.
+/// Maximum number of records in memory for followers; older ones are read from the store.
 const RECENT: usize = 512;
 /// Maximum memory that they take, in bytes.
 const RECENT_BYTES: usize = 1 << 20;
 
-/// What is remembered of one thread between runs may take this share of the memory for threads.
+/// The cached state of one thread between runs may use 1/4 of the memory limit for threads.
 const REMEMBERED_SHARE: usize = 4;
 
 /// Where a log ends, and whether more is coming.
@@ -53,14 +53,14 @@ pub(crate) struct Tail {
     pub(crate) gone: bool,
 }
 
-/// What a reactor wants to be given at the next step, and what makes it void.
+/// A reactor's value for its next step, and the agent and generation it is valid for.
 pub(crate) struct Memory {
     pub(crate) agent: Option<String>,
     pub(crate) generation: u64,
     pub(crate) value: Box<dyn Any + Send + Sync>,
 }
 
-/// What the owner of a thread's lock can see and change.
+/// The thread's state that the owner of its lock can read and change.
 pub(crate) struct Core {
     pub(crate) state: State,
     pub(crate) tail: Seq,
@@ -71,9 +71,9 @@ pub(crate) struct Core {
     pub(crate) memory: Option<Memory>,
     /// The step that was made in this process and has not been tried yet: nothing of it was shown.
     pub(crate) fresh: Option<StepId>,
-    /// An append was begun and its answer has not been seen: what is in the log is not known.
+    /// Whether an append was started whose result is unknown; then the log's contents are unknown.
     in_doubt: bool,
-    /// What the thread is made with, if it is not there yet: the log has none of it.
+    /// The first records of a thread that does not exist yet; the log has none of them.
     unmade: Option<Vec<NewRecord>>,
 }
 
@@ -126,8 +126,8 @@ pub(crate) struct Live {
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
     core: Mutex<Option<Core>>,
-    /// Held while the thread is forked, and while it is deleted. Who has it waits for no other lock
-    /// but, to delete, for those of the threads above.
+    /// Locked while the thread is forked or deleted. Its owner takes no other lock, except that a
+    /// deletion takes those of the threads above.
     forks: Mutex<()>,
     tail: watch::Sender<Tail>,
     recent: RwLock<Recent>,
@@ -138,7 +138,7 @@ pub(crate) struct Live {
     /// The bytes that the log takes in the store.
     log_bytes: AtomicUsize,
     used: std::sync::Mutex<Instant>,
-    /// What the thread occupies of the process's limits, and which execution this process runs.
+    /// The thread's share of the process's limits, and the execution that this process runs.
     pub(crate) occupied: Occupied,
     /// Whether a task of this process works on the thread. Changed only by who holds the lock.
     pub(crate) worked: AtomicBool,
@@ -298,7 +298,7 @@ impl Live {
         }
     }
 
-    /// Tells everyone who follows that the thread is deleted.
+    /// Notifies all followers that the thread is deleted.
     pub(crate) fn gone(&self) {
         self.tail.send_modify(|tail| tail.gone = true);
     }
@@ -317,7 +317,7 @@ impl Live {
         self.worked.load(Ordering::Acquire)
     }
 
-    /// Whether nobody follows and nothing runs, so that the memory can be given back.
+    /// Whether there is no follower and no run, so that the memory can be released.
     pub(crate) fn is_idle(&self) -> bool {
         self.tail.receiver_count() == 0 && !self.tail.borrow().streaming
     }
@@ -421,8 +421,8 @@ impl Live {
 }
 
 impl LockedThread<'_> {
-    /// The thread's state. A lock is only given with the state loaded; it is gone after a failed
-    /// append, and the next one who takes the lock loads it anew.
+    /// The thread's state, which is loaded when the lock is taken. A failed append clears it; the
+    /// next owner of the lock loads it again.
     pub(crate) fn core(&mut self) -> Result<&mut Core, RuntimeError> {
         self.slot
             .as_mut()
@@ -433,8 +433,8 @@ impl LockedThread<'_> {
             }))
     }
 
-    /// Keeps what a reactor wants to be given at the next step. Between runs only if it is small enough
-    /// to stay beside other threads; a run that begins later reads the log.
+    /// Stores a reactor's value for its next step. Between runs it is stored only if the thread's
+    /// log is at most 1/4 of the memory limit; otherwise the next run reads the log.
     pub(crate) fn remember(&mut self, memory: Option<Memory>) -> Result<(), RuntimeError> {
         let live = self.live;
         let bytes = live.log_bytes.load(Ordering::Relaxed);

@@ -1,20 +1,21 @@
-//! Who counts what a runtime does.
+//! Metrics of a runtime.
 
 use jiff::Timestamp;
 use std::time::Duration;
 use timeline::{Event, Execution, ExecutionStatus, Interruption};
 
-/// Is told what becomes of executions, for figures.
+/// Receives the ends of executions, for metrics.
 pub trait Observer: Send + Sync {
-    /// An execution that was running is over, and its log says so. One that ends in the transaction that begins it
-    /// has not run, and is not told. This is called while the thread is held: be quick.
+    /// A running execution has ended, and its log has that fact. An execution that ends in the
+    /// transaction that starts it did not run and is not reported. The runtime holds the thread's
+    /// lock during this call, so it must be fast.
     fn ended(&self, ended: &Ended);
 }
 
 /// An execution that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its agent, if it was begun for one in particular.
+    /// Its agent, if it was started for a named one.
     pub agent: Option<String>,
     /// Why it was stopped or has failed; absent where it has completed.
     pub reason: Option<String>,
@@ -23,7 +24,8 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// What an event says of the execution that was running until then, if it is about that one.
+    /// Reads the end of the running execution from an event; none if the event is about something
+    /// else.
     pub(crate) fn of(event: &Event, running: Option<&Execution>, at: Timestamp) -> Option<Self> {
         let Event::ExecutionStatusChanged {
             execution_id,

@@ -20,8 +20,8 @@ const MAX_TRIES: u32 = 8;
 const QUEUED_MESSAGES: usize = 4;
 
 impl Runtime {
-    /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
-    /// returns. The execution runs on whether or not anyone waits for it.
+    /// Accepts a trigger. When this returns, the trigger is durable and its execution is started or
+    /// queued. The execution continues even if nobody waits for it.
     pub async fn react(&self, request: ReactRequest) -> Result<Accepted, RuntimeError> {
         self.react_on(request, Preconditions::default()).await
     }
@@ -63,8 +63,8 @@ impl Runtime {
         .await
     }
 
-    /// Refuses where something was said or has run in the thread's own log since this event. Its
-    /// lock is held.
+    /// Fails if a message was posted or something ran in the thread's own log after this event. The
+    /// caller holds the thread's lock.
     pub(crate) async fn check_last(
         &self,
         live: &Live,
@@ -225,7 +225,7 @@ impl Runtime {
         Ok(accepted)
     }
 
-    /// What becomes of a trigger on a thread that stands so (EK-16).
+    /// Decides what to do with a trigger in this state of the thread (EK-16).
     fn plan(
         &self,
         state: &State,
@@ -292,10 +292,10 @@ impl Runtime {
         })
     }
 
-    /// Stops the running execution, or this one if it runs: a recorded fact. What was complete
-    /// stays; what waits begins. Where none runs and calls wait for answers, they wait no longer; where
-    /// this execution is asked for, only if it is the one that has left them.
-    /// Sub-agents are stopped with the execution that wants their answers.
+    /// Stops the running execution, or `execution` if that one runs, and records that. Complete
+    /// output stays, and the next queued message starts. If nothing runs, open calls of the thread
+    /// are closed. If `execution` is set, that happens only for the execution that left them open.
+    /// Sub-agents whose parent execution is stopped are stopped, too.
     pub async fn cancel(
         &self,
         tenant: &TenantId,
@@ -369,7 +369,7 @@ fn waiting_bytes(state: &State) -> usize {
     contents.map(|content| content.text().len()).sum()
 }
 
-/// What is to be written for a trigger, and what that begins and stops.
+/// The commands to write for a trigger, and the executions that they start and stop.
 struct Admission {
     commands: Vec<Command>,
     begins: Option<ExecutionId>,
@@ -377,7 +377,8 @@ struct Admission {
 }
 
 impl Admission {
-    /// Puts commands before the others. What is stopped ends first: it has not seen them.
+    /// Inserts commands before the others, but after the one that stops an execution, which has not
+    /// seen them.
     fn begin_with(&mut self, first: impl Iterator<Item = Command>) {
         let place = usize::from(self.stops.is_some());
         self.commands.splice(place..place, first);

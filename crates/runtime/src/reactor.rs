@@ -17,12 +17,12 @@ use timeline::{
 use tokio_util::sync::CancellationToken;
 use upp::CallRecord;
 
-/// What a crash left of a step whose model had answered.
+/// The rest of a step that a crash interrupted after the model had answered.
 #[derive(Clone, Debug)]
 pub struct Resumed {
     /// The step's parts as they stand; a tool part has its result if it came.
     pub parts: Vec<Payload>,
-    /// What the model said of its answer.
+    /// The model's metadata of its response.
     pub response: Payload,
     /// The calls of effect tools that had started, by call id.
     pub started: Vec<String>,
@@ -46,29 +46,32 @@ pub struct StepRun {
     pub run: Run,
     /// The calls that wait for answers from outside, if it answers some of them.
     pub open_calls: Vec<OpenCall>,
-    /// The step whose response made the calls that it runs: itself, or, where it is for calls that
-    /// waited, the one that they come from. What it says of a call is the same whenever it is run.
+    /// The step whose response made the calls that this step runs. Usually it is this step; for
+    /// calls that waited for answers, it is an earlier one. A call has the same origin each time it
+    /// runs.
     pub origin: StepId,
-    /// What a crash left of it; its tools go on from there.
+    /// The stored rest of this step after a crash; its tools continue from there.
     pub resumed: Option<Resumed>,
-    /// What this reactor asked to remember after the step before; absent after a restart.
+    /// The value that this reactor returned in [`Reacted::memory`] after the previous step; none
+    /// after a restart.
     pub memory: Option<Box<dyn Any + Send + Sync>>,
     /// The only way to write.
     pub writer: Arc<StepWriter>,
-    /// What is kept of the step's call of a model; an earlier attempt's note is in it.
+    /// The notes of the step's model call, with those of an earlier attempt.
     pub call_record: Arc<dyn CallRecord>,
-    /// What runs the step's sub-agents, and knows whom it may hand over to.
+    /// Runs the step's sub-agents and knows the agents it may hand over to.
     pub children: Arc<dyn Children>,
     /// Cancelled when the step is no longer wanted.
     pub signal: CancellationToken,
-    /// Which history of the thread it was given; another one voids what it remembers.
+    /// The generation of the thread's history. Another generation voids the reactor's memory.
     pub(crate) generation: u64,
 }
 
-/// What the runtime offers a step for its sub-agents and for handing over.
+/// The runtime's services for one step: sub-agents and handoffs.
 pub trait Children: Send + Sync {
-    /// What runs the sub-agents of this agent's tools: each on a thread of its own if the runtime
-    /// knows it by name, else in memory. `step` is the number that the step has to the agent.
+    /// Returns the host that runs the sub-agents of this agent's tools. A sub-agent that the
+    /// runtime knows by name runs on a thread of its own; any other runs in memory. `step` is the
+    /// agent's own number of the step.
     fn host(&self, agent: &Agent, step: u64) -> Arc<dyn SubAgentHost>;
 
     /// The sub-agents on threads of their own that this call has started in the step.
@@ -91,7 +94,7 @@ impl StepRun {
     }
 }
 
-/// What was sent to the model: derived when asked for, never stored (architecture rule 5).
+/// The messages sent to the model: derived on demand, never stored (architecture rule 5).
 #[derive(Clone)]
 pub struct MessagesForModel(pub Arc<dyn Fn() -> Vec<Payload> + Send + Sync>);
 
@@ -102,7 +105,8 @@ impl MessagesForModel {
     }
 }
 
-/// What a reactor returns (EK §6). The assistant's item is what it wrote through the writer.
+/// The result of a reactor's step (EK §6). The step's output was already written through the
+/// writer.
 pub struct Reacted {
     /// The normalized tool calls and their outcomes.
     pub outcome: StepOutcome,
@@ -110,9 +114,10 @@ pub struct Reacted {
     pub wants_more: bool,
     /// The effective prompt.
     pub messages_for_model: Option<MessagesForModel>,
-    /// What it wants to be given at the next step of this thread.
+    /// A value that the reactor receives at the next step of this thread.
     pub memory: Option<Box<dyn Any + Send + Sync>>,
-    /// Who goes on in its place; the execution ends then, whatever it wants.
+    /// The agent that continues the run. If it is set, the execution ends, whatever the reactor
+    /// requests.
     pub handoff: Option<Handoff>,
 }
 
@@ -157,16 +162,17 @@ pub trait Reactor: Send + Sync {
     /// Runs the step to its end.
     fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
 
-    /// Looks at answers to calls that it has left open, before they are kept. Each is for another
-    /// of the open calls, and of the kind that the call waits for. `run` is how the execution that
-    /// acts on them is run.
+    /// Checks answers to open calls before they are stored. Each answers a different open call and
+    /// has the kind that the call waits for. `run` has the parameters of the execution that acts on
+    /// them.
     fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), AnswerRefusal> {
         let _ = (run, open, answers);
         Ok(())
     }
 
-    /// Is told that a step has ended without an answer that had noted this
-    /// ([`StepWriter::note`]): what it has begun elsewhere is stopped as well as that can be.
+    /// Called when a step ended without a response after it had stored this note
+    /// ([`StepWriter::note`]). The reactor stops the remote work that the note describes, as far as
+    /// possible.
     fn abandon(&self, note: Value) -> BoxFuture<'_, ()> {
         drop(note);
         Box::pin(std::future::ready(()))
@@ -191,7 +197,8 @@ pub trait Reactors: Send + Sync {
         None
     }
 
-    /// The name to be kept with an execution: the agent's, or the default one's if there is one.
+    /// The agent's name to store with an execution: this name, or the default agent's if there is
+    /// one.
     fn name(&self, agent: Option<&str>) -> Option<String> {
         agent.map(str::to_owned)
     }

@@ -1,4 +1,5 @@
-//! Recovery: the threads that a crash or a stop has left unfinished go on, beside new requests.
+//! Recovery: continues the threads that a crash or a stop left unfinished, concurrently with new
+//! requests.
 
 use crate::error::{RuntimeError, render_error};
 use crate::run::next_run;
@@ -28,12 +29,13 @@ struct UnfinishedThread {
 }
 
 impl Runtime {
-    /// Begins recovery: every execution and trigger that a crash or a stop has left unfinished goes
-    /// on, within the limits of concurrent runs. Answers with the number of unfinished threads once
-    /// their list is read; they go on in the background. A thread that can't be loaded is logged and
-    /// left.
+    /// Starts recovery: continues every execution and trigger that a crash or a stop left
+    /// unfinished, within the limits of concurrent runs. Returns the number of unfinished threads
+    /// once their list is read; the recovery itself runs in the background. A thread that can't be
+    /// loaded is logged and skipped.
     ///
-    /// A request for a thread that has not gone on yet is answered as usual, and has it go on.
+    /// A request for a thread that is not recovered yet is answered as usual and recovers the
+    /// thread.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
         let threads = self.inner.store.unfinished().await?;
         let n = threads.len();
@@ -100,8 +102,8 @@ impl Runtime {
         }
     }
 
-    /// What recovery must know of a thread. None where there is nothing to do, or where the run that
-    /// a sub-agent belongs to has it go on.
+    /// The data that recovery needs about a thread. None if there is nothing to do, or if the
+    /// parent's run recovers it as its sub-agent.
     async fn examine(
         &self,
         thread: ThreadId,

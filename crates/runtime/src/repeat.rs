@@ -1,4 +1,4 @@
-//! Requests that come again under the client's token: whoever asks is given the first answer.
+//! Repeated requests: a request with the token of an earlier one gets the first answer.
 
 use crate::error::RuntimeError;
 use crate::live::{Live, LockedThread};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use store::{StoreError, Token};
 use timeline::{Command, ThreadId};
 
-/// What a store keeps under a token. Stores of earlier versions have no fingerprints.
+/// The stored answer of a token. Stores of earlier versions have no fingerprints.
 #[derive(Serialize, Deserialize)]
 struct Answered {
     #[serde(flatten)]
@@ -20,8 +20,8 @@ struct Answered {
 }
 
 impl Runtime {
-    /// What was answered to the request of this token on a thread, if one was taken there. Its run
-    /// may still be going.
+    /// Returns the stored answer to the request with this token on a thread, if it was accepted
+    /// there. Its run may still be in progress.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What callers ask of the runtime.
+//! Requests that callers make of the runtime.
 
 use interop::options::RunOptions;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use std::ops::Deref;
 use store::{Run, TenantId};
 use timeline::{Command, ExecutionId, Fork, ItemId, NewItem, Payload, Seq, ThreadId};
 
-/// What happens to a trigger that finds its thread busy (EK-16).
+/// The rule for a trigger whose thread is busy (EK-16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
@@ -21,8 +21,8 @@ pub enum Policy {
     Interrupt,
 }
 
-/// The parameters of a run that continues an execution with these ones: somebody answers calls that it has left
-/// open, and has no options of their own.
+/// The parameters of a run that continues an execution with the same parameters: a client answers
+/// calls that the execution left open, and sends no options.
 pub fn continued_run(payload: Option<&Payload>) -> Run {
     for_others(Run::of(payload))
 }
@@ -101,18 +101,19 @@ pub struct NewThreadRequest {
     pub title: Option<String>,
     /// The application's own.
     pub metadata: Option<Payload>,
-    /// What it continues.
+    /// The thread and position that it continues.
     pub fork: Option<Fork>,
 }
 
-/// Where a thread is taken back to, so that something else is said there. What goes is
-/// [removed](crate::Runtime::remove): read no more, and kept in the log.
+/// The point to which a thread is rewound, so that another message can replace the rest. The
+/// removed items are [hidden from readers](crate::Runtime::remove); the log still has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewind {
-    /// This goes, and all that came after it: what was said to the agents, or what an execution writes,
-    /// of which that goes which is written there.
+    /// Removes this item and everything after it. It is a posted message, or an execution's item;
+    /// then all that the execution wrote there is removed.
     From(ItemId),
-    /// This stays, with what it goes on with where it is an answer; all that came after it goes.
+    /// Keeps this item, with the executions that it continues if it is an answer. Removes
+    /// everything after it.
     After(ItemId),
 }
 
@@ -128,23 +129,24 @@ impl Rewind {
 /// A trigger for a thread (EK §7).
 #[derive(Clone, Debug)]
 pub struct ReactRequest {
-    /// Whose thread.
+    /// Tenant of the thread.
     pub tenant: TenantId,
-    /// Its key; the thread is made if there is none, unless it must be there.
+    /// Key of the thread. The thread is created if it does not exist, unless `must_exist` is set.
     pub key: String,
-    /// What was said before it and is answered with it: kept in order, in the same transaction.
+    /// Messages to store before `item`, in order and in the same transaction; the same execution
+    /// answers them.
     pub before: Vec<NewItem>,
-    /// Where the thread is taken back to before that, in the same transaction. What runs is stopped,
-    /// what waits for its turn is never answered, and the policy has no say.
+    /// Rewinds the thread first, in the same transaction. A running execution is stopped, queued
+    /// messages are never answered, and `policy` is ignored.
     pub rewind: Option<Rewind>,
-    /// What is said.
+    /// The message to post.
     pub item: NewItem,
-    /// How it is answered.
+    /// The parameters of the run.
     pub run: Run,
-    /// What happens if the thread is busy.
+    /// The rule if the thread is busy.
     pub policy: Policy,
-    /// Whether the thread is there: one that was deleted meanwhile is not made again, and whoever asks
-    /// is told that it is gone.
+    /// Whether the thread must exist. If it was deleted meanwhile, it is not created again and the
+    /// request fails with [`StoreError::NotFound`](crate::StoreError::NotFound).
     pub must_exist: bool,
     /// The client's token: repeating it gives the first answer again.
     pub token: Option<RequestToken>,
@@ -177,7 +179,7 @@ pub struct AnswerRequest {
     /// An item of type `action_result` whose content is a list of [`timeline::Answer`]s. Its
     /// metadata says who answers.
     pub item: NewItem,
-    /// How the run goes on; as it began when absent.
+    /// The run's parameters; those of the waiting run if absent.
     pub run: Option<Run>,
     /// The client's token: repeating it gives the first answer again.
     pub token: Option<RequestToken>,
@@ -203,7 +205,7 @@ pub struct Accepted {
     pub repeated: bool,
 }
 
-/// What a cancel found.
+/// The result of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
@@ -213,17 +215,17 @@ pub struct Cancelled {
     pub seq: Seq,
 }
 
-/// A conversation from elsewhere, as the commands that would have led to it.
+/// An imported conversation, as the commands that create it.
 #[derive(Clone, Debug, Default)]
 pub struct Import {
     /// For people.
     pub title: Option<String>,
     /// The application's own.
     pub metadata: Option<Payload>,
-    /// What it continues, as [`Runtime::fork_point`](crate::Runtime::fork_point) has found it.
+    /// The fork point, as [`Runtime::fork_point`](crate::Runtime::fork_point) returned it.
     pub fork: Option<Fork>,
     /// When the conversation began.
     pub created_at: Option<Timestamp>,
-    /// What happened, and when.
+    /// The commands with their times.
     pub commands: Vec<(Timestamp, Command)>,
 }

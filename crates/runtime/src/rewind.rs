@@ -1,4 +1,4 @@
-//! Taking a thread back to an earlier point, for something else to be said there.
+//! Rewinds a thread to an earlier point, so that other messages can follow there.
 
 use crate::change::{is_written, removable};
 use crate::error::RuntimeError;
@@ -53,7 +53,7 @@ impl Runtime {
         Ok(commands)
     }
 
-    /// What goes, but for what waits.
+    /// The entries that a rewind removes, without queued messages.
     async fn what_goes(
         &self,
         live: &Live,
@@ -100,12 +100,12 @@ struct Cut {
     stays: Stays,
 }
 
-/// What of that stays.
+/// The part of those entries that stays.
 enum Stays {
     Nothing,
     /// The item that was named.
     This,
-    /// What the first execution answers.
+    /// The trigger of the first execution.
     Trigger,
 }
 
@@ -140,7 +140,7 @@ async fn cut_at(chain: &Chain<'_>, place: Position, to: &Rewind) -> Result<Cut, 
     }
 }
 
-/// What the first execution answers; none where nothing is left of it.
+/// The trigger of the first execution; none if no step of it is left.
 fn answered(transcript: &Transcript) -> Option<ItemId> {
     let mut reactions = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),

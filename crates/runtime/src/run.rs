@@ -22,7 +22,7 @@ use timeline::{Command, Ending, Interruption, StepId, ThreadId};
 
 /// How long the work waits after the store failed under it, for the first time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// And at most, when it goes on failing.
+/// Longest pause between retries of a store that still fails.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Deleted, closed, or another process's by now: nothing is left to do here.
@@ -49,7 +49,7 @@ impl Drop for Worked {
     }
 }
 
-/// What a worker does next.
+/// The next action of a worker.
 enum Next {
     /// Nothing: the thread is at rest.
     Rests,
@@ -58,8 +58,8 @@ enum Next {
     Step(Box<StepRun>),
 }
 
-/// A step that is taken up again for a sub-agent that goes on does that as soon as it can; one that
-/// comes back again and again does it with pauses.
+/// Paces a step that is taken up again because a sub-agent continues: the first time at once,
+/// repeated times with pauses.
 #[derive(Default)]
 struct Again {
     step: Option<StepId>,
@@ -111,8 +111,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Works until the thread is at rest or the process stops; a store that fails is asked again.
-    /// Answers whether it found the thread at rest, and free for another worker.
+    /// Works until the thread is at rest or the process stops. A store that fails is retried.
+    /// Returns whether the thread is at rest and free for another worker.
     async fn work(&self, live: &Arc<Live>) -> bool {
         let mut pause = FIRST_PAUSE;
         let mut again = Again::default();
@@ -159,8 +159,8 @@ impl Runtime {
         (pause * 2).min(LONGEST_PAUSE)
     }
 
-    /// What is to be done next; nothing, if the thread is at rest. An attempt that died may have
-    /// shown half an answer: it is void before the next one speaks (ruling 10).
+    /// Determines the next action. If the previous attempt died, its partial output is reset first
+    /// (ruling 10).
     async fn turn(&self, live: &Arc<Live>) -> Result<Next, RuntimeError> {
         let mut held = live.hold().await?;
         if must_take_up(live, &held.core()?.state) {

@@ -58,7 +58,7 @@ impl Default for TenantRunLimits {
     }
 }
 
-/// What a tenant uses of its limits.
+/// A tenant's usage of its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantRuns {
     /// The tenant.
@@ -146,7 +146,7 @@ impl RunSlots {
         self.counts().waiting.len()
     }
 
-    /// What each tenant uses: those with own limits, and those with runs or queued triggers.
+    /// The usage of each tenant that has its own limits, runs or queued triggers.
     pub fn tenants(&self) -> Vec<TenantRuns> {
         let counts = self.counts();
         let mut all: BTreeMap<&TenantId, (usize, usize)> = BTreeMap::new();

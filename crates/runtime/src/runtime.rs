@@ -17,7 +17,7 @@ use timeline::ThreadId;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What a runtime allows.
+/// The limits of a runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeOptions {
     /// How many triggers may wait on one thread.
@@ -52,14 +52,14 @@ impl Default for RuntimeOptions {
     }
 }
 
-/// What a runtime has from around it. By default the system's clock, random ids, and nobody who counts.
+/// The runtime's dependencies. Default: the system's clock, random ids, and no observer.
 #[derive(Clone)]
 pub struct Sources {
-    /// What the time is.
+    /// The source of the current time.
     pub clock: Arc<dyn Clock>,
     /// New ids.
     pub ids: Arc<dyn Ids>,
-    /// Who counts what is done.
+    /// Receives the ends of executions, for metrics.
     pub observer: Arc<dyn Observer>,
     /// The slots of concurrent runs. Runtimes that share them share their limits.
     pub runs: Arc<RunSlots>,
@@ -152,7 +152,7 @@ impl Runtime {
         &self.inner.store
     }
 
-    /// Objects that tenants have beside their threads.
+    /// Sidecar objects of tenants.
     pub fn objects(&self) -> &dyn ObjectTable {
         self.inner.store.objects()
     }
@@ -172,8 +172,8 @@ impl Runtime {
         self.inner.running.load(Ordering::Relaxed)
     }
 
-    /// Runs a request to its end even if whoever asked has gone: what it has begun to write must
-    /// not be left half done. [`Runtime::shutdown`] waits for it.
+    /// Runs a request to its end even if its caller is gone, so that writes are not left
+    /// incomplete. [`Runtime::shutdown`] waits for it.
     ///
     /// # Errors
     ///

@@ -12,10 +12,10 @@ pub(crate) use chain::{Chain, Span, removed_entries};
 use store::{Filter, Landmark, Logged, TenantId};
 use timeline::{ExecutionId, ItemType, Seq, Transcript};
 
-/// A place in what a thread tells, its ancestors' events included; the first is 1.
+/// The position of an event in a thread, counted from 1, with the events of its ancestors.
 ///
-/// Of a thread that is no fork it is the event's [`Seq`]. Of a fork's own events it is that many
-/// more as the fork has of its ancestors.
+/// For a thread that is no fork it equals the event's [`Seq`]. For an event of a fork's own log it
+/// is that [`Seq`] plus the number of events of its ancestors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
@@ -38,17 +38,17 @@ impl Position {
     }
 }
 
-/// Which piece of a thread.
+/// Selects a part of a thread.
 ///
-/// A place within an execution stands for all of it: the stretch has it whole, and whoever goes by
-/// messages leaves out those they know. Items that were removed still count.
+/// A position within an execution selects the whole execution. A client that pages by messages must
+/// skip those it already has. Removed items still count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageRequest {
-    /// What was said since the execution before, this execution, and those it has handed over to.
+    /// This execution with its handoffs, and the messages posted since the execution before it.
     Execution(ExecutionId),
-    /// A run with its continuations: executions that answers to its calls have begun.
+    /// A run with its continuations: executions that answers to its calls started.
     Run(ExecutionId),
-    /// Before a place about so many messages said to the agents, with what answered them.
+    /// About `n` posted messages before a position, with the executions that answer them.
     Before {
         /// The place; [`Position::END`] for the end of the thread.
         before: Position,
@@ -62,7 +62,7 @@ pub enum PageRequest {
         /// How many; one at least.
         n: usize,
     },
-    /// After a place about so many messages said to the agents, with what answered them.
+    /// About `n` posted messages after a position, with the executions that answer them.
     After {
         /// The place; [`Position::START`] for the beginning of the thread.
         after: Position,
@@ -74,8 +74,8 @@ pub enum PageRequest {
 /// A piece of a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadPage {
-    /// What was said and done there. Its thread is the one that was asked for, as it stands; its
-    /// `seq` is that of the last event read, in the log that has it.
+    /// The page's items and executions. Its thread is the requested one in its current state. Its
+    /// `seq` is that of the last event read, in the log that contains the event.
     pub transcript: Transcript,
     /// Where it begins: what goes before it is [`PageRequest::Before`] this.
     pub first: Position,
@@ -86,8 +86,8 @@ pub struct ThreadPage {
 }
 
 impl Runtime {
-    /// Where something stands in a thread; none if it is not there. A fork has what its parent had
-    /// when it was made.
+    /// Returns the position of an event in a thread, or none if the thread does not have it. A fork
+    /// has the events that its parent had when the fork was made.
     pub async fn position_of(
         &self,
         tenant: &TenantId,
@@ -99,8 +99,8 @@ impl Runtime {
         Ok(chain.position_of(landmark).await?)
     }
 
-    /// Where the first of some things stands that a thread has, for each of several lists; none where it
-    /// has none of them. A look-up for each, and the thread is looked up once.
+    /// Returns, for each list, the position of the first landmark that the thread has; none if it
+    /// has none. Costs one look-up for each landmark, and one for the thread.
     pub async fn positions_of(
         &self,
         tenant: &TenantId,
@@ -123,8 +123,8 @@ impl Runtime {
         Ok(places)
     }
 
-    /// What [`PageRequest::Run`] has, up to an event of the thread's own log: a run as it stood then. Costs what
-    /// the run had come to.
+    /// Reads [`PageRequest::Run`] up to an event of the thread's own log: the run as it was then.
+    /// The cost is proportional to the size of the run.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl Runtime {
             .await
     }
 
-    /// Reads at most so many records after a place, chunks among them, and where the last of them stands.
-    /// There may be more after fewer of them; after none there are none.
+    /// Reads at most `limit` records after a position, chunks included, and returns the last one's
+    /// position. A shorter list may have more records after it; an empty list is the end.
     pub async fn records(
         &self,
         tenant: &TenantId,
@@ -161,8 +161,8 @@ impl Runtime {
         Ok((page, last.unwrap_or(after)))
     }
 
-    /// Reads a piece of a thread. With the chunks, it also has what answers that were cut off had
-    /// said.
+    /// Reads a page of a thread. If the filter includes chunks, the page also has the partial
+    /// output of interrupted steps.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl Runtime {
 pub(crate) struct Run {
     trigger: Position,
     pub(crate) trigger_type: ItemType,
-    /// Whether it goes on with the one before it.
+    /// Whether it continues the execution before it.
     pub(crate) goes_on: bool,
     pub(crate) created: Position,
     pub(crate) finished: Option<Position>,
@@ -226,8 +226,8 @@ impl Run {
         self.finished.is_none_or(|finished| finished >= place)
     }
 
-    /// Whether the agent before it has handed over to its own. One that acts on answers goes on with
-    /// its own calls, whoever had handed over to it.
+    /// Whether the agent before it handed over to it. An execution that acts on answers is no
+    /// handoff, as it continues its agent's own calls.
     fn was_handed_over(&self) -> bool {
         self.goes_on && self.trigger_type != ItemType::ActionResult
     }
@@ -248,7 +248,7 @@ async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(&Run) -> 
     Ok((Span { first, last }, is_more_after(chain, last).await?))
 }
 
-/// Where what goes on with the execution ends that ends here.
+/// Returns the end of the last execution that continues the one ending at `last`.
 pub(crate) async fn end_of(
     chain: &Chain<'_>,
     mut last: Position,
@@ -320,8 +320,8 @@ async fn at_rest(chain: &Chain<'_>, place: Position) -> Result<Position, Runtime
     }
 }
 
-/// Where an execution and those that it goes on with begin: at what they answer, or, if that had
-/// waited, right after the execution before.
+/// Returns the start of an execution and of those it continues. It is the trigger's position or, if
+/// the trigger was queued, the position after the previous execution.
 async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Position, RuntimeError> {
     loop {
         let former = chain.run_before(run.created).await?;
@@ -333,8 +333,8 @@ async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Position, RuntimeError
     }
 }
 
-/// The last place before this one where nothing runs, or, if an execution runs here, its end and that
-/// of those that go on with it.
+/// Returns the last position before `place` at which nothing runs. If an execution runs at `place`,
+/// it returns the end of that execution and its continuations.
 async fn rest_before(chain: &Chain<'_>, place: Position) -> Result<Position, RuntimeError> {
     let last = match chain.run_before(place).await? {
         Some(run) if run.holds(place) => run.last,

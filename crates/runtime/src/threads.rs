@@ -121,8 +121,7 @@ impl Runtime {
         self.ask(tenant, key, Command::Reopen).await
     }
 
-    /// Keeps an item that nothing answers. A message takes the place of answers that the thread
-    /// waits for.
+    /// Stores an item that no execution answers. A message closes the calls that wait for answers.
     pub async fn record(
         &self,
         tenant: &TenantId,
@@ -170,9 +169,9 @@ impl Runtime {
         self.append_at(live, None, vec![(None, command)]).await
     }
 
-    /// Appends what the commands come to, in one transaction; where `tail` is given, only if the log
-    /// still ends there. Sub-agents that waited for answers which nobody can give any more are
-    /// stopped; where such a sub-agent's own thread is written to, its run ends with that.
+    /// Appends the records of the commands in one transaction. If `tail` is set, it appends only if
+    /// the log still ends there. Sub-agents whose pending answers are now impossible are stopped.
+    /// If the commands write to such a sub-agent's own thread, its run ends with them.
     pub(crate) async fn append_at(
         &self,
         live: Arc<Live>,
@@ -232,7 +231,7 @@ impl Runtime {
         Ok(seq)
     }
 
-    /// Writes a conversation from elsewhere into a new thread, in one transaction.
+    /// Writes an imported conversation into a new thread, in one transaction.
     pub async fn import(
         &self,
         tenant: &TenantId,
@@ -301,8 +300,8 @@ impl Runtime {
             .await?)
     }
 
-    /// The whole conversation; as large as the thread. With the chunks, it also has what answers
-    /// that were cut off had said.
+    /// The whole conversation; its size is that of the thread. If the filter includes chunks, it
+    /// also has the partial output of interrupted steps.
     pub async fn transcript(
         &self,
         tenant: &TenantId,
@@ -323,7 +322,7 @@ impl Runtime {
     }
 }
 
-/// Whether a command takes the place of answers that a thread waits for.
+/// Whether a command closes the calls for whose answers a thread waits.
 fn supersedes(command: &Command) -> bool {
     match command {
         Command::Record { item } => item.item_type == ItemType::Message,

@@ -35,29 +35,32 @@
 //! # }
 //! ```
 //!
-//! # What is kept, and where
+//! # Storage
 //!
-//! Users' messages are items, what models said and tools gave are steps of finished executions, as
-//! if it had happened on the thread. After them one item, which no model and no client is shown,
-//! keeps what they can't say: the state beside its messages, ids and instants of messages where the
-//! log has others, and which messages the snapshot shows where it does not show all (a node with
-//! only its own, a window, a summary in the place of what it is of). The thread goes on with the
-//! whole conversation from the root, whatever the snapshot shows of it. The name is the thread's
-//! title, the node's id is in its metadata (`uap.node`), and the checked out node is in an item of
-//! the root's thread. [Decision 14](https://github.com/loomline/loomline/blob/main/docs/decisions/0014-a-tree-is-threads-and-forks.md)
-//! says why.
+//! Users' messages are items. Messages of models with their tool results are steps of finished
+//! executions, as if they had happened on the thread. One more item follows, which neither models
+//! nor clients see. It stores what those can't express: the state besides messages, ids and times
+//! of messages that differ from the log's, and the messages that the snapshot shows. A snapshot may
+//! show only the node's own messages, a window, or a summary in place of others. The thread
+//! continues with the whole conversation from the root, whatever the snapshot shows. The node's
+//! name is the thread's title, and the node's id is in its metadata (`uap.node`). The id of the
+//! checked out node is in an item of the root's thread. [Decision
+//! 14](https://github.com/loomline/loomline/blob/main/docs/decisions/0014-a-tree-is-threads-and-forks.md)
+//! gives the reasons.
 //!
 //! # Limits
 //!
-//! * A tree is not stored in one transaction, but a node is. After a crash, or when a node is
-//!   refused, some branches are missing; storing the tree again adds them.
-//! * Nothing is ever taken from a log. A snapshot that no longer shows a message leaves it in the
-//!   conversation of its thread.
-//! * Of two who store one node at once the second is refused ([`StoreError::Conflict`]); of two
-//!   one after the other the last snapshot counts. Nodes that only the store has are kept.
-//! * A fork begins between two turns. Messages of half a turn that a branch shares are written again.
-//! * Calls without results stay without: on a thread they can't be answered, only talked past.
-//! * Of an execution that still runs, a tree that is read has nothing.
+//! * One node is stored in one transaction; a tree is not. After a crash, or if a node is refused,
+//!   some branches are missing. Storing the tree again adds them.
+//! * Logs only grow. If a snapshot no longer shows a message, the thread's conversation still has
+//!   it.
+//! * If two clients store one node at once, the second one gets [`StoreError::Conflict`]. If they
+//!   store it one after the other, the last snapshot counts. Nodes that only the store has stay.
+//! * A fork begins between two turns. If a branch shares half a turn, its messages are written
+//!   again.
+//! * Calls without results stay without them. On a thread they can't be answered; a new message
+//!   skips them.
+//! * A tree that is read has nothing of a running execution.
 //!
 //! [`StoreError::Conflict`]: crate::StoreError::Conflict
 
@@ -132,11 +135,13 @@ impl Runtime {
         ground.store(&mut forest, tree).await
     }
 
-    /// Reads the tree that a thread is in: a stored one as it was, and what was said on its threads
-    /// since; any other thread with its forks as a tree. Each log is read once.
+    /// Reads the tree that a thread is in. A stored tree is returned with the messages that were
+    /// posted on its threads since. Any other thread is returned with its forks as a tree. Each log
+    /// is read once.
     ///
-    /// By the key of the root, the current node is the one that was [checked out](Self::checkout)
-    /// last, else the root; by that of a branch, it is that branch.
+    /// If `key` is the root's, the current node is the last one that was [checked
+    /// out](Self::checkout), else the root. If `key` is a branch's, the current node is that
+    /// branch.
     pub async fn load_tree(
         &self,
         tenant: &TenantId,
@@ -146,8 +151,8 @@ impl Runtime {
         forest.tree()
     }
 
-    /// The branches of the tree that a thread is in, without what was said: parents before their
-    /// forks, the root first.
+    /// The branches of the tree that a thread is in, without messages: the root first, parents
+    /// before their forks.
     pub async fn branches(
         &self,
         tenant: &TenantId,

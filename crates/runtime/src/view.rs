@@ -5,8 +5,7 @@ use std::time::Duration;
 use store::{LimitKind, LimitReached};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-/// What a request may read without a share of the budget, in bytes, so that short answers are never
-/// kept waiting.
+/// Bytes that a request may read without a share of the budget, so that short answers never wait.
 const FREE_BYTES: usize = 64 << 10;
 /// The unit of the budget, in bytes.
 const UNIT: usize = 64 << 10;
@@ -54,7 +53,7 @@ struct Budget {
     max_bytes: usize,
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
-    /// Held by the long reading that is going on.
+    /// Locked by the long read that is in progress.
     turn: Arc<Mutex<()>>,
 }
 
@@ -146,8 +145,8 @@ impl Held {
     }
 }
 
-/// The share of a request in the budget, as long as a clone of it exists. What the request reads within
-/// [`ViewShare::scope`] counts.
+/// A request's share of the budget; it lasts as long as a clone exists. It counts all reads within
+/// [`ViewShare::scope`].
 #[derive(Clone, Debug)]
 pub struct ViewShare {
     inner: Arc<Share>,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 /// Chunks of one kind are written together for so long at most…
 const WINDOW: Duration = Duration::from_millis(30);
-/// …or until they hold so many bytes.
+/// …or until they hold this many bytes.
 const WINDOW_BYTES: usize = 4_096;
 
 /// The step is no longer this writer's: it was cancelled, interrupted, or taken over.
@@ -70,7 +70,7 @@ impl PendingChunk {
     }
 }
 
-/// What is to be written, in order.
+/// The chunks to write, in order.
 #[derive(Default)]
 struct Buffer {
     pieces: Vec<PendingChunk>,
@@ -151,7 +151,7 @@ pub struct StepWriter {
 }
 
 impl StepWriter {
-    /// For a step that has so many parts.
+    /// Creates the writer of a step that already has `n_parts` parts.
     pub(crate) fn new(
         live: Arc<Live>,
         execution: ExecutionId,
@@ -232,7 +232,7 @@ impl StepWriter {
             .take()
     }
 
-    /// Waits until what is buffered is due. Whoever drives the step polls this beside it.
+    /// Waits until the buffer is due to be written. The driver of the step polls this concurrently.
     pub(crate) async fn window(&self) {
         loop {
             let due = self.buffer().due;
@@ -309,8 +309,8 @@ impl StepWriter {
         self.set_due(&mut buffer, Instant::now());
     }
 
-    /// Writes one more part after those there are, such as an event beside the model's answer.
-    /// Durable when this returns; gives its position.
+    /// Appends one part to the step, such as an event that is not in the model's answer. It is
+    /// durable when this returns. Returns the part's index.
     pub async fn add_part(&self, part: Payload) -> Result<u32, WriterStopped> {
         let idx = self.buffer().add(part);
         self.flush().await?;
@@ -325,7 +325,7 @@ impl StepWriter {
         idx
     }
 
-    /// The work on the step is over, or is dropped where it stands.
+    /// Marks the work on the step as over or abandoned.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
@@ -352,7 +352,7 @@ impl StepWriter {
             .unwrap_or_default())
     }
 
-    /// What is buffered, to be written with the end of the step.
+    /// Takes the buffered chunks, to write them with the end of the step.
     pub(crate) fn take(&self) -> Vec<Command> {
         self.buffer().take()
     }
@@ -407,7 +407,7 @@ impl StepWriter {
     }
 }
 
-/// Tells followers that tools run, or no longer do (EK §8.1).
+/// Notifies followers that tools run, or no longer run (EK §8.1).
 pub(crate) fn substate(actions: bool) -> Command {
     let key = if actions {
         serde_json::json!("actions")

@@ -35,7 +35,7 @@ use utoipa::ToSchema;
 pub(crate) enum ApiError {
     #[error("a key is needed: send the header \"authorization: Bearer llk_…\" with a valid one")]
     Unauthorized,
-    #[error("the key has expired; use its successor, or ask who runs this server for one")]
+    #[error("the key has expired; use its successor, or ask the operator of this server for one")]
     KeyExpired,
     #[error(transparent)]
     Token(#[from] TokenRefused),
@@ -59,7 +59,7 @@ pub(crate) enum ApiError {
     SessionNotFound,
     #[error("this is not a request of MCP over HTTP: {reason}")]
     McpTransport { status: StatusCode, reason: String },
-    #[error("this is no message of JSON-RPC 2.0: {what}")]
+    #[error("this is not a message of JSON-RPC 2.0: {what}")]
     InvalidMessage { what: String },
     #[error("there is nothing at this path")]
     UnknownRoute,
@@ -73,7 +73,7 @@ pub(crate) enum ApiError {
     BodyTimeout,
     #[error("the body broke off")]
     BodyBroken,
-    #[error("the body is no JSON: {what} at line {line}, column {column}")]
+    #[error("the body is not JSON: {what} at line {line}, column {column}")]
     MalformedJson {
         what: String,
         line: usize,
@@ -104,7 +104,7 @@ pub(crate) enum ApiError {
     RunNotFound,
     #[error("{what}; the server owns the history: load the messages again")]
     HistoryDiffers { pointer: String, what: String },
-    #[error("the file can't be taken in: {what}")]
+    #[error("the file can't be imported: {what}")]
     InvalidDocument {
         pointer: Option<String>,
         what: String,

@@ -13,8 +13,8 @@ pub enum KeyError {
     NotEncrypted,
     /// It is encrypted, and no key was given.
     #[error(
-        "the file is not a store of loomline, or it is encrypted: use another directory, or let `[store] key_env` name the \
-         variable with its key"
+        "the file is not a store of loomline, or it is encrypted: use another directory, or set `[store] key_env` to the \
+         name of the variable with its key"
     )]
     Missing,
     /// It is encrypted with another key.

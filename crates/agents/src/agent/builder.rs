@@ -36,7 +36,7 @@ impl Agent {
 }
 
 impl AgentBuilder {
-    /// Goes on from these options.
+    /// Starts from these options.
     pub fn of(options: AgentOptions) -> Self {
         Self { options }
     }
@@ -119,11 +119,11 @@ impl AgentBuilder {
         self
     }
 
-    /// The agent of these options.
+    /// Builds the agent.
     ///
     /// # Errors
     ///
-    /// What [`Agent::new`] finds wrong with them.
+    /// The errors of [`Agent::new`].
     pub fn build(self) -> Result<Agent, OptionsError> {
         Agent::new(self.options)
     }

@@ -1,4 +1,4 @@
-//! What an agent is made of (UAP §4.2).
+//! The options of an agent (UAP §4.2).
 
 use crate::checkpoint::Checkpoints;
 use crate::hooks::{AgentStrategy, NoHooks};
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use upp::{Model, Tool, ToolChoice, ToolUseStrategy};
 
-/// What an agent is made of (UAP §4.2): all that a model call takes, passed through untouched, and
-/// what makes it an agent. Cloning shares.
+/// The options of an agent (UAP §4.2): all options of a model call, passed on unchanged, and the
+/// agent's own. Clones share their data.
 #[derive(Clone)]
 pub struct AgentOptions {
     /// The agent's name.
     pub name: String,
-    /// The agent's id; a random UUID (v4) unless it is given (UAP §3.4).
+    /// The agent's id. Default: a random UUID (v4; UAP §3.4).
     pub id: Option<Arc<str>>,
     /// The model, bound to its provider.
     pub model: Arc<dyn Model>,
@@ -24,16 +24,16 @@ pub struct AgentOptions {
     pub system: Option<Arc<str>>,
     /// The tools.
     pub tools: Vec<Tool>,
-    /// Whether calls of other tools than these wait for results from outside, as the calls of external
-    /// tools do. So it is where the model is an agent elsewhere, which has tools of its own; a model
-    /// that calls a tool that there is not is told so.
+    /// Whether calls of unknown tools wait for outside results, as those of external tools do. Set
+    /// it if the model is a remote agent, which has tools of its own. Otherwise the model gets an
+    /// error result for an unknown tool.
     pub foreign_calls: bool,
     /// Whether the model must call one, in its first answer to an input.
     pub tool_choice: ToolChoice,
     /// The JSON Schema of the final answer.
     pub structure: Option<Arc<Value>>,
-    /// Hooks around tool calls, and their limit (UAP §10.4). An agent has no limit unless it is
-    /// given, so one's own begins with [`ToolUseStrategy::unlimited`], not with its default.
+    /// Hooks around tool calls, and their limit (UAP §10.4). By default an agent has no limit.
+    /// Start your own from [`ToolUseStrategy::unlimited`], as its `Default` has a limit.
     pub tool_strategy: ToolUseStrategy,
     /// How the agent runs (UAP §5).
     pub execution: Arc<dyn ExecutionStrategy>,
@@ -41,11 +41,11 @@ pub struct AgentOptions {
     pub strategy: Arc<dyn AgentStrategy>,
     /// Layers around requests, the outermost first (UAP §9).
     pub middleware: Vec<Arc<dyn Middleware>>,
-    /// Where the state is saved after each step (UAP §12.4); nowhere unless it is given.
+    /// The place where the state is saved after each step (UAP §12.4); none by default.
     pub checkpoints: Option<Checkpoints>,
-    /// The session; put into the state's metadata as `sessionId` (UAP §3.4). Any text will do, as
-    /// UAP §12.4.2 has it. Where checkpoints are kept and none is given, the session of the state
-    /// goes on, or else one that is made for the agent.
+    /// The session id, any text (UAP §12.4.2). It is stored in the state's metadata as `sessionId`
+    /// (UAP §3.4). If there are checkpoints and no session is set, the state's session continues,
+    /// else the agent generates one.
     pub session_id: Option<String>,
 }
 

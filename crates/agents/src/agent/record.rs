@@ -1,4 +1,4 @@
-//! What the journal heard, kept for the turn.
+//! Records a run's events for its turn.
 
 use super::GenerateResult;
 use crate::error::AgentError;
@@ -15,7 +15,7 @@ use upp::{
     TokenUsage, ToolExecution, Turn, UserMessage,
 };
 
-/// What a turn has beside its messages.
+/// The data of a turn besides its messages.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     usage: TokenUsage,
@@ -45,7 +45,7 @@ impl Record {
         }
     }
 
-    /// Whether no model was asked and no tool was run.
+    /// Whether there was no model call and no tool call.
     fn is_empty(&self) -> bool {
         self.n_cycles == 0 && self.executions.is_empty()
     }
@@ -79,7 +79,7 @@ impl Record {
     }
 }
 
-/// What a run has done, and the step it stands in.
+/// The results of a run so far, and its current step.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// All steps that are over.
@@ -95,7 +95,7 @@ impl Progress {
         self.n_before = None;
     }
 
-    /// A cycle begins, with so many messages before it.
+    /// Starts a cycle; `n_messages` is the number of messages before it.
     pub(crate) fn begin_cycle(&mut self, n_messages: usize) {
         self.n_before.get_or_insert(n_messages);
     }
@@ -105,11 +105,10 @@ impl Progress {
         self.step.append(cycle);
     }
 
-    /// The step is over: shows what all of it did, up to `state`. Where the run goes on, no model need
-    /// have spoken yet; the response is empty then.
+    /// Ends the step: passes the step's results up to `state` to `look`. If the run continues, the
+    /// model may have no response yet; then the response is empty.
     ///
-    /// What a step did is kept once, and its state too. They are lent for a look as a result, and taken
-    /// back for the run.
+    /// To avoid copies, the step's record and state are moved into the result and then back.
     pub(crate) fn end_step(
         &mut self,
         state: AgentState,
@@ -149,14 +148,14 @@ impl Progress {
         Ok(state)
     }
 
-    /// What the whole run did, the open step included.
+    /// The record of the whole run, with the open step.
     pub(crate) fn into_record(mut self) -> Record {
         self.done.append(self.step);
         self.done
     }
 }
 
-/// Why the model had stopped, where it was not asked.
+/// The stop reason of a run without a model call: `ToolUse` if calls are open, else `EndTurn`.
 fn standing(state: &AgentState) -> StopReason {
     if state.open_calls().is_empty() {
         StopReason::EndTurn

@@ -1,4 +1,4 @@
-//! Going on with a run that waited for answers from outside.
+//! Continues a run that waited for answers from outside.
 
 use super::{Agent, GenerateResult, Start};
 use crate::answers::{AnswerError, Answers, PendingCall};
@@ -10,12 +10,13 @@ use crate::tools::Round;
 use upp::Message;
 
 impl Agent {
-    /// Goes on with a run that waits, with answers to its pending calls.
+    /// Continues a waiting run with answers to its pending calls.
     ///
-    /// The state is the one the run ended with, or one read from its JSON. Answers may come in any
-    /// order and not all at once: the calls without one stay pending, and the run waits again. Each
-    /// call runs when its own answer is there, and never again. Answers that do not fit are
-    /// [`AgentError::Answers`], before anything has run. The turn has what came after the wait.
+    /// The state is the one the run ended with, or one parsed from its JSON. Answers may arrive in
+    /// any order and not all at once. Calls without an answer stay pending, and the run waits
+    /// again. Each call runs once, when its own answer arrives. If an answer does not fit, this
+    /// fails with [`AgentError::Answers`] before anything runs. The turn has only the messages
+    /// after the wait.
     ///
     /// ```
     /// use loomline_agents::{Agent, AgentOptions, AgentState, Answers};
@@ -47,7 +48,7 @@ impl Agent {
         self.resume_stream(answers, state).result().await
     }
 
-    /// Goes on with a run that waits, as [`Agent::resume`], and shows what happens.
+    /// Continues a waiting run like [`Agent::resume`], and streams its events.
     pub fn resume_stream(&self, answers: Answers, state: AgentState) -> AgentStream {
         AgentStream::new(self.clone(), Start::Resume(answers), state)
     }
@@ -74,8 +75,8 @@ impl Agent {
     }
 }
 
-/// What a resumed run began with: the last message of the user's own, past summaries and the
-/// prompts of strategies.
+/// The input of a resumed run: the user's last own message, without summaries and prompts of
+/// strategies.
 pub(super) fn question(state: &AgentState) -> Message {
     let messages = state.messages();
     let mut backwards = (0..messages.len()).rev().filter_map(|at| messages.get(at));

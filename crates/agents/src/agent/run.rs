@@ -16,7 +16,7 @@ use std::any::Any;
 use std::pin::pin;
 use upp::{Message, Signal, ToolCall};
 
-/// What a run begins with.
+/// The start of a run.
 pub(crate) enum Start {
     /// A message that is new.
     Input(Message),
@@ -117,7 +117,7 @@ async fn execute(
     }
 }
 
-/// What becomes of a failure, once the hook has heard of it.
+/// The outcome of a failure after the hook: the hook's result, or the error.
 fn failed(
     agent: &Agent,
     error: AgentError,

@@ -7,11 +7,12 @@ use serde_json::Value;
 const SESSION_ID: &str = "sessionId";
 const AGENT_ID: &str = "agentId";
 
-/// Notes the session in the state's metadata (UAP §3.4), and the agent where checkpoints are kept.
+/// Stores the session in the state's metadata (UAP §3.4), and the agent's id if there are
+/// checkpoints.
 ///
-/// The session is the one the agent was given. Where it was given none but has a place for
-/// checkpoints, the state's own session goes on, so that one restored from a checkpoint keeps it
-/// (UAP §12.4.7, 3); a state without one gets the session the agent has made for itself.
+/// The session is the agent's configured one. Without it, but with checkpoints, the state's own
+/// session continues, so that a state restored from a checkpoint keeps its session (UAP §12.4.7,
+/// 3). A state without one gets the agent's generated session.
 pub(super) fn note(agent: &Agent, state: &mut AgentState) {
     let Some(session) = in_effect(agent, state) else {
         return;
@@ -27,7 +28,8 @@ pub(super) fn note(agent: &Agent, state: &mut AgentState) {
     }
 }
 
-/// The session of a run that begins at this state; none where sessions are not kept.
+/// The session of a run that starts at this state; none if no session is configured and there are
+/// no checkpoints.
 pub(super) fn in_effect<'a>(agent: &'a Agent, state: &'a AgentState) -> Option<&'a str> {
     match (&agent.options().session_id, &agent.inner.session_id) {
         (Some(given), _) => Some(given),

@@ -1,8 +1,8 @@
-//! Why a checkpoint can't be kept or read.
+//! Errors of checkpoint stores.
 
 use std::path::PathBuf;
 
-/// Why a checkpoint can't be kept or read (UAP §12.4).
+/// Why a checkpoint can't be saved or read (UAP §12.4).
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The text to save is not the JSON of a state.
@@ -13,7 +13,7 @@ pub enum CheckpointError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -36,7 +36,7 @@ pub enum CheckpointError {
     /// The file system refused.
     #[error("can't {doing} {}", path.display())]
     Io {
-        /// What was to be done, such as `read`.
+        /// The failed operation, such as `read`.
         doing: &'static str,
         /// To which file or directory.
         path: PathBuf,

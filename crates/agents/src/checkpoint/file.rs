@@ -18,7 +18,7 @@ pub enum Compression {
     Gzip,
 }
 
-/// Where and how checkpoints are kept (UAP §12.4.3).
+/// The directory and the format of checkpoints (UAP §12.4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCheckpointOptions {
     /// The directory; `.checkpoints` by default. It is made when first needed.
@@ -39,21 +39,24 @@ impl Default for FileCheckpointOptions {
     }
 }
 
-/// Checkpoints in files: `<dir>/<session>/checkpoint.json` and `metadata.json` beside it (UAP
+/// Checkpoints in files: `<dir>/<session>/checkpoint.json` and `<dir>/<session>/metadata.json` (UAP
 /// §12.4.3).
 ///
-/// A session id of lower-case letters, digits, `-`, `_` and inner dots, such as a UUID, is its
-/// directory's name as it is. Any other byte is written as `%` and two hexadecimal digits, so no
-/// id leads out of the directory and no two ids share a name, on any file system; an id that then
-/// has more than 200 bytes is refused.
+/// If a session id has only lower-case letters, digits, `-`, `_` and inner dots, like a UUID, it is
+/// the directory's name. Any other byte is written as `%` and two hexadecimal digits. So no id
+/// leads out of the directory, and no two ids share a name, on any file system. An id with an
+/// encoded length above 200 bytes is refused.
 ///
-/// A file is written beside the old one, synced and renamed over it. So after a crash, and at any
-/// moment for another process, there is the old checkpoint or the new one, whole. The metadata is
-/// written after the checkpoint: it may for a moment, or after a crash, be that of the one before.
-/// Several processes may use one directory; of two saves at once, one is the last. A crash may
-/// leave something named `.new-…` behind, which nobody reads and anybody may remove. Only the owner may read what is made here, but it is not encrypted (UAP §15.3).
+/// A file is written under a temporary name, synced, and renamed over the old one. So after a
+/// crash, and at any moment for another process, there is either the old or the new checkpoint,
+/// complete. The metadata is written after the checkpoint; briefly, or after a crash, it may be
+/// that of the previous one.
 ///
-/// Work with files is done on Tokio's blocking threads, or at once where there is no Tokio.
+/// Several processes may use one directory; of two simultaneous saves, the later one wins. A crash
+/// may leave a file named `.new-…`, which is never read and may be deleted. Only the owner may read
+/// the files, but they are not encrypted (UAP §15.3).
+///
+/// File operations run on Tokio's blocking threads, or inline without Tokio.
 #[derive(Clone, Debug)]
 pub struct FileCheckpoints {
     options: Arc<FileCheckpointOptions>,

@@ -1,4 +1,5 @@
-//! Saving beside the run: in order, without holding it up, never failing it (UAP §12.4.7).
+//! Saves checkpoints in the background: in order, without delaying the run or failing it (UAP
+//! §12.4.7).
 
 use super::{CheckpointError, CheckpointStore};
 use crate::state::AgentState;
@@ -11,18 +12,19 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-/// A checkpoint store with its queue; cloning shares both.
+/// A checkpoint store with its queue; clones share both.
 ///
-/// [`save`](Self::save) only puts the state in the queue. A task, which lives as long as a session
-/// has something to save, writes it. So a slow store holds up no run and a failing one fails none:
-/// the failure goes to the log (`tracing`, level error). Within one queue the saves of a session
-/// follow each other, so an earlier state never replaces a later one; agents that share sessions
-/// should share the queue. Every state is written, however fast the steps follow each other: a
-/// state in the queue shares its messages with the ones after it, so a long queue is small.
+/// [`save`](Self::save) only queues the state; a task writes it, which ends when its session has
+/// nothing left to save. So a slow store delays no run, and a failing one fails none: the failure
+/// is logged (`tracing`, level error).
 ///
-/// What is in the queue is written even when the run, the agent and the queue are dropped, as long
-/// as the Tokio runtime lives. Before the runtime ends, [`flush`](Self::flush), or the last state
-/// may be lost. Without a Tokio runtime nothing can be saved, which is logged.
+/// Within one queue the saves of a session are written in order, so an earlier state never replaces
+/// a later one. Agents that share sessions should share the queue. Every state is written. A state
+/// in the queue shares its messages with the later ones, so a long queue uses little memory.
+///
+/// The queue is written even after the run, the agent and the queue are dropped, as long as the
+/// Tokio runtime lives. Call [`flush`](Self::flush) before the runtime ends, or the last state may
+/// be lost. Without a Tokio runtime nothing is saved, which is logged.
 #[derive(Clone)]
 pub struct Checkpoints {
     inner: Arc<Inner>,
@@ -35,11 +37,11 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-/// What waits for the task of a session.
+/// An entry in a session's queue.
 enum Waiting {
     /// A state to save.
     State(AgentState),
-    /// Told when all that waits before it is saved; dropped instead when that can't be.
+    /// Notified when all earlier entries are saved; dropped if that is impossible.
     Flush(oneshot::Sender<()>),
 }
 
@@ -92,8 +94,8 @@ impl Checkpoints {
             .spawn_on(async move { session.save_all().await }, &runtime);
     }
 
-    /// Waits until every state that was given to [`save`](Self::save) before is written, or its
-    /// failure logged.
+    /// Waits until every state passed to [`save`](Self::save) before is written, or its failure is
+    /// logged.
     pub async fn flush(&self) {
         let waits: Vec<_> = {
             let mut busy = self.inner.busy();
@@ -151,7 +153,7 @@ impl Session {
         }
     }
 
-    /// What waits longest; when nothing waits, the session is free again.
+    /// Takes the oldest entry. If there is none, the session's task is done.
     fn next(&mut self) -> Option<Waiting> {
         let mut busy = self.inner.busy();
         let next = busy.get_mut(&self.id)?.pop_front();

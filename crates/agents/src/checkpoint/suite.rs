@@ -1,4 +1,4 @@
-//! What every checkpoint store is held to: one test for each promise of [`CheckpointStore`].
+//! The tests that every checkpoint store must pass: one for each promise of [`CheckpointStore`].
 //!
 //! A store's tests expand [`checkpoint_suite!`](crate::checkpoint_suite), which makes one named
 //! test of each function of this module.

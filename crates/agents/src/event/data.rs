@@ -1,4 +1,4 @@
-//! What an event tells, made when somebody looks at it.
+//! The data of an event, built when it is read.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock, OnceLock};
 use upp::{AssistantMessage, ToolResultMessage};
 
-/// The fields of an event (UAP §11.2); reads as a map. Cloning shares those of a message.
+/// The fields of an event (UAP §11.2), read as a map. Clones of a message's event share its data.
 ///
-/// What an event tells of a message is not copied out of it before somebody reads it: many events
-/// are only counted, passed on or dropped.
+/// The fields are copied from the message only when they are read, because many events are only
+/// counted, passed on or dropped.
 #[derive(Clone)]
 pub struct EventData(Kept);
 
@@ -20,10 +20,10 @@ enum Kept {
     Told(Source, OnceLock<Arc<Map<String, Value>>>),
 }
 
-/// The fields of an event that tells nothing more.
+/// The fields of an event without data.
 static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-/// What a round of tools is told from.
+/// The source of the data of a tools round's event.
 #[derive(Clone)]
 enum Source {
     /// `{toolCalls}`: those of this response.

@@ -1,4 +1,4 @@
-//! What the model is told of a server's answer.
+//! Converts a server's answer to the result that the model reads.
 
 use super::text::clipped;
 use crate::schema::Schema;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io;
 use upp::{ToolFailure, ToolOutput};
 
-/// The longest text of an error that the model is told, in bytes.
+/// Maximum length of an error text that the model reads, in bytes.
 const ERROR_BYTES: usize = 16 << 10;
 
 /// Reads the answer to a call of `tool`.

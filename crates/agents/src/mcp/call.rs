@@ -48,8 +48,8 @@ struct Target {
 }
 
 impl Target {
-    /// Runs the call in a task of its own, so that the server can be told when nobody waits for it
-    /// any more: dropping this future cancels it.
+    /// Runs the call in a task of its own. If this future is dropped, the task cancels the call and
+    /// notifies the server.
     async fn run(self, arguments: Value, context: ToolContext) -> ToolOutput {
         let shown = Arc::clone(&self.shown);
         let arguments = match arguments {

@@ -34,7 +34,7 @@ pub(super) type Entry = Result<Listed, RejectedTool>;
 pub(super) struct Catalog {
     pub(super) tools: Vec<Offered>,
     pub(super) rejected: Vec<RejectedTool>,
-    /// What was taken, as the server said it.
+    /// The accepted tools, as the server listed them.
     pub(super) listed: Vec<Listed>,
 }
 

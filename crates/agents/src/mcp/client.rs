@@ -25,7 +25,7 @@ pub struct McpClient {
     inner: Arc<Inner>,
 }
 
-/// What the client and its tools share.
+/// The data that the client and its tools share.
 pub(super) struct Inner {
     pub(super) server: McpServer,
     pub(super) calls: TaskTracker,
@@ -35,7 +35,7 @@ pub(super) struct Inner {
     slot: Mutex<Slot>,
 }
 
-/// The connection, or how it stands with getting one.
+/// The connection, or the state of the attempts to get one.
 #[derive(Default)]
 struct Slot {
     connection: Option<Arc<Connection>>,
@@ -107,7 +107,8 @@ impl McpClient {
 
     /// The tools as of the last listing, in the server's order, with prefix, effect and code.
     ///
-    /// What was given does not change; see the module's word on frozen lists.
+    /// A returned list does not change; see "The list of tools is frozen" in the module's
+    /// documentation.
     pub fn tools(&self) -> Vec<Tool> {
         let catalog = self.inner.catalog();
         let tools = catalog.tools.iter();
@@ -119,14 +120,14 @@ impl McpClient {
         self.inner.catalog().rejected.clone()
     }
 
-    /// What the server said of the tools that are used: an array of the protocol's tool objects, to
-    /// be stored for [`Self::connect_lazy`].
+    /// The server's listing of the tools in use: an array of the protocol's tool objects. Store it
+    /// for [`Self::connect_lazy`].
     pub fn listing(&self) -> Value {
         json!(self.inner.catalog().listed)
     }
 
-    /// Counts the times the server said that its tools changed, and the reconnections, after which
-    /// they may have.
+    /// Counts the server's notices of changed tools, and the reconnections, as the tools may differ
+    /// after one.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }

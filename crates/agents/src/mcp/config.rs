@@ -1,4 +1,4 @@
-//! What is known of a server before it is reached.
+//! The configuration of an MCP server.
 
 use secrecy::SecretString;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +22,10 @@ pub struct McpServer {
     pub allow: Option<BTreeSet<String>>,
     /// Tools not to take, by the server's names; stronger than `allow`.
     pub deny: BTreeSet<String>,
-    /// Put before each tool's name, such as `files_`; empty unless it is given.
+    /// A prefix for each tool's name, such as `files_`. Default: empty.
     pub prefix: String,
-    /// What may happen to a call whose outcome is unknown, by the server's names of the tools.
-    /// Stronger than annotations.
+    /// The effects of tools, by the server's names. They decide whether a call with an unknown
+    /// outcome runs again. They override annotations.
     pub effects: BTreeMap<String, Effect>,
     /// The effect of tools that `effects` does not name. [`Effect::Effect`] by default.
     pub default_effect: Effect,
@@ -107,7 +107,7 @@ pub struct McpStdio {
     pub args: Vec<String>,
     /// Further variables of its environment.
     pub env: BTreeMap<String, SecretString>,
-    /// Its working directory; the parent's unless it is given.
+    /// The child's working directory. Default: the parent's.
     pub cwd: Option<PathBuf>,
 }
 
@@ -190,7 +190,7 @@ pub struct McpProgress {
     pub progress: f64,
     /// Where it ends, if the server knows.
     pub total: Option<f64>,
-    /// What it is doing, at most 1024 bytes.
+    /// The server's description of the current work, at most 1024 bytes.
     pub message: Option<String>,
 }
 

@@ -200,7 +200,8 @@ fn transport_cause(error: &DynamicTransportError) -> Option<String> {
     }
 }
 
-/// Whether the server tells changes of its tools by a subscription, as from 2026-07-28 on.
+/// Whether the server announces changes of its tools through a subscription, as in protocol
+/// versions from 2026-07-28 on.
 fn announces_changes(peer: &Peer<RoleClient>) -> bool {
     peer.peer_info().is_some_and(|info| {
         let tools = info.capabilities.tools.as_ref();

@@ -19,7 +19,7 @@ pub enum McpError {
     Connect {
         /// The server.
         server: Arc<str>,
-        /// What went wrong.
+        /// The cause.
         cause: String,
     },
     /// It was not ready in time.
@@ -41,7 +41,7 @@ pub enum McpError {
     List {
         /// The server.
         server: Arc<str>,
-        /// What is wrong with it.
+        /// A description of the defect.
         what: String,
     },
     /// It has more tools than are taken.

@@ -35,9 +35,9 @@ pub(super) enum End {
     Lost(String),
     /// The server's answer is no result.
     Refused(String),
-    /// It took too long, and the server was told to stop.
+    /// It took too long; the server received a cancellation.
     TimedOut,
-    /// Nobody wants the result, and the server was told so.
+    /// The result is no longer needed; the server received a cancellation.
     Cancelled,
 }
 
@@ -124,7 +124,7 @@ async fn send(
     })
 }
 
-/// What became of a request that was sent.
+/// The outcome of a request that was sent.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's enum grows")]
 fn ended(connection: &Connection, error: ServiceError) -> End {
     let end = match error {

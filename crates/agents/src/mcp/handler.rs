@@ -1,4 +1,4 @@
-//! What servers say without being asked.
+//! Handles the messages that servers send on their own.
 #![expect(
     deprecated,
     reason = "servers of today still ask for roots, which the newest version drops"

@@ -66,7 +66,7 @@ fn secret(name: &str, value: &SecretString, before: &str) -> Result<HeaderValue,
     Ok(value)
 }
 
-/// What a failed request says of the call it carried.
+/// A failed request, classified by whether the server may have received the call.
 pub(super) enum Failure {
     /// The server has not seen it.
     NotSent(String),

@@ -19,7 +19,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What a program needs to find others and its user's files, and what says nothing secret.
+/// The environment variables that the child inherits. Programs need them to find others and the
+/// user's files; none is secret.
 const INHERITED: [&str; 8] = [
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
 ];
@@ -45,7 +46,7 @@ pub(super) struct StdioTransport {
     _keeper: JoinSet<()>,
 }
 
-/// What the transport and the keeper of the child tell each other.
+/// The signals between the transport and the task that owns the child.
 #[derive(Clone, Default)]
 struct Leash {
     /// The child is to end.

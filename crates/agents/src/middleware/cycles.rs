@@ -39,9 +39,9 @@ pub(super) fn is_summary(messages: &Messages, at: usize) -> bool {
     }
 }
 
-/// Of the messages before a cut within a run, those that the run still needs: its input, and the
-/// last prompt of its strategy, from which the strategy reads where it stands. Neither is needed
-/// where there is a later one behind the cut.
+/// The messages before a cut that the rest of the run still needs: its input, and the last prompt
+/// of its strategy, which marks the strategy's progress. Either is needed only if there is no later
+/// one after the cut.
 pub(super) fn needed(messages: &Messages, cut: usize) -> BTreeSet<usize> {
     let last = |is_wanted: &dyn Fn(&Message) -> bool| {
         let has_later = (cut..messages.len()).any(|at| messages.get(at).is_some_and(is_wanted));
@@ -53,8 +53,8 @@ pub(super) fn needed(messages: &Messages, cut: usize) -> BTreeSet<usize> {
     input.into_iter().chain(said).collect()
 }
 
-/// The messages at these places, all before a cut. The last one that said something to the model
-/// has a note of the rounds of tools that came after it and are cut away.
+/// The messages at these indexes, all before a cut. The last one in the user's role gets a note of
+/// the tool rounds that follow it and are removed.
 pub(super) fn without(messages: &Messages, places: &BTreeSet<usize>, cut: usize) -> Vec<Message> {
     let at = |place: usize| messages.get(place);
     let is_said = |place: &usize| at(*place).is_some_and(|it| prompt::user_text(it).is_some());

@@ -7,11 +7,11 @@ use upp::{Message, Messages};
 /// How many bytes of JSON are taken for one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// How many tokens a message is taken to have.
+/// Estimates the number of tokens of a message.
 ///
-/// The default is a quarter of the bytes of its JSON, as in UAP §6.2. The bytes are counted, not
-/// kept. It takes images and other media for text, which is far too much; give a model's own
-/// count where that matters.
+/// The default is a quarter of the bytes of its JSON (UAP §6.2). The bytes are counted without
+/// storing the JSON. Images and other media count like text, which is far too much; supply a
+/// model-specific count if that matters.
 #[derive(Clone)]
 pub struct Estimate(Arc<dyn Fn(&Message) -> u64 + Send + Sync>);
 

@@ -16,24 +16,24 @@ use std::time::Instant;
 pub enum LogLevel {
     /// Details.
     Debug,
-    /// What happens.
+    /// Normal events.
     #[default]
     Info,
-    /// What may be a problem.
+    /// Possible problems.
     Warn,
-    /// What went wrong.
+    /// Failures.
     Error,
 }
 
 /// Takes lines. It is called within the run, so it should be quick.
 pub type Logger = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
-/// What is logged, and where (UAP §9.3).
+/// The contents and the destination of the log (UAP §9.3).
 #[derive(Clone)]
 pub struct LoggingOptions {
     /// The least important lines that are logged; [`LogLevel::Info`] by default.
     pub level: LogLevel,
-    /// Who takes the lines; `tracing` unless it is given, with the target `loomline_agents`.
+    /// Receives the lines. Default: `tracing`, with the target `loomline_agents`.
     pub logger: Option<Logger>,
     /// Whether the input, the answer and the causes of errors are logged in full; not by default,
     /// for they may be confidential.
@@ -63,11 +63,12 @@ impl std::fmt::Debug for LoggingOptions {
     }
 }
 
-/// Logs each request when it begins and when it ends, well or not (`logging()`, UAP §9.3).
+/// Logs each request when it starts and when it ends, successful or not (`logging()`, UAP §9.3).
 ///
-/// Beginning and end are [`LogLevel::Info`], the end of a run that waits for answers included, a failure is [`LogLevel::Error`], an aborted request
-/// is [`LogLevel::Warn`]. A line has ids and counts. What was said, parameters, metadata and keys
-/// are in no line, but for the messages when they are asked for.
+/// The start, the end, and a run's wait for answers are [`LogLevel::Info`]. A failure is
+/// [`LogLevel::Error`], an aborted request [`LogLevel::Warn`]. A line has ids and counts.
+/// Parameters, metadata and keys are never logged; messages only if
+/// [`LoggingOptions::include_messages`] is set.
 #[derive(Debug)]
 pub struct Logging {
     options: LoggingOptions,
@@ -99,7 +100,7 @@ impl Logging {
         }
     }
 
-    /// A message in full, where that is asked for.
+    /// Logs a message in full, if that is enabled.
     fn log_message(&self, what: &str, message: &impl serde::Serialize) {
         if self.options.include_messages
             && let Ok(message) = serde_json::to_string(message)
@@ -112,7 +113,7 @@ impl Logging {
         u64::try_from(self.base.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// ` after n ms`, where that is asked for.
+    /// ` after n ms`, if timing is enabled.
     fn timing(&self, context: &MiddlewareContext) -> String {
         let start = context.metadata.get(&self.key).and_then(Value::as_u64);
         match start {

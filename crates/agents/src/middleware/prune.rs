@@ -9,21 +9,21 @@ use serde_json::Value;
 use std::sync::Arc;
 use upp::{Message, Messages, ToolResultMessage};
 
-/// Replaces old tool outputs by a placeholder when a conversation grows too long (UAP §6.2).
+/// Replaces old tool outputs by a placeholder if a conversation grows too long (UAP §6.2).
 ///
-/// It acts when the state's messages have more than `usable` tokens. Then every result outside of
-/// the latest `protect_recent` tokens is replaced, if it is longer than the placeholder and the model
-/// has answered since; results it has not read yet stay. Calls keep their results, by id and in order, and messages keep their ids. Doing it twice changes
-/// nothing more. The state that the run gives has the placeholders, too.
+/// It acts if the state's messages have more than `usable` tokens. Then it replaces every result
+/// that is outside of the latest `protect_recent` tokens, is longer than the placeholder, and has a
+/// later response of the model. Calls and messages keep their ids and order. A second pass changes
+/// nothing more. The run's resulting state has the placeholders, too.
 #[derive(Clone, Debug)]
 pub struct PruneToolOutputs {
-    /// How many tokens the conversation may have; 184,000 by default.
+    /// Maximum number of tokens of the conversation. Default: 184,000.
     pub usable: u64,
-    /// How many of the latest tokens are left as they are; 40,000 by default.
+    /// Number of the latest tokens that are not changed. Default: 40,000.
     pub protect_recent: u64,
-    /// What stands in place of an output.
+    /// The replacement for a removed output.
     pub placeholder: String,
-    /// How tokens are counted.
+    /// The token estimate.
     pub estimate: Estimate,
 }
 

@@ -17,7 +17,7 @@ use upp::{
 
 const NAME: &str = "summarise";
 
-/// What a summary message begins with.
+/// The first line of a summary message.
 const HEADING: &str = "[Summary of the conversation so far]";
 
 const PROMPT: &str = "Summarise the conversation below, so that the assistant can go on from your \
@@ -26,28 +26,32 @@ open. If it begins with an earlier summary, carry over what that says. Answer wi
 
 /// Replaces the older part of a long conversation by a summary that a model writes (UAP §6.2).
 ///
-/// It acts when the state's messages have more than `threshold` tokens. All but the latest
-/// `keep_recent` messages are summarised, or fewer, for the cut is made between cycles: a call is
-/// never separated from its results, nor input from its answer. An earlier summary is part of what
-/// is summarised. Where the conversation is within a run, which waits for answers from outside, the
-/// run's input and the last prompt of its strategy stay behind the summary, with a note of the rounds
-/// of tools that were summarised after them: the run goes on where it stood, within its limits. The
-/// summary is a user message; its metadata names the first and the last message
-/// it stands for, earlier summaries seen through, and the tokens it cost, which are no part of the
-/// turn's usage: `{"uap": {"summary": {"of": [first, last], "usage": {…}}}}`.
+/// It acts if the state's messages have more than `threshold` tokens. It summarises all but the
+/// latest `keep_recent` messages. It may summarise fewer, as the cut is made between cycles: a call
+/// is never separated from its results, nor an input from its answer. Earlier summaries are
+/// included.
 ///
-/// A summariser that fails, is filtered or says nothing leaves the state as it is, and the failure
-/// in the log (`tracing`, level warn). The state that the run gives has the summary in place of
-/// the messages; keep the state before it where these are wanted.
+/// If the run waits for outside answers, the conversation is within a run. Then the run's input and
+/// the last prompt of its strategy stay after the summary, with a note of the later tool rounds
+/// that were summarised. So the run continues within its limits.
+///
+/// The summary is a user message. Its metadata has the ids of the first and the last original
+/// message, and the tokens of the summary's request:
+/// `{"uap": {"summary": {"of": [first, last], "usage": {…}}}}`. These tokens are no part of the
+/// turn's usage.
+///
+/// If the summariser fails, is filtered or returns no text, the state does not change, and the
+/// failure is logged (`tracing`, level warn). The run's resulting state has the summary in place of
+/// the messages. If you need the messages, store the state before the run.
 #[derive(Clone)]
 pub struct Summarise {
-    /// Who writes the summary.
+    /// Writes the summary.
     pub by: Summariser,
     /// How many tokens the conversation may have; 150,000 by default.
     pub threshold: u64,
     /// How many of the latest messages are left as they are, at least; 10 by default.
     pub keep_recent: usize,
-    /// What the summariser is told, above the conversation.
+    /// The summariser's instructions, above the conversation.
     pub prompt: String,
     /// Parameters of the model's call, such as its limit of tokens; an agent has its own.
     pub params: Arc<Map<String, Value>>,
@@ -55,7 +59,7 @@ pub struct Summarise {
     pub estimate: Estimate,
 }
 
-/// Who writes a summary.
+/// The author of a summary.
 #[derive(Clone)]
 pub enum Summariser {
     /// A model, in one call.
@@ -66,9 +70,9 @@ pub enum Summariser {
 
 /// Where a conversation is cut.
 struct Cut {
-    /// What is before is summarised.
+    /// Messages before this index are summarised.
     at: usize,
-    /// What stays of it all the same.
+    /// The indexes before the cut whose messages stay.
     needed: BTreeSet<usize>,
 }
 
@@ -172,7 +176,7 @@ impl Summarise {
     }
 }
 
-/// The first message that this one stands for.
+/// The id of the first original message that this message represents.
 fn first_id(message: &Message) -> &str {
     let summary = match message {
         Message::User(message) => prompt::summary(message),

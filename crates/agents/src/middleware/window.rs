@@ -10,16 +10,21 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use upp::{Message, Messages};
 
-/// Keeps the latest messages of a conversation, in whole cycles (UAP §6.2).
+/// Reduces a conversation to its latest messages, in whole cycles (UAP §6.2).
 ///
-/// A cycle is a request to the model with its input, calls and results; none is split, so the
-/// window never begins with results. Up to three messages from before the window stay in front of
-/// it and are counted: the latest summary, and, where the window begins within a run, the input of
-/// that run, so that what is kept begins with the user, and the last prompt of its strategy. The
-/// rounds of tools that are dropped after the last of these are noted on it, so that limits on
-/// them hold. These messages and the last cycle, whose calls may be open, are kept even where they
-/// are more than the window takes. The state that the run gives lacks what was dropped; keep the
-/// state before it where that is wanted.
+/// A cycle is a request to the model with its input, calls and results. Cycles are not split, so
+/// the window never starts with results. Up to three earlier messages stay in front of the window
+/// and count towards its size:
+///
+/// - the latest summary;
+/// - if the window starts within a run, the input of that run, so that the user's message comes
+///   first;
+/// - in that case also the last prompt of the run's strategy.
+///
+/// Tool rounds dropped after the last of these are noted on it, so that limits on rounds still
+/// apply. These messages and the last cycle, whose calls may be open, stay even if they exceed the
+/// window. The run's resulting state lacks the dropped messages. If you need them, store the state
+/// before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     /// How many messages may stay.
@@ -27,7 +32,7 @@ pub struct SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// A window of so many messages.
+    /// A window of at most `max_messages` messages.
     pub fn new(max_messages: NonZeroUsize) -> Self {
         Self { max_messages }
     }
@@ -55,7 +60,7 @@ impl SlidingWindow {
     }
 }
 
-/// What stays of the messages before the window.
+/// The indexes of the messages before the window that stay.
 fn head(messages: &Messages, start: usize) -> BTreeSet<usize> {
     let is = |at: usize, what: fn(&Message) -> bool| messages.get(at).is_some_and(what);
     let last = |what: fn(&Message) -> bool| (0..start).rev().find(|at| is(*at, what));

@@ -24,7 +24,7 @@ const LARGE_STACK: usize = super::apart::STACK / 2;
 /// Number of looks at values between two reads of the clock.
 const STEPS_PER_CLOCK: u64 = 256;
 
-/// What one comparison may cost.
+/// The maximum cost of one comparison.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
     steps: u64,

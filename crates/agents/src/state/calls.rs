@@ -27,10 +27,10 @@ impl AgentState {
         }
     }
 
-    /// The calls of the last response that have no result in the messages of results after it, in
-    /// call order; none if anything else was said since.
+    /// The calls of the last response that have no result in the following messages of results, in
+    /// call order. None if another message follows.
     ///
-    /// A run that stands here continues with the tools, not with the model.
+    /// A run in this state continues with the tools, not with the model.
     pub fn open_calls(&self) -> Vec<&ToolCall> {
         let (calls, results) = self.last_round();
         if results.is_empty() {

@@ -60,7 +60,7 @@ impl Default for StateLimits {
     }
 }
 
-/// How much a state has in common with an earlier one: so many of each list, from its beginning.
+/// The number of elements, from the start of each list, that a state shares with an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Inherited {
@@ -108,7 +108,7 @@ struct Written<'a> {
     reasoning: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a [PlanStep]>,
-    /// Not in UAP §12.1: where in a step the run stands. Absent between steps.
+    /// Not in UAP §12.1: the run's phase within a step. Absent between steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -116,7 +116,7 @@ struct Written<'a> {
     /// Not in UAP §12.1: what is left out, for an earlier state has it. Absent in whole states.
     #[serde(skip_serializing_if = "Option::is_none")]
     inherited: Option<Inherited>,
-    /// Not in UAP §12.1: the open calls whose sub-agents wait elsewhere.
+    /// Not in UAP §12.1: the open calls whose sub-agents wait on a host.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     suspended: &'a BTreeSet<ToolCallId>,
 }
@@ -145,7 +145,7 @@ struct Read<'a> {
     suspended: BTreeSet<ToolCallId>,
 }
 
-/// What may be absent may be `null` as well.
+/// Reads an optional field; `null` counts as absent.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -275,15 +275,16 @@ impl AgentState {
         Self::from_json_within(json, StateLimits::default())
     }
 
-    /// Restores exactly the state that was written, its id and its messages' ids and instants
-    /// included; refuses any other version (UAP §6.5, §12.3).
+    /// Restores exactly the state that was written, with its id and its messages' ids and times.
+    /// Any other version is refused (UAP §6.5, §12.3).
     ///
-    /// The structure is that of UAP §12.1 (UAP §15.3): a field that is missing, is given twice, or
-    /// has another type is refused, as is JSON nested more deeply than about 120 levels. What may be
-    /// absent may be `null`. Fields that are not known are left out. Whether the messages are a
-    /// conversation is not checked: results without their calls, ids that repeat and steps of a plan
-    /// that depend on nothing there are read as they stand, for histories are cut and merged by
-    /// others, and it is the model's provider that takes or refuses a conversation.
+    /// The structure is that of UAP §12.1 (UAP §15.3). A field that is missing, repeated or of
+    /// another type is refused; so is JSON nested more deeply than about 120 levels. Optional
+    /// fields may be `null`. Unknown fields are ignored.
+    ///
+    /// Whether the messages form a valid conversation is not checked. Results without calls,
+    /// repeated ids and unknown dependencies of plan steps are read unchanged, as applications may
+    /// cut and merge histories. The model's provider decides whether it accepts the conversation.
     pub fn from_json_within(json: &str, limits: StateLimits) -> Result<Self, StateError> {
         if json.len() > limits.max_bytes {
             return Err(StateError::TooLong {
@@ -310,8 +311,8 @@ impl AgentState {
         Ok(json)
     }
 
-    /// Restores exactly the state that was written, its id included, given the same earlier one.
-    /// Refused where that one has less than it should.
+    /// Restores exactly the state that was written, with its id, from the same earlier state. It is
+    /// refused if the earlier state has less than the written one shares with it.
     pub fn from_json_since(json: &str, earlier: &Self) -> Result<Self, StateError> {
         let read: Read<'_> = serde_json::from_str(json).map_err(|it| refusal(json, it))?;
         let inherited = read.inherited.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a strategy may do within a step.
+//! The operations of a strategy within a step.
 
 use super::prompt::{self, PromptMark};
 use crate::agent::Agent;
@@ -20,37 +20,37 @@ use upp::{
     ToolResultMessage,
 };
 
-/// What a step has at hand (UAP §5.1, `ExecutionContext`).
+/// The context of a step (UAP §5.1, `ExecutionContext`).
 pub struct StepContext<'a> {
     /// The agent that runs.
     pub agent: &'a Agent,
-    /// Who is told what happens.
+    /// Receives the events of the run.
     pub journal: &'a dyn Journal,
     /// Cancelled when the run is no longer wanted.
     pub signal: Signal,
-    /// Results already recorded for the open calls at the end of the state, after a crash; these
-    /// calls are not run again. What their sub-agents did is not in here: a keeper that kept it
-    /// ([`Journal::traced`]) adds it to the state it rebuilds
-    /// ([`AgentState::with_subagent_trace`]), before the step goes on. Such traces come before those
-    /// of the calls that are run now.
+    /// Results that were already stored for the open calls at the end of the state before a crash.
+    /// These calls do not run again. The traces of their sub-agents are not included. A journal
+    /// that stored them ([`Journal::traced`]) must add them to the rebuilt state
+    /// ([`AgentState::with_subagent_trace`]) before the step continues. These traces precede those
+    /// of the calls that run now.
     pub answered: &'a [ToolResult],
-    /// What makes the ids of calls unique: a call's idempotency key is `<scope>:<call id>`. It must
-    /// be the same whenever the same call is run again, and another for each response, for providers
-    /// repeat the ids of calls. Where it is empty, it is the id of the response's message, which is
-    /// both as long as the state has that message.
+    /// The prefix that makes call ids unique: a call's idempotency key is `<scope>:<call id>`. It
+    /// must be the same if the same call runs again. It must differ for each response, because
+    /// providers repeat call ids. If it is empty, the id of the response's message is used; that
+    /// works as long as the state has that message.
     pub scope: &'a str,
     /// The answers that came for the open calls at the end of the state, when the step waited for
     /// them; `None` in a step that has not waited. They must have passed [`Agent::check`].
     pub answers: Option<&'a Answers>,
-    /// How many calls the run may still make of the tools that the agent runs itself, beginning with
-    /// those of the response whose calls are open, or with the next one; `None` is without a limit.
-    /// Calls beyond it are answered with an error. Once there are none left the model is offered only
-    /// the tools that are executed elsewhere, and told to call none where there are none of these.
+    /// Maximum number of further calls in the run of tools that the agent itself runs; `None` is no
+    /// limit. It counts from the response whose calls are open, or else from the next response.
+    /// Calls beyond it get an error result. At 0 the model is offered external tools only. If there
+    /// are none, it sees its tools but may call none.
     pub n_calls_left: Option<usize>,
-    /// What runs the sub-agents of the step's tools; `None` runs them in memory, inside the calls
-    /// that spawn them.
+    /// Runs the sub-agents of the step's tools. `None` runs them in memory, inside the calls that
+    /// spawn them.
     pub host: Option<Arc<dyn SubAgentHost>>,
-    /// What is kept of the step's call of the model where a crash does not end it.
+    /// The durable record of the step's model call, which survives a crash.
     pub call_record: Option<Arc<dyn CallRecord>>,
 }
 
@@ -89,8 +89,8 @@ impl StepContext<'_> {
         }
     }
 
-    /// What the model may call once the agent runs no more tools: those that are executed elsewhere.
-    /// Where there are none, it sees its tools as before and may call none of them.
+    /// The tools that the model may call once the agent runs no more tools: the external ones. If
+    /// there are none, the model sees its tools as before, with the tool choice `None`.
     fn offered_elsewhere(&self) -> (Arc<[Tool]>, &ToolChoice) {
         let tools = self.agent.tools().iter();
         let elsewhere: Arc<[Tool]> = tools.filter(|tool| tool.external).cloned().collect();
@@ -162,11 +162,11 @@ impl StepContext<'_> {
         }
     }
 
-    /// Says something to the model in the user's place (UAP §5.3, §5.4): appends a message, marked as
-    /// a prompt of this kind ([`PromptMark`]), after the journal has it.
+    /// Appends a prompt to the conversation in the user's role (UAP §5.3, §5.4). The message is
+    /// marked as a prompt of this kind ([`PromptMark`]), and the journal stores it first.
     ///
-    /// Where `state` already ends in the prompt of this kind and step, as after a crash, it stays as
-    /// it is. Nothing can be said over calls that have no results: [`AgentError::OpenCalls`].
+    /// If `state` already ends with the prompt of this kind and step, as after a crash, it is
+    /// returned unchanged. If calls are open, this fails with [`AgentError::OpenCalls`].
     pub async fn prompt(
         &self,
         state: &AgentState,
@@ -234,18 +234,18 @@ impl StepContext<'_> {
         Ok(state.with_message(ToolResultMessage::new(results, MessageOptions::default())))
     }
 
-    /// Answers the open calls at the end of `state`, and appends one message with the new results
-    /// in call order; a state without open calls stays as it is.
+    /// Runs or answers the open calls at the end of `state`, and appends one message with the new
+    /// results in call order. A state without open calls is returned unchanged.
     ///
-    /// Calls that wait for an answer from outside stay open, as do those whose sub-agents wait
-    /// elsewhere ([`Waits`](crate::Waits)), and those that come after them. A
-    /// state that has open calls then is one that the run waits in ([`Next::Wait`](super::Next)).
+    /// These calls stay open: calls that wait for an outside answer, calls whose sub-agents wait on
+    /// a host ([`Waits`](crate::Waits)), and calls that depend on those. If the state has open
+    /// calls then, the run waits in it ([`Next::Wait`](super::Next)).
     ///
-    /// Once for each response, `on_act` and the `action` event come before the first tool starts,
-    /// `on_observe` and `observation` after all calls have their results (UAP §10.2). With
-    /// [answers](Self::answers), the response was shown when the step came to wait, so it is not
-    /// shown again. A step that is repeated after a crash shows it again. What
-    /// sub-agents did is added to the state's traces, in call order (UAP §8.8).
+    /// Once for each response, `on_act` and the `action` event come before the first tool starts;
+    /// `on_observe` and `observation` come after all calls have their results (UAP §10.2). With
+    /// [answers](Self::answers), the response was shown when the step started to wait, so it is not
+    /// shown again. A step that is repeated after a crash shows it again. Traces of sub-agents are
+    /// added to the state in call order (UAP §8.8).
     pub async fn act(&self, state: &AgentState) -> Result<AgentState, AgentError> {
         self.acted(state.clone()).await
     }

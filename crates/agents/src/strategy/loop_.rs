@@ -8,20 +8,21 @@ use crate::state::AgentState;
 use futures_util::future::BoxFuture;
 use std::num::NonZeroU32;
 
-/// Asks the model and runs its tools, until it calls none (UAP §5.2).
+/// Calls the model and runs its tools, until a response has no calls (UAP §5.2).
 ///
-/// It is done when a response has no calls. A call that names no tool is answered with the error
-/// `Tool 'x' not found`, so that the model can correct itself, and the conversation stays one that
-/// every provider takes. So is one whose arguments are no JSON object, as when the answer was cut off
-/// within them. The model may go on with such calls for ever, for there is no limit unless one is
-/// set. An agent without any tools is done after the first response (UPP §3).
+/// A call to an unknown tool gets the error result `Tool 'x' not found`, so that the model can
+/// correct itself and the conversation stays valid for every provider. A call whose arguments are
+/// no JSON object, such as in a truncated response, also gets an error result. The model may repeat
+/// such calls without end, as there is no limit by default. An agent without any tools is done
+/// after the first response (UPP §3).
 ///
-/// With [`Limit::AtMost`] n, n rounds of tools run. A response that asks for another round is the
-/// final one: the run is done, and the work so far is its result (UAP §5.2). `on_max_iterations`
-/// hears of the limit, a warning goes to the log, and an error result that names the limit answers
-/// each call that did not run. The turn's stop reason stays `tool_use`. The tool strategy has a limit
-/// of its own, which ends a run with an error (UPP §3); it counts where it is the lower one. A round
-/// is counted from the last message of the user on.
+/// With [`Limit::AtMost`] n, at most n rounds of tools run. A response that requests another round
+/// is the last one: the run is done, and the work so far is its result (UAP §5.2).
+/// `on_max_iterations` is called, a warning is logged, and each call that did not run gets an error
+/// result that names the limit. The turn's stop reason stays `tool_use`.
+///
+/// The tool strategy has a limit of its own, which ends a run with an error (UPP §3). It applies if
+/// it is the lower one. Rounds are counted from the user's last message on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loop {
     /// How many rounds of tools may run.

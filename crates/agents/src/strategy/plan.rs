@@ -20,38 +20,40 @@ use std::sync::Arc;
 
 /// Lets the model make a plan, and executes it step by step (UAP §5.4).
 ///
-/// **Planning** is a step of its own. The model is asked (`plan`, a [`PromptMark`]) for an answer in
-/// the schema of a plan, by structured output; tools can't be called meanwhile. A plan that can't be
-/// carried out is refused before anything runs: one that does not match the schema, is empty or too
-/// long, uses an id twice, names an unknown step or tool, or has a cycle. The model is told why and
-/// asked once more; then the run ends with [`PlanError::Refused`].
+/// **Planning** is a step of its own. A prompt (`plan`, a [`PromptMark`]) requests an answer in the
+/// schema of a plan, by structured output; tools can't be called meanwhile. An unusable plan is
+/// refused before anything runs. That is a plan that does not match the schema, is empty or too
+/// long, uses an id twice, names an unknown step or tool, or has a cycle. The model gets the
+/// reasons and one more request. If that fails, the run ends with [`PlanError::Refused`].
 ///
-/// **Executing** takes one step for each step of the plan (`plan_step`), in the order of the plan as
-/// far as dependencies allow. It has as many rounds of tools as the model wants, within the tool
-/// strategy's limit, and is over when the model answers without calls. It has *failed* when every
-/// call of its last round of tools failed, or when it names a tool that was never called with
-/// success. Otherwise it is completed, whatever the model says. Each status is another state: one
-/// that was kept stays as it was.
+/// **Executing** takes one step for each step of the plan (`plan_step`), in the order of the plan
+/// as far as dependencies allow. The model may use any number of tool rounds, within the tool
+/// strategy's limit. The step is over when the model answers without calls. It has *failed* if
+/// every call of its last round of tools failed, or if it names a tool that never succeeded.
+/// Otherwise it is completed, whatever the model's answer is. Each status change makes a new state;
+/// earlier states do not change.
 ///
-/// **Replanning** (`replan`) follows a failed step, if it is allowed. What is completed stays in the
-/// plan, the rest is replaced; the run ends with [`PlanError::NoProgress`] when two replans in a
-/// row leave the same work. If it is not allowed, the run ends with [`PlanError::StepFailed`], what
-/// depends on the failed step is left pending, and nothing else is run.
+/// **Replanning** (`replan`) follows a failed step, if it is allowed. Completed steps stay in the
+/// plan; the rest is replaced. If two replans in a row leave the same work, the run ends with
+/// [`PlanError::NoProgress`]. If replanning is not allowed, the run ends with
+/// [`PlanError::StepFailed`]. Steps that depend on the failed step stay pending, and nothing else
+/// runs.
 ///
-/// The last answer is the run's response. [`AgentOptions::structure`](crate::AgentOptions) is asked
-/// of the last step of the plan only. An input always begins with a new plan, whatever is left of
-/// an old one. Calls that another strategy left open at the end of the state are answered first, in
-/// a step of their own.
+/// The last answer is the run's response. [`AgentOptions::structure`](crate::AgentOptions) applies
+/// to the last step of the plan only. A new input always starts a new plan, whatever is left of an
+/// old one. Calls that another strategy left open at the end of the state are answered first, in a
+/// step of their own.
 ///
 /// [`PromptMark`]: crate::PromptMark
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How many steps a plan may have. What a replan leaves completed does not count.
+    /// Maximum number of steps of a plan. After a replan, completed steps do not count. Default:
+    /// unlimited.
     pub max_plan_steps: Limit,
-    /// Whether there is another plan when a step fails; so unless it is said.
+    /// Whether a failed step leads to a new plan. Default: true.
     pub allow_replan: bool,
-    /// The JSON Schema the model's answer must match, in place of the default. A plan is read from
-    /// the answer's `steps`: objects with `id`, `description`, and where they are given `tool` and
+    /// The JSON Schema of the model's answer, in place of the default one. The plan is read from
+    /// the answer's `steps`: objects with `id`, `description`, and optionally `tool` and
     /// `dependsOn`.
     pub plan_schema: Option<Arc<Value>>,
 }
@@ -66,7 +68,7 @@ impl Default for Plan {
     }
 }
 
-/// What the step that stands at a state is about.
+/// The task of the step at a state.
 enum Position<'a> {
     /// The state ends in calls that no prompt of a plan led to: another strategy was interrupted.
     Interrupted,

@@ -1,7 +1,7 @@
-//! The prompts that strategies add to the conversation, and how they are known again.
+//! The prompts that strategies add to the conversation, and how they are recognised.
 //!
-//! They are real messages of the user's side: what the model was asked stays in the history, so the
-//! history only grows, and a provider's prompt cache keeps hitting.
+//! They are real messages in the user's role. All requests to the model stay in the history, so the
+//! history only grows, and a provider's prompt cache continues to hit.
 
 use crate::state::AgentState;
 use serde_json::{Value, json};
@@ -26,12 +26,12 @@ pub(crate) const NAMESPACE: &str = "uap";
 /// `{"uap": {"prompt": kind, "step": n, "firstStep": n}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptMark<'a> {
-    /// What it asks for: `reason`, `act`, `plan`, `plan_step`, `replan`, or a custom strategy's
+    /// The kind of prompt: `reason`, `act`, `plan`, `plan_step`, `replan`, or a custom strategy's
     /// own word.
     pub kind: &'a str,
     /// The number of the step it belongs to.
     pub step: u64,
-    /// The number of the step in which the run's first prompt was given.
+    /// The number of the step in which the run's first prompt was added.
     pub first_step: u64,
 }
 
@@ -53,7 +53,7 @@ impl<'a> PromptMark<'a> {
     }
 }
 
-/// The message as a summary: the ids of the first and the last message it stands for.
+/// If the message is a summary: the ids of the first and the last message that it replaces.
 pub(crate) fn summary(message: &UserMessage) -> Option<(&str, &str)> {
     let of = message.metadata.get(NAMESPACE)?.get("summary")?.get("of")?;
     match of.as_array()?.as_slice() {
@@ -62,8 +62,8 @@ pub(crate) fn summary(message: &UserMessage) -> Option<(&str, &str)> {
     }
 }
 
-/// The message where it was said to the model by the user or in the user's place. A summary was
-/// not: it stands for what was said, so nothing begins with it.
+/// The message if it is in the user's role and no summary. A summary replaces other messages, so it
+/// never starts a run.
 pub(crate) fn user_text(message: &Message) -> Option<&Arc<UserMessage>> {
     match message {
         Message::User(message) => Some(message).filter(|message| summary(message).is_none()),
@@ -104,13 +104,13 @@ pub(crate) fn last_mark(state: &AgentState) -> Option<PromptMark<'_>> {
     marks(state).next()
 }
 
-/// Whether the prompt of this kind was already given in the step that `state` is in.
+/// Whether the step of `state` already has a prompt of this kind.
 pub(crate) fn has_prompt_of(state: &AgentState, kind: &str) -> bool {
     last_mark(state).is_some_and(|mark| mark.is_now(kind, state))
 }
 
-/// Whether the model's next answer is its first to the user's input. What it says to prompts for
-/// reasoning and plans is none.
+/// Whether the model's next answer is its first one to the user's input. Answers to prompts for
+/// reasoning and plans do not count.
 pub(crate) fn is_first_answer(messages: &Messages) -> bool {
     if matches!(messages.last(), Some(Message::ToolResult(_))) {
         return false;

@@ -23,25 +23,26 @@ const REASON_FIRST: &str = "this is the moment to reason. Call it when you are a
 
 /// Lets the model reason before each action (UAP §5.3).
 ///
-/// A step has two cycles. In the first the model is asked to think ([`PromptMark`] `reason`). It is
-/// shown its tools, so that a provider's cache of the request still hits, but may not call them; a
-/// model that does all the same gets error results, and the call is not run. In the second it is
-/// asked to act (`act`): it calls tools, which are run, or answers. Both prompts and both answers are
-/// in the conversation, and the reasoning is in [`AgentState::reasoning`] as well, one text a step.
+/// A step has two cycles. In the first one, a prompt requests reasoning ([`PromptMark`] `reason`).
+/// The request includes the tools, so that a provider's cache still hits, but the model may not
+/// call them. If it does, the calls get error results and do not run. In the second cycle, a prompt
+/// requests an action (`act`): the model calls tools, which run, or it answers. Both prompts and
+/// both answers are in the conversation. The reasoning is also in [`AgentState::reasoning`], one
+/// text for each step.
 ///
-/// The run is done when an action has no calls, when the stop condition says so, or after
-/// `max_steps` steps, which is no error: what was found so far is the result. Calls that name no
-/// tool are dealt with as by the [loop](super::Loop). An action has one round of tools, so the only
-/// limit of the tool strategy that matters here is 0: no tool runs, and the turn has its calls.
+/// The run is done if an action has no calls, if the stop condition holds, or after `max_steps`
+/// steps. Reaching `max_steps` is no error: the work so far is the result. Calls to unknown tools
+/// are handled as by the [loop](super::Loop). An action has one round of tools, so the only
+/// relevant limit of the tool strategy is 0: then no tool runs, and the turn ends with its calls.
 ///
-/// [`AgentOptions::structure`](crate::AgentOptions) is asked of actions only.
+/// [`AgentOptions::structure`](crate::AgentOptions) applies to actions only.
 ///
 /// [`PromptMark`]: crate::PromptMark
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct React {
     /// How many steps a run may have.
     pub max_steps: Limit,
-    /// What the model is asked in the reasoning phase, in place of the default.
+    /// The prompt of the reasoning phase, in place of the default.
     pub reasoning_prompt: Option<Arc<str>>,
 }
 

@@ -28,9 +28,9 @@ pub(super) fn check_tool_strategy(state: &AgentState, agent: &Agent) -> Result<(
     }
 }
 
-/// Whether so many rounds came before the one whose calls are open, since the last message of the
-/// user's side. A round may have its results in several messages, so its response is what counts.
-/// Rounds that a middleware cut away count as well.
+/// Whether at least `limit` tool rounds precede the round whose calls are open, since the last
+/// message in the user's role. A round may have several messages of results, so its response is
+/// counted. Rounds that a middleware removed count as well.
 pub(super) fn has_rounds(state: &AgentState, limit: NonZeroU32) -> bool {
     let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
     let responses = since_prompt(state).filter(|message| match message {
@@ -41,8 +41,8 @@ pub(super) fn has_rounds(state: &AgentState, limit: NonZeroU32) -> bool {
     n_left <= Past::of(state).n_rounds
 }
 
-/// What is known of rounds that a middleware cut away, noted on the message of the user's side that
-/// they followed: `{"uap": {"past": {"rounds": n, "succeeded": [tool, …]}}}`.
+/// A note of the rounds that a middleware removed. It is on the preceding message in the user's
+/// role: `{"uap": {"past": {"rounds": n, "succeeded": [tool, …]}}}`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Past {
@@ -104,9 +104,9 @@ pub(crate) fn noted<'a>(
     Some(noted)
 }
 
-/// Whether nothing runs calls: the agent has no tools, and no caller outside has them. Then the turn
-/// with its calls is the last (UPP §3). Where the step was brought results, the tools exist elsewhere,
-/// and the model is to hear what they gave.
+/// Whether calls can't run at all: the agent has no tools, and no client runs them. Then the turn
+/// ends with its calls (UPP §3). If the step received results, a client has the tools, and the
+/// model must read the results.
 pub(super) fn has_no_tools(context: &StepContext<'_>) -> bool {
     let options = context.agent.options();
     let was_brought = context.answers.is_some_and(|it| !it.results.is_empty());

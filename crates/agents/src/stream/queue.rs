@@ -9,15 +9,15 @@ use std::task::{Poll, Waker};
 /// How many events wait for a slow reader before the run does.
 const N_WAITING: usize = 64;
 
-/// A bounded queue for one run and its reader, who polls the run when there is nothing to read.
+/// A bounded queue between one run and its reader, who polls the run when the queue is empty.
 ///
-/// So a run adds events only while its reader polls it, and the reader takes them only in between.
-/// For that long the queue lies with the thread ([`lent`](Self::lent)): it needs no lock, which for some
-/// dozens of events would take as long as all else that is done for them.
+/// So the run adds events only while its reader polls it, and the reader takes them only in
+/// between. During a poll the queue is in a thread-local ([`lent`](Self::lent)) and needs no lock.
+/// A lock for some dozens of events would cost as much as all their other processing.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     events: VecDeque<AgentStreamEvent>,
-    /// Who waits for room. Tools run side by side, so there may be several.
+    /// Wakers of senders that wait for room. Tools run concurrently, so there may be several.
     blocked: Vec<Waker>,
     is_closed: bool,
 }
@@ -57,7 +57,8 @@ impl Queue {
         }
     }
 
-    /// Polls a run whose events come here. What waits for room has it again, for nothing is to be read.
+    /// Polls a run whose events go to this queue. Wakes waiting senders first, as the queue is
+    /// empty.
     pub(super) fn lent<T>(&mut self, poll: impl FnOnce() -> T) -> T {
         self.wake();
         let _back = Back::new(self);

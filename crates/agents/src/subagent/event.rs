@@ -1,4 +1,4 @@
-//! What a parent's stream shows of its sub-agents (UAP §8.7).
+//! The sub-agent events in a parent's stream (UAP §8.7).
 
 use super::Spawn;
 use crate::event::{AgentStreamEvent, UapEvent, UapEventType};
@@ -18,7 +18,7 @@ pub struct SubagentStart {
     pub subagent_type: String,
     /// The call that spawned it.
     pub parent_tool_call_id: ToolCallId,
-    /// The task it was given.
+    /// The sub-agent's task.
     pub prompt: String,
     /// When it started, in milliseconds since the epoch.
     pub timestamp: i64,
@@ -34,7 +34,8 @@ pub struct SubagentForwarded {
     pub subagent_type: String,
     /// The call that spawned it.
     pub parent_tool_call_id: ToolCallId,
-    /// The sub-agent's event as it came; for a sub-agent of its own, again one of these three.
+    /// The sub-agent's original event. If it is from a nested sub-agent, it is again one of these
+    /// three.
     pub inner_event: AgentStreamEvent,
 }
 
@@ -53,7 +54,7 @@ pub struct SubagentEnd {
     /// Its answer, when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What went wrong, when it failed.
+    /// The error message, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// When it ended, in milliseconds since the epoch.
@@ -61,7 +62,7 @@ pub struct SubagentEnd {
     /// Every tool it used, failed or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_executions: Option<Vec<ToolExecutionTrace>>,
-    /// What it used, in tokens.
+    /// The tokens it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
 }
@@ -95,8 +96,8 @@ impl SubagentEvent {
 }
 
 impl UapEvent {
-    /// What the event tells of a sub-agent; `None` if it is about something else or its data is
-    /// not that of UAP §8.7.
+    /// Parses the event as a sub-agent event. `None` if it is another event, or if its data does
+    /// not match UAP §8.7.
     pub fn subagent(&self) -> Option<SubagentEvent> {
         let data = || Value::Object(Map::clone(&self.data));
         match self.kind {

@@ -30,14 +30,14 @@ pub(crate) struct HostReport {
     shown: Option<oneshot::Sender<()>>,
 }
 
-/// What a tool's context has as its host: it keeps the traces for the call that they belong to.
+/// A tool's host: it collects the traces of each call's sub-agents.
 pub(crate) struct Hosted {
     host: Host,
     /// Made when the first sub-agent begins, or a tool waits: most tools do neither.
     board: OnceLock<Arc<Board>>,
 }
 
-/// What runs sub-agents.
+/// The host that runs the sub-agents.
 pub(crate) enum Host {
     /// The phase itself.
     Memory(InMemoryHost),
@@ -57,8 +57,8 @@ impl Hosted {
         self.board.get_or_init(Arc::default)
     }
 
-    /// Waits until so many calls wait for their sub-agents: all that run. Leaves them, and gives
-    /// them.
+    /// Waits until `n_running` calls, which is all running ones, wait for their sub-agents. Marks
+    /// them as suspended and returns them.
     pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
         self.board().stuck(n_running).await
     }
@@ -92,10 +92,11 @@ impl Hosted {
     }
 }
 
-/// Runs a sub-agent in memory, inside the call that spawns it, and shows the journal what it tells
-/// as the events of the parent's step (UAP §8.7). For hosts that run some sub-agents elsewhere.
+/// Runs a sub-agent in memory, inside the call that spawns it. Its events go to the journal as
+/// events of the parent's step (UAP §8.7). It is for hosts that run only some sub-agents
+/// themselves.
 ///
-/// A journal that refuses ends the sub-agent, too.
+/// If the journal refuses an event, the sub-agent ends.
 pub async fn run_in_memory(
     spawn: Spawn,
     agent_id: Arc<str>,
@@ -190,7 +191,7 @@ struct Child {
     spawn: Spawn,
 }
 
-/// What a sub-agent did, whether or not it comes to a result.
+/// The records of a sub-agent's run, whether or not the run succeeds.
 #[derive(Default)]
 struct ReportInbox {
     executions: Vec<ToolExecutionTrace>,

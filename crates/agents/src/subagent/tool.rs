@@ -22,9 +22,9 @@ pub enum SubAgent {
 }
 
 impl SubAgent {
-    /// An agent with the model and the provider-native parameters of whoever calls it. The options
-    /// are asked for at each call, so that the model is the one of that call. Options that make no
-    /// agent are an error result of the call.
+    /// A sub-agent with the model and the provider-native parameters of its caller. `options` is
+    /// called at each call, with that call's model. If the options make no valid agent, the call
+    /// gets an error result.
     pub fn inheriting(
         options: impl Fn(Arc<dyn Model>, Arc<Map<String, Value>>) -> AgentOptions
         + Send
@@ -67,10 +67,10 @@ impl std::fmt::Debug for SubAgent {
     }
 }
 
-/// What a sub-agent is told, made of the arguments of its call.
+/// Builds a sub-agent's prompt from the arguments of its call.
 pub type Prompt = Arc<dyn Fn(&Value) -> Result<Message, ToolFailure> + Send + Sync>;
 
-/// What a sub-agent tool is made of; all that the model sees is said here (UAP §8.2).
+/// The options of a sub-agent tool, with everything that the model sees of it (UAP §8.2).
 #[derive(Clone)]
 pub struct SubAgentTool {
     /// The tool's name.
@@ -81,7 +81,7 @@ pub struct SubAgentTool {
     pub parameters: Value,
     /// The agent.
     pub agent: SubAgent,
-    /// What events and traces call the sub-agent; the tool's name unless it is given.
+    /// The sub-agent's type in events and traces. Default: the tool's name.
     pub subagent_type: Option<String>,
     /// Makes the task.
     pub prompt: Prompt,

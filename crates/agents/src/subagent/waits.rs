@@ -27,8 +27,8 @@ impl Waits {
         }
     }
 
-    /// Whether the call was left open because this run and all that still runs beside it wait. Its
-    /// future is dropped then, and the run is still wanted.
+    /// Whether the call was left open because this run, and all others that still run in the step,
+    /// wait. The run's future is dropped then, but the run is still needed.
     pub fn is_suspended(&self) -> bool {
         let suspended = |run: &Run| run.board.lock().suspended.contains(&run.call);
         self.0.as_ref().is_some_and(suspended)
@@ -38,7 +38,7 @@ impl Waits {
 /// Which calls of a step wait for their sub-agents, and what those did that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    /// Whether any run has begun; what none has touched takes no lock.
+    /// Whether any run has started; until then no lock is taken.
     is_used: AtomicBool,
     calls: Mutex<Calls>,
     changed: Notify,
@@ -62,7 +62,7 @@ impl Calls {
     }
 }
 
-/// A run that has begun; it ends when this is dropped.
+/// A started run; it ends when this is dropped.
 pub(crate) struct StartedChild(Waits);
 
 impl Drop for StartedChild {
@@ -111,7 +111,7 @@ impl Board {
         kept.extend(traces.iter().cloned());
     }
 
-    /// The call has ended; gives what was kept of its runs. What it has left behind means nothing.
+    /// Removes an ended call, and returns the traces of its runs.
     pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
         // Hardly any tool has a sub-agent.
         if !self.is_used.load(Ordering::SeqCst) {
@@ -134,8 +134,8 @@ impl Board {
         }
     }
 
-    /// Waits until so many calls wait for their sub-agents: all that run. Leaves them, and gives
-    /// them: none of them goes on in between.
+    /// Waits until `n_running` calls, which is all running ones, wait for their sub-agents. Marks
+    /// them as suspended and returns them; none of them continues in between.
     pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
         loop {
             if self.is_used.load(Ordering::SeqCst)

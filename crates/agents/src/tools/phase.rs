@@ -23,28 +23,28 @@ use upp::{
     ToolResult,
 };
 
-/// What the model reads of a denied call, unless it is told more.
+/// The default result of a denied call.
 const DENIED: &str = "The tool call was denied.";
 
-/// What the model reads of a call that is one too many.
+/// The result of a call beyond the run's limit.
 const BEYOND: &str = "The tool was not run: the run has made all the tool calls that it may.";
 
-/// What a tools phase came to, in call order.
+/// The result of a tools phase, in call order.
 #[derive(Default)]
 pub(crate) struct Outcome {
     /// The results that are new.
     pub(crate) results: Vec<ToolResult>,
-    /// What sub-agents did.
+    /// The traces of sub-agents.
     pub(crate) traces: Vec<SubagentExecutionTrace>,
-    /// The calls that stay open, for their sub-agents wait elsewhere.
+    /// The calls that stay open because their sub-agents wait on a host.
     pub(crate) suspended: BTreeSet<ToolCallId>,
 }
 
 /// Answers all calls of one response that can be answered.
 ///
-/// Calls already answered are taken as they are, and calls that wait for an answer from outside
-/// stay open, as do those that come after them. The others are checked, then run as their order
-/// allows; what can't run gets an error result that tells the model why.
+/// Existing results are used. Calls that wait for an outside answer stay open, and so do the calls
+/// that depend on them. The others are checked and then run in the order their dependencies
+/// require. A call that can't run gets an error result with the reason.
 pub(crate) async fn answer(
     context: &StepContext<'_>,
     round: &Round<'_>,
@@ -71,11 +71,11 @@ pub(crate) async fn answer(
     }
 }
 
-/// What is done about an open call.
+/// The action for an open call.
 enum Task {
     /// Its tool runs.
     Run(Result<Value, ToolFailure>, Approved),
-    /// What came from outside settles it.
+    /// An answer from outside settles it.
     Settle(ToolExecution),
     /// It stays open.
     Wait,
@@ -89,8 +89,8 @@ struct Phase<'a> {
     round: &'a Round<'a>,
     state_id: Arc<str>,
     hosted: Arc<Hosted>,
-    /// The signal of the only tool, or the parent of the tools' signals; one that is cancelled does not
-    /// stop the run. Dropped before its end, the phase tells the tools that nobody wants their results.
+    /// The signal of the only tool, or the parent of the tools' signals. Cancelling a tool's signal
+    /// does not stop the run. If the phase is dropped early, the signal is cancelled.
     signal: Signal,
     is_over: AtomicBool,
 }
@@ -139,8 +139,8 @@ impl Phase<'_> {
         })
     }
 
-    /// Nothing more can end now. What is open of these calls for the sake of sub-agents: those that
-    /// were left, and those that were left before and don't go on.
+    /// The outcome when no more calls can end. Its open calls are those suspended now, and those
+    /// suspended earlier without a resumption.
     fn suspended<'c>(
         &self,
         mut suspended: BTreeSet<ToolCallId>,
@@ -260,7 +260,7 @@ impl Phase<'_> {
         }
     }
 
-    /// The arguments of a call that may run, or what the model is told instead.
+    /// The arguments of a call that may run, or the error result for the model.
     fn arguments(&self, at: usize, call: &ToolCall) -> Result<Value, ToolFailure> {
         if let Some(refusal) = &self.round.refusal {
             return Err(ToolFailure::new(refusal.as_str()));
@@ -277,7 +277,7 @@ impl Phase<'_> {
         self.context.agent.toolbox().check(call)
     }
 
-    /// What makes the ids of the calls unique.
+    /// The prefix that makes call ids unique.
     fn scope(&self) -> &str {
         match self.context.scope {
             "" => self.round.response.as_str(),
@@ -321,7 +321,7 @@ impl Phase<'_> {
         self.finish_call(at, execution).await
     }
 
-    /// Has the end of a call kept, then shown.
+    /// Stores the end of a call in the journal, then emits its event.
     async fn finish_call(&self, at: usize, execution: ToolExecution) -> Result<Ended, AgentError> {
         let execution = readable(execution);
         let journal = self.context.journal;

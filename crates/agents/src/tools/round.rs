@@ -22,14 +22,14 @@ pub(crate) struct Round<'a> {
     pub(crate) recorded: BTreeMap<usize, ToolResult>,
     /// Why no call can run.
     pub(crate) refusal: Option<String>,
-    /// The positions whose call id occurs before; they do not run, for their results could not be
-    /// told apart and both would have one idempotency key.
+    /// The positions whose call id occurs earlier. These calls do not run, because their results
+    /// and idempotency keys would be ambiguous.
     pub(crate) repeated: BTreeSet<usize>,
     /// The positions of the calls that are too many: the run may make no more of its own tools.
     beyond: BTreeSet<usize>,
-    /// The calls whose sub-agents wait elsewhere.
+    /// The calls whose sub-agents wait on a host.
     pub(crate) suspended: &'a BTreeSet<ToolCallId>,
-    /// What open calls ask from outside, by position.
+    /// The kinds of answers that open calls wait for, by position.
     asks: BTreeMap<usize, PendingKind>,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Round<'a> {
         .collect()
     }
 
-    /// What the call at a position asks from outside.
+    /// The kind of answer that the call at a position waits for.
     pub(crate) fn asks(&self, at: usize) -> Option<PendingKind> {
         self.asks.get(&at).copied()
     }
@@ -253,7 +253,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// What is wrong with answers, and the positions of the calls that they are for.
+/// The errors of answers, and the positions of the answered calls.
 #[derive(Default)]
 struct Faults {
     errors: Vec<AnswerError>,

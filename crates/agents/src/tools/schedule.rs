@@ -13,7 +13,7 @@ pub(crate) enum Disorder {
     UnknownCall {
         /// The call that waits.
         call: ToolCallId,
-        /// What it waits for.
+        /// The id of the missing call.
         after: ToolCallId,
     },
     /// Calls wait for each other.

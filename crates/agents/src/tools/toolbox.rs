@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use upp::{Effect, Tool, ToolCall, ToolFailure};
 
-/// What is wrong with arguments that are no object.
+/// The mismatch of arguments that are no object.
 const NO_OBJECT: &str = "\n- they are not a JSON object";
 
 /// The tools of an agent, by name.
@@ -84,7 +84,7 @@ impl Toolbox {
         })
     }
 
-    /// All tools, in the order they were given.
+    /// All tools, in the configured order.
     pub(crate) fn tools(&self) -> &Arc<[Tool]> {
         &self.tools
     }
@@ -95,7 +95,8 @@ impl Toolbox {
         self.tools.get(*index)
     }
 
-    /// Reads and checks the arguments of a call; a failure tells the model how to correct them.
+    /// Parses and checks the arguments of a call. A failure is an error result that describes the
+    /// mismatches to the model.
     pub(crate) fn check(&self, call: &ToolCall) -> Result<Value, ToolFailure> {
         let value = upp::arguments_of(call)?;
         if depth::is_too_deep(&value) {
@@ -115,7 +116,8 @@ impl Toolbox {
         Ok(value)
     }
 
-    /// What is wrong with these arguments of the tool, one line each.
+    /// The mismatches of these arguments with the tool's schema, one for each line; none if they
+    /// match.
     pub(crate) fn breaches(&self, name: &str, value: &Value) -> Option<String> {
         match self.by_name.get(name)? {
             (_, Some(schema)) => schema.mismatches(value),
@@ -124,7 +126,7 @@ impl Toolbox {
     }
 }
 
-/// Checks that what the tool says of itself can be kept.
+/// Checks that the tool's declarations are consistent.
 fn check_waiting(tool: &Tool) -> Result<(), OptionsError> {
     let name = || tool.name.clone();
     if tool.effect == Effect::Reconcilable && tool.reconcile.is_none() {

@@ -1,11 +1,11 @@
-//! A tree made of nodes that were kept elsewhere.
+//! Builds a tree from stored nodes.
 
 use super::{MAX_NODES, ThreadNode, ThreadTree, TreeError, extended};
 use crate::state::AgentState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What ties a node to others.
+/// The ids that connect a node to others.
 pub(super) struct Link<'a> {
     pub(super) id: &'a Arc<str>,
     pub(super) parent: Option<&'a Arc<str>>,
@@ -13,9 +13,8 @@ pub(super) struct Link<'a> {
 }
 
 impl ThreadNode {
-    /// A node that was kept elsewhere, to be put into a tree by
-    /// [`ThreadTree::from_nodes`]: its id, its parent's (none for the root), its name, its snapshot,
-    /// and the ids of its children in the order they were made.
+    /// A stored node, for [`ThreadTree::from_nodes`]: its id, its parent's id (none for the root),
+    /// its name, its snapshot, and the ids of its children in the order of their creation.
     pub fn restored(
         id: Arc<str>,
         parent_id: Option<Arc<str>>,

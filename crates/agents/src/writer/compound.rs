@@ -16,7 +16,7 @@ pub(super) struct Compound<'a> {
     writer: &'a mut Writer,
     kind: Kind,
     is_empty: bool,
-    /// Stands in the object that names its variant.
+    /// Whether it is inside an object that names its variant.
     is_variant: bool,
 }
 

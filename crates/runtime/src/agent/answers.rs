@@ -19,8 +19,8 @@ pub(super) struct SubmittedAnswers {
 }
 
 impl SubmittedAnswers {
-    /// What the trigger answers, if that is what this step is for. Answers to calls that are open
-    /// no longer are left out.
+    /// The answers in the step's trigger, if this is the first step after answers. Answers to calls
+    /// that are no longer open are skipped.
     pub(super) fn of(step: &StepRun, state: &AgentState) -> Result<Option<Self>, ReactorError> {
         if step.step.iteration > 0 || step.trigger.item_type != ItemType::ActionResult {
             return Ok(None);
@@ -199,7 +199,8 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The part of an open call; where an approval is to be asked for, the step has the question.
+    /// The part of an open call. If the call needs an approval, the part becomes an approval
+    /// request.
     fn open_part(&mut self, call: &ToolCall, kind: OpenKind) -> Result<Payload, serde_json::Error> {
         let id = call.tool_call_id.as_str();
         let known = self.written.remove(id);
@@ -231,10 +232,10 @@ pub(crate) fn called(open: &OpenCall) -> Option<ToolCall> {
     })
 }
 
-/// Checks answers against the tools that they are for: edited arguments must match the schema, and
-/// a call must not come after another one that still waits. A result is taken whatever has become of
-/// its tool, for the call was run elsewhere. So is a verdict on a tool that is gone; the model is told
-/// that the tool is not there.
+/// Checks answers against the tools of their calls. Edited arguments must match the tool's schema,
+/// and an answered call must not depend on another call that still waits. A result is accepted even
+/// if its tool no longer exists, as the client ran the call. A verdict on such a tool is accepted,
+/// too; the model gets an error result for it.
 pub(super) fn check(
     agent: &Agent,
     open: &[OpenCall],

@@ -1,4 +1,4 @@
-//! What becomes of the calls that a crash left open (architecture rule 4).
+//! Settles calls that a crash left open (architecture rule 4).
 
 use super::failure::{failed, unwritable};
 use super::journal::AgentJournal;
@@ -15,12 +15,14 @@ use timeline::Payload;
 use upp::{Arguments, Reconciled, SharedJson, Tool, ToolContext, ToolExecution, ToolResult};
 
 impl AgentReactor {
-    /// Settles the calls a crash left open, and gives the results there are.
+    /// Settles the calls that a crash left open, and returns the known results.
     ///
-    /// Results that came are taken. A call that was marked when it started may have taken effect:
-    /// its tool is asked, where it can be, and else it has an interrupted result. What had not
-    /// started is left to run, as is what may run twice, for that is never marked. So is a call that
-    /// is one too many: its tool never ran, and won't.
+    /// - Stored results are used.
+    /// - A call that was marked as started may have taken effect. Its tool's `reconcile` decides;
+    ///   without it, the call gets an interrupted result.
+    /// - Calls that had not started are left to run. So are calls that may run twice, as they are
+    ///   never marked.
+    /// - A call beyond the limit also stays; its tool never ran and won't.
     pub(super) async fn finish_step(
         &self,
         step: &StepRun,
@@ -54,7 +56,7 @@ impl AgentReactor {
         Ok(answered)
     }
 
-    /// The part of a call that had started, with what came of it; none where it did not happen.
+    /// The part of a started call with its outcome; none if the call did not take effect.
     async fn found_out(
         &self,
         step: &StepRun,
@@ -84,7 +86,7 @@ impl AgentReactor {
         part.map(Some).map_err(|error| unwritable(&error))
     }
 
-    /// Asks the tool, if it can be asked. What goes wrong with that leaves the outcome unknown.
+    /// Calls the tool's `reconcile`, if it has one. If that fails, the outcome is unknown.
     async fn reconciled(&self, step: &StepRun, tool: &ToolPart, code: &Tool) -> Reconciled {
         let Some(reconcile) = &code.reconcile else {
             return Reconciled::Unknown;

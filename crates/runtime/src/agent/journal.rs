@@ -1,4 +1,4 @@
-//! What the agent's run tells, written into the step.
+//! Writes the events of an agent's run into the step.
 
 mod parts;
 mod show;
@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use timeline::Payload;
 use upp::{Effect, Response, ToolCall, ToolExecution, UserMessage};
 
-/// Writes what the agent's run tells into the step.
+/// Writes the events of an agent's run into the step.
 pub(super) struct AgentJournal<'a> {
     agent: &'a Agent,
     writer: &'a StepWriter,
     iteration: u32,
     shown: Mutex<StreamedBlocks>,
     parts: Mutex<Parts>,
-    /// What the model says of its answer.
+    /// The model's metadata of its response.
     about: Mutex<Option<Payload>>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> AgentJournal<'a> {
         }
     }
 
-    /// Goes on with a step whose answer the log has.
+    /// Continues a step whose response the log already has.
     pub(super) fn resume(&self, parts: Vec<Payload>, about: Payload) {
         *self.parts() = Parts::answered(parts);
         self.set_about(about);
@@ -51,7 +51,7 @@ impl<'a> AgentJournal<'a> {
         self.set_about(about);
     }
 
-    /// What the model says of its answer.
+    /// The model's metadata of its response; an empty object if there is none.
     pub(super) fn about(&self) -> Payload {
         let about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
         about
@@ -85,8 +85,7 @@ impl<'a> AgentJournal<'a> {
         u64::try_from(own.count()).unwrap_or(u64::MAX)
     }
 
-    /// The ids of the calls of the agent's own tools that the step is about, but for the first so
-    /// many.
+    /// The ids of the calls of the agent's own tools in the step, without the first `first` calls.
     pub(super) fn calls_from(&self, first: usize) -> BTreeSet<String> {
         let parts = self.parts();
         let earlier = parts.earlier().iter();

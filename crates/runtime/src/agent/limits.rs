@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use timeline::Payload;
 use upp::{Model, ModelLayer, ModelStream, Request, Settings};
 
-/// What a run that has a limit has done so far.
+/// The usage so far of a run that has a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     /// Calls of tools.

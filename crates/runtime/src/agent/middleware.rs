@@ -1,4 +1,4 @@
-//! What is around a run: middleware (UAP §9), and the hooks of its end (UAP §10).
+//! Middleware around a run (UAP §9), and the hooks of its end (UAP §10).
 
 use super::AgentReactor;
 use super::failure::failed;
@@ -15,26 +15,26 @@ use std::sync::Arc;
 use timeline::{ItemType, Payload};
 use upp::{Message, Response, SharedJson, StopReason, ToolExecution, Turn, UserMessage};
 
-/// What an execution has around its steps, from its first one to its end.
+/// The middleware around an execution, from its first step to its end.
 pub(super) struct Around {
     context: MiddlewareContext,
     n_entered: usize,
     /// The parts and the response of each step so far.
     steps: Vec<(Vec<Payload>, Payload)>,
-    /// Whether a message was said, or an earlier run goes on.
+    /// Whether the execution answers a posted message; if not, it continues an earlier run.
     is_asked: bool,
 }
 
-/// A run that has begun.
+/// A started run.
 pub(super) struct StartedRun {
     /// The state before its first step, the input included.
     pub(super) state: AgentState,
     pub(super) around: Around,
-    /// What `before` has changed in the conversation.
+    /// The changes that `before` made to the conversation.
     pub(super) view: View,
-    /// Why the run ends before it has begun.
+    /// The error that ended the run before it started.
     pub(super) failure: Option<AgentError>,
-    /// What the run has done before the step, where it has a limit.
+    /// The usage of the run before the step, if it has a limit.
     pub(super) spent: Option<Spent>,
     /// Whether the log comes to more than the state, once the calls that wait are answered.
     pub(super) holds_back: bool,
@@ -86,7 +86,7 @@ impl Around {
         }
     }
 
-    /// What an execution that a restart cut in two has around it.
+    /// Restores the middleware's state of an execution that a restart interrupted.
     pub(super) fn resumed(agent: &Agent, step: &StepRun, folded: &Folded) -> Self {
         Self {
             context: MiddlewareContext {
@@ -106,7 +106,7 @@ impl Around {
         self.steps.push((journal.written(), journal.about()));
     }
 
-    /// What the layers keep for this run.
+    /// The state that the middleware stores for this run.
     pub(super) fn extension_members(&self) -> &Map<String, Value> {
         &self.context.metadata
     }
@@ -162,7 +162,7 @@ impl Around {
         leave(layers, &mut self.context, outcome, &step.signal).await
     }
 
-    /// All that the run said and did.
+    /// All messages and tool executions of the run.
     fn turn(&self, agent: &Agent, state: &AgentState) -> Result<Turn, AgentError> {
         let response = state.last_response().ok_or(AgentError::NoResponse)?;
         let mut turn = Turn {
@@ -208,7 +208,7 @@ impl Around {
     }
 }
 
-/// The run of a call, as its part tells it; none where it has no result.
+/// Builds a call's execution from its part; none if the call has no result.
 fn execution(tool: &ToolPart) -> Option<ToolExecution> {
     let result = model::result_of(tool)?;
     let arguments = serde_json::from_str::<Value>(tool.arguments());
@@ -223,7 +223,7 @@ fn execution(tool: &ToolPart) -> Option<ToolExecution> {
     })
 }
 
-/// What the run answers: the last message that the user wrote.
+/// The message that the run answers: the last one that the user wrote.
 fn question(state: &AgentState) -> Message {
     let messages = state.messages();
     let is_said = |message: &&Message| match message {
@@ -236,8 +236,8 @@ fn question(state: &AgentState) -> Message {
 }
 
 impl AgentReactor {
-    /// Writes what a result says that was given in place of a failure, as the step's answer; one
-    /// that has an answer keeps it.
+    /// Writes the result that middleware returned for a failed run as the step's answer. A step
+    /// that already has an answer is not changed.
     pub(super) async fn rescue(
         &self,
         result: GenerateResult,

@@ -15,7 +15,7 @@ pub trait Models: Send + Sync {
     fn find(&self, name: &str) -> Option<Arc<dyn Model>>;
 }
 
-/// Why an agent can't run as it was asked to.
+/// Why an agent can't run with the requested options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsRefused {
     /// There is no such model.
@@ -30,12 +30,12 @@ pub enum OptionsRefused {
     /// A tool that must be called, or alone may be, is not there.
     #[error("there is no tool {0:?} to choose")]
     UnknownTool(String),
-    /// What was kept with the execution is no set of options.
+    /// The options stored with the execution can't be parsed.
     #[error("the options of the run can't be read: {0}")]
     Unreadable(String),
 }
 
-/// Reads what a run is asked; absent where it says nothing that an agent must know.
+/// Reads the options of a run; none if they contain nothing that concerns the agent.
 pub(super) fn wanted(params: Option<&Value>) -> Result<Option<RunOptions>, OptionsRefused> {
     let Some(params) = params else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a step adds to the agent's state beside messages, and the state that the log comes to.
+//! The state that a step adds to the agent besides messages, and the state folded from the log.
 
 mod rewound;
 mod view;
@@ -17,14 +17,14 @@ use upp::ToolCallId;
 use rewound::Rewound;
 pub(super) use view::View;
 
-/// What one step added; kept with its end. Written anew is only what changed, so that a run is
-/// linear in the log.
+/// The state that one step added; stored with the step's end. Only changes are written, so that the
+/// total is linear in the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct StateRecord {
     /// How many steps were taken.
     step: u64,
-    /// Where in a step the run stands.
+    /// The run's phase within a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Arc<str>>,
     /// A plan that is new.
@@ -39,10 +39,10 @@ pub(super) struct StateRecord {
     /// The application's metadata, where it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Map<String, Value>>,
-    /// What middleware changed in the conversation before the run's first step.
+    /// The changes that middleware made to the conversation before the run's first step.
     #[serde(skip_serializing_if = "View::is_empty")]
     pub(super) view: View,
-    /// What middleware keeps for the run, while it is not over.
+    /// The middleware's state of the run, until the run is over.
     #[serde(rename = "kept", skip_serializing_if = "Map::is_empty")]
     pub(super) middleware_state: Map<String, Value>,
     /// The open calls whose sub-agents wait on threads of their own.
@@ -57,7 +57,7 @@ pub(super) struct StateRecord {
 }
 
 impl StateRecord {
-    /// What came to a state in one cycle.
+    /// The difference between the states before and after one cycle.
     pub(super) fn between(before: &AgentState, after: &AgentState) -> Self {
         let (plan, plan_status) = plan_change(before.plan(), after.plan());
         let n_known = before.reasoning().len();
@@ -139,23 +139,23 @@ pub(super) fn traces<'a>(
     traces.flatten().collect()
 }
 
-/// What the log comes to for an agent before a running step.
+/// The state of an agent before a running step, folded from the log.
 pub(super) struct Folded {
     pub(super) state: AgentState,
-    /// What middleware keeps for the running execution.
+    /// The middleware's state of the running execution.
     pub(super) middleware_state: Map<String, Value>,
     /// The parts and responses of its steps so far.
     pub(super) steps: Vec<(Vec<Payload>, Payload)>,
-    /// What the last run had done by its last step, where it has a limit.
+    /// The usage of the last run up to its last step, if it has a limit.
     pub(super) spent: Option<Spent>,
     /// Whether the conversation comes to more than the state has, once the calls that wait are answered.
     pub(super) holds_back: bool,
 }
 
-/// The state of an agent before the running step, from the log alone: the conversation of the
-/// whole thread as its middleware left it, and what this agent's own steps added beside it. What a
-/// thread was taken back from is as if it had never been. Linear in the transcript, and in the messages
-/// for each run whose middleware has changed them.
+/// Folds the state of an agent before the running step from the log alone. The state has the
+/// thread's conversation as middleware changed it, and the records of this agent's own steps.
+/// Rewound items are ignored. The time is linear in the transcript, plus the number of messages for
+/// each run whose middleware changed them.
 pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Step) -> Folded {
     let model::Marked {
         messages,
@@ -238,7 +238,7 @@ fn agent_of(reaction: &Reaction) -> Option<String> {
     run.read::<Named>().ok()?.agent
 }
 
-/// What the last step of an execution that is over has added.
+/// The record of the last step of an execution that is over.
 fn last_record(reaction: &Reaction, running: &Step) -> Option<StateRecord> {
     let mut steps = reaction.steps.iter().rev();
     let last = steps.find(|it| it.step.id != running.id)?;

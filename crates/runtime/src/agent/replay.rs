@@ -1,13 +1,13 @@
-//! The answer that a crash left, given to the strategy again as if the model had just said it.
+//! Replays the stored answer of a step after a crash, as if the model had just returned it.
 
 use agents::{Agent, OptionsError};
 use std::sync::{Arc, Mutex, PoisonError};
 use upp::{Model, ModelEvent, ModelLayer, ModelStream, Request, Response};
 
-/// The model of an agent, but for its first answer, which is known.
+/// An agent's model whose first answer is already known.
 ///
-/// So a strategy takes the way it took before the crash, whatever it makes of an answer, and the
-/// model is not asked twice.
+/// So a strategy repeats its decisions from before the crash, without a second request to the
+/// model.
 struct Replayed {
     model: Arc<dyn Model>,
     known: Mutex<Option<Box<Response>>>,
@@ -34,7 +34,7 @@ impl ModelLayer for Replayed {
     }
 }
 
-/// The agent, with an answer that it is given before its model is asked.
+/// Returns the agent with a model that first returns the known answer.
 pub(super) fn replaying(agent: &Agent, known: Response) -> Result<Agent, OptionsError> {
     let mut options = agent.options().clone();
     options.id = Some(agent.id().into());

@@ -1,4 +1,4 @@
-//! What one run wants of the agent, and whether it still may.
+//! The agent's configuration for one run, and the run's limits.
 
 use super::AgentReactor;
 use super::journal::AgentJournal;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use std::sync::Arc;
 use timeline::{Answer, AnswerContent, Item, ItemType};
 
-/// What one run wants otherwise than the agent is.
+/// The parameters of one run that differ from the agent's.
 pub(super) struct RunConfig {
-    /// As it was asked for.
+    /// The parameters as requested.
     params: Value,
-    /// At most so many calls in the run of tools that the agent runs itself.
+    /// Maximum number of calls in the run of tools that the agent itself runs.
     max_tool_calls: Option<u64>,
     /// How many tokens its answers may have.
     budget: Option<Arc<Budget>>,
     /// Whether it counts tokens anew although it answers an earlier one's calls.
     tokens_begin_here: bool,
-    /// Whether no model is asked.
+    /// Whether the step makes no model call.
     without_model: bool,
 }
 
@@ -61,14 +61,15 @@ impl AgentReactor {
         own.is_some() && own == params
     }
 
-    /// How many calls of the agent's own tools a response may have after so many of the run.
+    /// How many calls of the agent's own tools a response may have after `n_before` calls of the
+    /// run.
     pub(super) fn calls_left(&self, n_before: Option<u64>) -> Option<usize> {
         let max = self.wanted.as_ref()?.max_tool_calls?;
         let left = max.saturating_sub(n_before.unwrap_or_default());
         Some(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
-    /// Whether the run may make only so many calls, or be answered with so many tokens.
+    /// Whether the run has a limit on calls or on output tokens.
     pub(super) fn is_limited(&self) -> bool {
         let wanted = self.wanted.as_ref();
         wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some() || wanted.budget.is_some())
@@ -98,7 +99,7 @@ impl AgentReactor {
     }
 }
 
-/// Whether somebody has answered calls: that a sub-agent goes on is no answer.
+/// Whether a client answered calls; a notice that a sub-agent continues is no answer.
 fn brings(trigger: &Item) -> bool {
     let answers = Answer::read(trigger.content.as_ref()).unwrap_or_default();
     let mut answers = answers.iter();

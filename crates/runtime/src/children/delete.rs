@@ -14,10 +14,10 @@ use store::Run;
 use store::{Filter, StoreError, TenantId};
 use timeline::{Command, Ending, Event, Interruption, Seq, ThreadId};
 
-/// What the runs of sub-agents are stopped for whose threads are deleted.
+/// The interruption of sub-agents' runs whose threads are deleted.
 const DELETED: &str = Interruption::USER_CANCELLED;
 
-/// What becomes of the run that a thread to be deleted has.
+/// How a deletion treats the running execution of its thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     /// The thread stays.
@@ -27,11 +27,13 @@ enum Running {
 }
 
 impl Runtime {
-    /// Deletes a thread and everything of it, the threads of its sub-agents at any depth included;
-    /// refused while it runs or has forks. Whoever waits for it goes on, and is told that it is
-    /// gone. A sub-agent's thread that has forks stays. The thread
-    /// itself goes first, so that a refusal changes nothing; what a crash leaves of those beneath it
-    /// can be deleted by their keys. Reads the logs of what it deletes.
+    /// Deletes a thread with the threads of its sub-agents at any depth. It is refused while the
+    /// thread runs or has forks. Waiting clients are notified that the thread is gone. A
+    /// sub-agent's thread that has forks stays.
+    ///
+    /// The thread itself is deleted first, so that a refusal changes nothing. If a crash leaves
+    /// threads below it, they can be deleted by their keys. The cost is reading the logs of the
+    /// deleted threads.
     pub async fn delete(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         self.delete_with(tenant, key, Running::Refuses).await
     }
@@ -40,8 +42,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`StoreError::HasForks`], and what runs goes on: no fork comes between. A store that takes the end
-    /// of the run and then fails to delete leaves the thread with its run ended.
+    /// [`StoreError::HasForks`]: the run continues, and no fork can be made meanwhile. If the store
+    /// accepts the end of the run and then fails to delete, the thread stays with its run ended.
     pub async fn delete_stopping(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         self.delete_with(tenant, key, Running::IsStopped).await
     }
@@ -103,8 +105,9 @@ impl Runtime {
         .boxed()
     }
 
-    /// Ends what runs on a thread that is deleted next, and what it waits for answers for: as a fact that
-    /// whoever waits for it goes on with. Nothing begins in its place. The thread's lock is held.
+    /// Ends the run, and the wait for answers, of a thread that is about to be deleted. The end is
+    /// recorded, so that waiting callers continue. No queued trigger starts. The caller holds the
+    /// thread's lock.
     async fn end_for_good(
         &self,
         live: &Arc<Live>,

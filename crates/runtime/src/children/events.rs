@@ -1,4 +1,4 @@
-//! What happens in the run of a child, for readers of its parent (UAP §8.7).
+//! The events of a child's run, for readers of its parent (UAP §8.7).
 
 use super::host::UAP_CHUNK;
 use agents::{AgentStreamEvent, UapEvent, UapEventType};

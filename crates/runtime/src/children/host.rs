@@ -72,7 +72,7 @@ async fn inside(site: Arc<Site>, spawn: Spawn, agent_id: Arc<str>, step: u64) ->
     run_in_memory(spawn, agent_id, step, &journal).await
 }
 
-/// Shows the parent's followers what a sub-agent in memory tells.
+/// Streams the events of a sub-agent in memory to the parent's followers.
 struct ChildEvents(Arc<StepWriter>);
 
 impl Journal for ChildEvents {

@@ -28,7 +28,7 @@ pub(super) enum ChildError {
     /// The log of its thread ended before its execution did.
     #[error("its thread {key:?} ended before its run did")]
     Cut { key: String },
-    /// It said nothing at all.
+    /// The run ended without a response.
     #[error("its run on thread {key:?} ended without a response")]
     Silent { key: String },
 }

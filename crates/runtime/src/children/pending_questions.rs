@@ -1,4 +1,4 @@
-//! What is asked on a thread and beneath it.
+//! Finds the pending calls of a thread and of the threads below it.
 
 use super::records::{Ended, Spawned};
 use super::relations::MAX_DEPTH;
@@ -85,8 +85,9 @@ impl Runtime {
         self.calls(tenant, key, Calls::Waiting).await
     }
 
-    /// The calls that may be answered now, on a thread and on those of its sub-agents at any depth: those that wait, and
-    /// those that an execution which acts on answers to others leaves waiting. Costs as [`Runtime::pending`] does.
+    /// The calls that may be answered now, on a thread and on those of its sub-agents at any depth.
+    /// They are the waiting calls, and the calls that an execution which acts on other answers
+    /// leaves waiting. The cost is that of [`Runtime::pending`].
     pub async fn unanswered(
         &self,
         tenant: &TenantId,
@@ -154,10 +155,9 @@ impl Runtime {
         .boxed()
     }
 
-    /// The thread that an answer is for which was given to another one: this one itself or one
-    /// beneath it. `named` is the key of the thread that has the call, where that was said; else the
-    /// call is looked for among those that wait, the thread's own first. An answer that repeats one
-    /// with the same token is for the thread that took it.
+    /// Finds the thread that an answer belongs to: this thread or one below it. `named` is the key
+    /// of the thread that has the call. Without it, the pending calls are searched, the thread's
+    /// own first. A repeated answer with the same token belongs to the thread that accepted it.
     pub async fn addressed(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! What a parent's log says of a child: that it was started, and that it has ended.
+//! The records of a child in its parent's log: its start and its end.
 
 use crate::error::RuntimeError;
 use agents::Spawn;
@@ -19,7 +19,7 @@ pub(super) struct Spawned {
     pub(super) tool_call_id: String,
     /// The run of the sub-agent; the same when the call is run again after a crash.
     pub(super) subagent_id: String,
-    /// What kind of sub-agent the tool says it is.
+    /// The type of sub-agent that the tool declares.
     pub(super) subagent_type: String,
     /// Whether those who follow the parent are not shown what it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -35,7 +35,7 @@ pub(super) struct Ended {
     pub(super) tool_call_id: String,
     /// How: `completed`, `waiting`, or the word of its interruption.
     pub(super) reason: String,
-    /// The last event of its log that counts; absent in logs from before it was kept.
+    /// The last event of its log that counts; absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) seq: Option<Seq>,
 }

@@ -1,8 +1,8 @@
-//! Whose child a thread is.
+//! Finds the parent of a thread.
 //!
-//! A parent's log says which threads it has started, but a log may be a document from elsewhere and
-//! name any thread. What a thread says of itself is written once, by who has made it, so nobody is
-//! shown, asked or deleted as a child that does not name its parent.
+//! A parent's log names the threads it started, but an imported log may name any thread. The
+//! child's own record of its parent is written once, when the runtime creates the child. So a
+//! thread counts as a child only if it names its parent itself.
 
 use crate::runtime::Runtime;
 use serde_json::Value;

@@ -1,7 +1,8 @@
-//! A repeated answer finds the sub-agent that took it.
+//! Finds the sub-agent that accepted a repeated answer.
 //!
-//! An answer to a sub-agent's question may be given to a thread above, which knows nothing of it
-//! once it was taken. The client's token is on the sub-agent's thread.
+//! A client may send the answer to a sub-agent's question to a thread above. That thread has no
+//! record of it once the sub-agent accepted it; the client's token is stored on the sub-agent's
+//! thread.
 
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
@@ -10,10 +11,10 @@ use futures_util::future::BoxFuture;
 use store::TenantId;
 use timeline::ThreadId;
 
-/// How many threads are asked for a token at most.
+/// Maximum number of threads that are searched for a token.
 const MAX_THREADS: usize = 1_000;
 
-/// Which sub-agents are asked for a token.
+/// The sub-agents that are searched for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
     /// Those of the step that runs or has left calls open.

@@ -1,4 +1,4 @@
-//! What a child did, folded from its log.
+//! The work of a child, folded from its log.
 
 use super::outcome::ChildError;
 use super::records::Spawned;
@@ -24,7 +24,7 @@ use upp::{CycleUsage, Message, StopReason, TokenUsage, ToolExecution, Turn};
 /// The word for a run whose questions were passed over.
 const OVERTAKEN: &str = timeline::Interruption::USER_CANCELLED;
 
-/// What one run did: the execution that answers an item, and those that continue it.
+/// One run: the execution that answers an item, and its continuations.
 pub(super) struct Report {
     transcript: Transcript,
     fold: RunFold,
@@ -32,7 +32,8 @@ pub(super) struct Report {
     /// Whether it waits for answers from outside.
     is_waiting: bool,
     is_over: bool,
-    /// A message was posted beside the running execution: nobody can answer the calls it leaves.
+    /// A message was posted during the running execution, so the calls that it leaves open can't be
+    /// answered.
     is_overtaken: bool,
     seq: Seq,
 }
@@ -110,7 +111,7 @@ impl Report {
         events
     }
 
-    /// Whether it has begun.
+    /// Whether it has started.
     pub(super) fn has_started(&self) -> bool {
         !self.executions.is_empty()
     }
@@ -228,7 +229,7 @@ impl Report {
         }
     }
 
-    /// What it comes to for the call that started it.
+    /// The turn that the run returns to the call that started it.
     pub(super) fn turn(&self) -> Result<Turn, ChildError> {
         let key = self.key();
         let is_read = self.is_over() || self.is_waiting();
@@ -387,7 +388,7 @@ fn waits(reaction: &Reaction) -> bool {
     reaction.execution.status == ExecutionStatus::Completed && !reaction.open_calls().is_empty()
 }
 
-/// What a step has started, in the order of its calls.
+/// The sub-agents that a step started, in the order of its calls.
 fn children_of(step: &StepRecord) -> Vec<Spawned> {
     let spawned = step
         .parts

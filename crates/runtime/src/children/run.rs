@@ -21,12 +21,12 @@ use store::{ParentRun, Run};
 use timeline::{ItemId, NewItem, OpenChild, Payload, ThreadId};
 use upp::Message;
 
-/// How long it takes until a store that failed is asked again, for the first time.
+/// Pause before the first retry of a store that failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// And at most, when it goes on failing.
+/// Longest pause between retries of a store that still fails.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Why there is no run to tell of.
+/// The reason that there is no run to report.
 enum Lost {
     /// The child's thread can't be used, perhaps only now.
     Thread(RuntimeError),
@@ -52,8 +52,8 @@ impl From<AgentError> for Lost {
     }
 }
 
-/// Runs the sub-agent, or finds the run that an earlier attempt at the call has begun. `n_before`
-/// sub-agents of the same call came before it.
+/// Runs the sub-agent, or finds the run that an earlier attempt at the call started. `n_before` is
+/// the number of earlier sub-agents of the same call.
 pub(super) async fn child(site: Arc<Site>, spawn: Spawn, n_before: u32) -> SubAgentRun {
     let call = spawn.tool_call_id.as_str();
     // The call's idempotency key, so that the same call is the same run.
@@ -257,8 +257,8 @@ impl Site {
         Ok(())
     }
 
-    /// Begins the child's execution, or finds it begun. Runs to its end even if the parent is
-    /// stopped meanwhile; then the child is stopped at once.
+    /// Starts the child's execution, or finds it already started. It completes even if the parent
+    /// is stopped meanwhile; in that case it then stops the child.
     async fn begin(
         &self,
         child: &Arc<Live>,
@@ -319,9 +319,9 @@ fn stopped(_: crate::writer::WriterStopped) -> AgentError {
     AgentError::Cancelled
 }
 
-/// A child whose end nobody has heard. Dropped while the parent goes on, it stops the child: its
-/// tool wants it no more. A parent that ends stops its children itself; one that is tried again, or
-/// whose call is left open for the child, finds them.
+/// A child whose end was not observed. If it is dropped while the parent continues, it stops the
+/// child, as the tool no longer needs it. A parent that ends stops its children itself. A parent
+/// that is retried, or whose call is left open for the child, finds the child again.
 struct Unheard {
     site: Arc<Site>,
     waits: Waits,

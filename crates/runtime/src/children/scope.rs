@@ -1,12 +1,12 @@
-//! Whether a step was given up as a whole.
+//! Detects that a whole step was dropped.
 
 use crate::writer::StepWriter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The work on a step. Dropped, it says so to its writer before what it holds is dropped: who is
-/// dropped with it can tell that from being dropped alone.
+/// The work on a step. When it is dropped, it first marks the writer as abandoned. So a future
+/// inside it can distinguish the drop of the step from its own.
 pub(crate) struct Scoped<F> {
     writer: Arc<StepWriter>,
     work: Pin<Box<F>>,

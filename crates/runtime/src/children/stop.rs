@@ -12,7 +12,7 @@ use store::StoreError;
 use timeline::{Ending, Execution, ExecutionId, Interruption, OpenCall, Payload, State, ThreadId};
 use tokio::runtime::Handle;
 
-/// What a child's interruption says, unless its parent's says more.
+/// The reason of a child's interruption, unless its parent's interruption gives one.
 const UNWANTED: &str = Interruption::USER_CANCELLED;
 
 /// Children that are to be stopped, because nobody wants their answers any more.
@@ -40,8 +40,8 @@ impl StoppedChildren {
         Self::some(&state.thread()?.id, threads.collect(), reason)
     }
 
-    /// The children that the end of a step has left waiting, and whose parent does not wait: it was
-    /// told something else at once.
+    /// The children left waiting by the end of a step whose parent does not wait, because a message
+    /// was already posted to it.
     pub(crate) fn left(left: Option<&Payload>, after: &State) -> Option<Self> {
         let wanted: BTreeSet<&ThreadId> = waited_for(after).map(|(_, it)| &it.thread_id).collect();
         let left = OpenCall::list(left);
@@ -114,8 +114,8 @@ fn unwanted(reason: &str) -> Interruption {
 }
 
 impl Runtime {
-    /// Stops children beside everything else; a recorded fact on the thread of each. One that can't
-    /// be stopped now is stopped by the next recovery, if it still runs then.
+    /// Stops children in the background and records it on the thread of each. A child that can't be
+    /// stopped now is stopped by the next recovery, if it still runs then.
     pub(crate) fn stop_children(&self, children: Option<StoppedChildren>) {
         // Outside of a runtime nothing runs any more that could be stopped.
         let (Some(children), Ok(handle)) = (children, Handle::try_current()) else {
@@ -157,8 +157,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// After a crash: stops what runs on a thread for an execution that has ended by now. A child
-    /// whose parent still runs goes on by itself; nothing waits for the parent here.
+    /// After a crash, stops a run that was started for an execution that has ended since. A child
+    /// whose parent still runs continues. This does not wait for the parent.
     pub(crate) async fn stop_orphan(
         &self,
         live: &Arc<Live>,

@@ -1,9 +1,10 @@
-//! The records of a thread and of all threads beneath it, as they come.
+//! Streams the records of a thread and of all threads below it.
 //!
-//! What a child does is in the child's log alone. Whoever follows a thread reads the logs of the
-//! children that run meanwhile beside its own: everything of a child comes between the record of its
-//! start and that of its end, and what a child did until it waited comes before its parent waits. Who
-//! reads what has long been there may see what a child did after that before its parent waits, too.
+//! Only the child's log has the work of a child. A follower of a thread therefore also reads the
+//! logs of the running children. All records of a child come between the record of its start and
+//! that of its end. A child's records until it waits come before the record of its parent's wait.
+//! If the records are old, a reader may also see later records of the child before its parent
+//! waits.
 
 use super::pending_questions::CallAddress;
 use super::records::{Ended, Spawned};
@@ -52,11 +53,11 @@ pub struct Below {
     pub logged: Arc<Logged>,
     /// Whether it was seen before, and is here for those who fold the log.
     pub is_past: bool,
-    /// Whether it is the last record of a thread beneath: nothing of it follows, unless another record
-    /// says that it goes on.
+    /// Whether it is the last record of a child thread. Another record may report that the thread
+    /// continues.
     pub is_last: bool,
-    /// The thread that is followed from here on, and the last event of it that is not, if the record
-    /// says that one begins or goes on.
+    /// Set if the record reports that a child starts or continues: the child thread to follow, and
+    /// its last event that is skipped.
     pub follows: Option<(ThreadId, Seq)>,
     /// The thread of a sub-agent that the record starts.
     pub(super) begins: Option<Spawned>,
@@ -66,7 +67,7 @@ pub struct Below {
 /// each of these in order as well.
 pub type Tree = BoxStream<'static, Result<Below, StoreError>>;
 
-/// What comes from the log of a child.
+/// A message from a child's log.
 enum Note {
     Record(Box<Below>),
     /// It is read so far.
@@ -120,7 +121,7 @@ struct Family {
     notes: SelectAll<BoxStream<'static, (ThreadId, Note)>>,
     /// How far each is read.
     open: BTreeMap<ThreadId, Seq>,
-    /// Those that are or were followed: one that had waited is told of again.
+    /// Threads that are or were followed; a child that waited is reported again.
     seen: BTreeSet<ThreadId>,
 }
 
@@ -241,7 +242,8 @@ fn tree(
     })
 }
 
-/// What must be read of children before this record of their parent is shown.
+/// The children's records to read before this record of their parent is shown: thread and last
+/// event.
 fn before(record: &Record) -> Vec<(ThreadId, Seq)> {
     if let Some(ended) = added(record).and_then(Ended::read) {
         let seq = ended.seq.unwrap_or(Seq(u64::MAX));
@@ -256,7 +258,8 @@ fn before(record: &Record) -> Vec<(ThreadId, Seq)> {
     left.map(|child| (child.thread_id, child.seq)).collect()
 }
 
-/// The child that begins or goes on with a record, and how much of its log was seen by then.
+/// The child that starts or continues with a record, and the last event of its log that was seen by
+/// then.
 fn begun(record: &Record) -> Option<(Spawned, Seq)> {
     if let Event::ItemCreated { item } = &record.event {
         let woken = Woken::read(item)?;
@@ -294,8 +297,8 @@ struct Inner {
     depth: usize,
 }
 
-/// The records of one child and of those beneath it, to the end of its run. What can't be read, or
-/// is no child of the thread that names it, is not shown.
+/// The records of one child and of those below it, to the end of its run. A log that can't be read,
+/// or that belongs to no child of this thread, is skipped.
 fn inside(inner: Inner) -> BoxStream<'static, (ThreadId, Note)> {
     let Inner {
         runtime,

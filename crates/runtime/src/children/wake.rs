@@ -1,12 +1,15 @@
-//! A parent whose child waits for somebody outside waits, too, and goes on when the child does.
+//! A parent waits while its child waits for an outside answer, and continues when the child does.
 //!
-//! The parent's execution is over then, and its log says which calls it has left open for which
-//! children. Two rules keep it from sleeping for ever, whatever crashes where. No run of a child is
-//! over before its parent has been woken, in the parent's log. And no parent falls asleep, under its
-//! lock, over a child that goes on, unless that child answers the call by an item of its own: an
-//! execution does not take up a call that was open when it began and that it was not begun for, and
-//! so the child's item waits behind it, or wakes the parent once it sleeps. A child has begun to go
-//! on before it looks whether its parent sleeps. Locks are taken upwards only.
+//! The parent's execution is over then. Its log names the calls it left open, and their children.
+//! Two rules ensure that the parent is woken after any crash:
+//!
+//! 1. No run of a child ends before its parent's log has the wake-up.
+//! 2. Under its lock, no parent goes to sleep over a child that continues, unless that child
+//!    answers the call by an item of its own.
+//!
+//! An execution takes up only calls that it was started for or that were opened after its start. So
+//! the child's item is queued behind it, or wakes the parent once it sleeps. A child first records
+//! that it continues and then checks whether its parent sleeps. Locks are taken upwards only.
 
 use super::wake_reports::waker;
 use crate::answer::waiting_run;
@@ -22,7 +25,7 @@ use timeline::{
     ThreadId, Trigger,
 };
 
-/// What the item that wakes a parent says of the child in its metadata.
+/// The metadata of the item that wakes a parent: the child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Woken {
@@ -36,7 +39,7 @@ pub(super) struct Woken {
 }
 
 impl Woken {
-    /// What an item says of a child that goes on, if it is such an item.
+    /// Reads the child's metadata from an item, if the item reports that a child continues.
     pub(super) fn read(item: &Item) -> Option<Self> {
         let is_answer = item.item_type == ItemType::ActionResult;
         let metadata = item.metadata.as_ref().filter(|_| is_answer)?;
@@ -134,9 +137,10 @@ impl Runtime {
         Ok(())
     }
 
-    /// Wakes the parents after the child has continued. A failure stops nobody, because the parents are woken in any
-    /// case before the child's run ends. If the child has taken an `answer`, the items that wake them are found [by
-    /// it](Runtime::goes_on).
+    /// Wakes the parents after the child has continued. A failure has no effect on other runs,
+    /// because the parents are woken in any case before the child's run ends. If the child has
+    /// taken an `answer`, its id determines the ids of the items that wake them; see
+    /// [`Runtime::has_continuation`].
     pub(crate) async fn wake_later(
         &self,
         child: &Live,
@@ -148,8 +152,8 @@ impl Runtime {
         }
     }
 
-    /// Begins what waits longest. Where calls are left open for answers, what was said meanwhile
-    /// goes on with the run that left them, and so `parent` waits for it.
+    /// Starts the oldest queued trigger. If calls are open, the queued messages continue the run
+    /// that opened them, so `parent` waits for that run.
     pub(crate) fn start_waiting(
         &self,
         state: &State,

@@ -1,9 +1,9 @@
-//! In which run a thread hears of an answer that a sub-agent beneath it has taken.
+//! Finds the run in which a thread receives an answer that a sub-agent below it has accepted.
 //!
-//! The thread sleeps, or works for others, and then it is woken by an item of its own, whose id
-//! follows from the answer's: who knows the answer finds the item, however long ago that was. Or
-//! an item that woke it before has yet to have its turn, or what ran by then runs the sub-agent
-//! itself; nothing is written for the answer then, and the time of it tells.
+//! If the thread sleeps, or works for other sub-agents, an item of its own wakes it. The id of that
+//! item is derived from the answer's id, so it can be found at any later time. In two cases nothing
+//! is written for the answer: an earlier wake-up item is still queued, or the running execution
+//! runs the sub-agent itself. Then the answer's time decides.
 
 use super::wake::Woken;
 use crate::error::RuntimeError;
@@ -20,11 +20,11 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x7e0d_93b4_51c8_4f6a_b2e1_6a90_3d5c_84f
 /// How many records are read at once.
 const PAGE: u64 = 512;
 
-/// How a thread goes on whose sub-agent has taken an answer.
+/// How a thread continues after its sub-agent accepted an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoesOn {
-    /// What the run answers in which the thread hears of it. None where that run had begun before
-    /// the answer, or where nothing has woken the thread yet.
+    /// The trigger of the run that receives the answer. None if that run started before the answer,
+    /// or if nothing has woken the thread yet.
     pub item: Option<ItemId>,
     /// The execution of that run. None where it has yet to begin and nobody knows its id.
     pub execution: Option<ExecutionId>,
@@ -39,9 +39,9 @@ pub(super) fn waker(answer: &ItemId, thread: &ThreadId) -> ItemId {
 }
 
 impl Runtime {
-    /// How a thread goes on whose sub-agent, the thread with the key `target`, has taken an answer;
-    /// now, or long ago. Costs a look where the answer woke the thread; else what the thread's log
-    /// has got since.
+    /// Returns how a thread continues after its sub-agent, the thread with the key `target`,
+    /// accepted an answer. The answer may be old. If the answer woke the thread, this costs one
+    /// look-up; otherwise it reads the thread's log from the answer on.
     pub async fn has_continuation(
         &self,
         tenant: &TenantId,
@@ -76,7 +76,8 @@ impl Runtime {
         })
     }
 
-    /// The run that answers an item of the thread's, if there is such an item: begun, or promised.
+    /// The run that answers an item of the thread: started or queued. None if the thread has no
+    /// such item.
     async fn taken_up(
         &self,
         thread: &ThreadId,

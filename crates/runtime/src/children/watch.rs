@@ -69,7 +69,7 @@ fn watch_tree(mut tree: Tree) -> Watch {
 struct Family(BTreeMap<ThreadId, Child>);
 
 impl Family {
-    /// What a record says of sub-agents of the thread that is followed.
+    /// The sub-agent events of one record.
     fn events(&mut self, below: &Below) -> Vec<SubagentEvent> {
         if let Some(spawned) = &below.begins {
             let child = spawned.spawned_thread_id.clone();

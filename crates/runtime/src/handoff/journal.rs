@@ -1,4 +1,4 @@
-//! Which call of a response hands over, and what the others are told.
+//! Selects the call of a response that hands over, and the results of the other calls.
 
 use super::{Handoff, target_of};
 use crate::reactor::Children;
@@ -63,8 +63,8 @@ fn first(agent: &Agent, mut names: impl Iterator<Item = impl AsRef<str>>) -> Opt
     names.position(|name| agent.tool(name.as_ref()).and_then(target_of).is_some())
 }
 
-/// What the calls of a step came to: who goes on, if one of them has handed over or was refused for
-/// being one too many.
+/// The agent that a step's calls hand over to, if one of them was a handoff. It also counts if it
+/// was refused because the run may have no more handoffs.
 pub(crate) fn decided(
     agent: &Agent,
     parts: &[Payload],

@@ -1,4 +1,4 @@
-//! What is written when an execution hands over.
+//! The records of a handoff.
 
 use super::Handoff;
 use crate::error::RuntimeError;
@@ -19,7 +19,7 @@ pub(crate) struct Transfer {
 }
 
 impl Runtime {
-    /// What a step's handoff comes to, for the transaction that completes the step.
+    /// The commands of a step's handoff, for the transaction that completes the step.
     pub(crate) fn transfer(
         &self,
         handoff: Option<Handoff>,

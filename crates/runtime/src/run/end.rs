@@ -54,7 +54,7 @@ impl Runtime {
         self.ended(live, execution, Ending::Failed(why)).await
     }
 
-    /// A reactor that stopped although nobody asked it to would stop again: the execution fails.
+    /// Fails the execution of a reactor that stopped without a request, as it would stop again.
     pub(super) async fn still_wanted(
         &self,
         live: &Arc<Live>,

@@ -1,4 +1,4 @@
-//! One step: the reactor is driven, and what it writes is gathered beside it.
+//! Runs one step: drives the reactor and concurrently writes the buffered chunks.
 
 use crate::children::Scoped;
 use crate::error::RuntimeError;
@@ -22,8 +22,8 @@ pub(super) fn origin<'a>(active: &'a Active, step: &'a ActiveStep, trigger: &Ite
 }
 
 impl Runtime {
-    /// One step, from wherever it stands to its end or the execution's. An error means that it is
-    /// not known how it stands; the log knows.
+    /// Runs one step from its stored progress to its end, or to the execution's. After an error,
+    /// the step's state must be read from the log again.
     pub(super) async fn step(
         &self,
         live: &Arc<Live>,
@@ -99,8 +99,8 @@ impl Runtime {
     }
 }
 
-/// Drives the reactor, and beside it the window in which its chunks are gathered. Neither waits
-/// for the other: tools that end together each wait for the thread's lock in turn.
+/// Drives the reactor, and concurrently the window that writes its chunks. Neither waits for the
+/// other, as tools that end together each wait for the thread's lock.
 async fn driven(
     react: impl Future<Output = std::thread::Result<Result<Reacted, ReactorError>>>,
     writer: &StepWriter,

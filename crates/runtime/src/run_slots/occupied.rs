@@ -1,4 +1,4 @@
-//! What a thread in this process occupies.
+//! The limits that a thread uses in this process.
 
 use super::{QueuedTriggers, RunSlot, RunSlots};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ impl Occupied {
         drop(former);
     }
 
-    /// So many triggers wait on the thread.
+    /// Sets the number of triggers queued on the thread.
     pub(crate) fn queue(&self, n: usize) {
         self.inner().queued.set(n);
     }

@@ -89,7 +89,7 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// The places of messages said before a place, the last first.
+    /// The positions of messages posted before a position, newest first.
     pub(crate) async fn triggers_before(
         &self,
         before: Position,
@@ -112,7 +112,7 @@ impl<'a> Chain<'a> {
         Ok(said)
     }
 
-    /// The places of messages said after a place, the first first.
+    /// The positions of messages posted after a position, oldest first.
     pub(crate) async fn triggers_after(
         &self,
         after: Position,
@@ -176,7 +176,7 @@ impl<'a> Chain<'a> {
         Ok(removed)
     }
 
-    /// At most so many facts after a place, of the log that has the next event.
+    /// Reads at most `limit` facts after a position, from the log that has the next event.
     pub(crate) async fn records(
         &self,
         after: Position,
@@ -221,7 +221,7 @@ impl<'a> Chain<'a> {
         Ok(self.read_marked(span, filter).await?.without_removed())
     }
 
-    /// Folds a stretch. What is removed stays, and is marked.
+    /// Folds a span of events. Removed items stay and are marked.
     pub(crate) async fn read_marked(
         &self,
         span: Span,
@@ -256,7 +256,7 @@ impl<'a> Chain<'a> {
         Ok(transcript)
     }
 
-    /// Leaves out what waited then and was answered later: it stands there.
+    /// Drops items that were queued then and answered later; they appear with their answers.
     async fn leave_out_begun(
         &self,
         log: &Log,
@@ -272,7 +272,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// What of a transcript can be removed.
+/// The entries of a transcript that can be removed.
 pub(crate) fn removed_entries(transcript: &Transcript) -> Vec<Removed> {
     let mut told = Vec::new();
     for entry in &transcript.entries {

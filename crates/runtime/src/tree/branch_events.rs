@@ -1,4 +1,4 @@
-//! What a thread's log tells of a branch, entry by entry.
+//! The events of a branch, read from a thread's log entry by entry.
 
 use super::ranges::MessageRange;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use timeline::{
 const STATE: &str = "loomline-tree-state";
 const CHECKOUT: &str = "loomline-tree-checkout";
 
-/// What the messages of a log can't say of a snapshot; kept in an item that no model and no client
-/// is shown.
+/// The part of a snapshot that the messages of a log can't express. It is stored in an item that
+/// neither models nor clients see.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Saved {
     #[serde(rename = "type")]
     kind: String,
-    /// How the entries since the one before differ from what was said, by their numbers.
+    /// Corrections to the entries since the previous snapshot, with the entries' numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fixes: Vec<(usize, Vec<MessageRange>)>,
     /// The messages of the snapshot, where they are not the whole conversation.
@@ -74,7 +74,7 @@ fn reference(id: ItemId, content: Payload) -> NewItem {
 /// Something that counts for a branch.
 #[derive(Clone, Debug)]
 pub(super) enum BranchEvent {
-    /// Somebody has said something: an item, or an execution that is over.
+    /// A posted item, or an execution that is over.
     Message(Box<Entry>),
     /// A state was stored.
     Saved(Box<Saved>),
@@ -82,10 +82,10 @@ pub(super) enum BranchEvent {
     Rests,
 }
 
-/// Reads the records of a log, in order. An execution that runs is not told of.
+/// Reads the records of a log, in order. A running execution yields no event.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// What was told, and from which event on it is.
+    /// The events, each with the log position from which it applies.
     pub(super) events: Vec<(Seq, BranchEvent)>,
     /// The node that was checked out last.
     pub(super) current: Option<Arc<str>>,
@@ -100,7 +100,7 @@ pub(super) struct Reader {
 #[derive(Debug, Default)]
 struct Running {
     transcript: Transcript,
-    /// What was said while it ran.
+    /// Items posted while it ran.
     beside: Vec<Item>,
 }
 

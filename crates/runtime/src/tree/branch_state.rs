@@ -1,4 +1,4 @@
-//! Where a branch stands after each thing its log tells.
+//! The state of a branch after each entry of its log.
 
 use super::branch_events::{BranchEvent, Saved};
 use super::ranges::{MessageRange, apply};
@@ -14,14 +14,14 @@ use upp::{Message, Messages, ToolCall, ToolResult, ToolResultMessage};
 /// A branch at one place of its log. Cloning it shares everything.
 #[derive(Clone, Debug)]
 pub(super) struct BranchState {
-    /// What was said from the root on.
+    /// The messages from the root on.
     pub(super) conversation: Messages,
     /// The snapshot.
     pub(super) state: AgentState,
 }
 
 impl BranchState {
-    /// Before anything was said.
+    /// The state of a branch without messages.
     pub(super) fn initial() -> Self {
         Self {
             conversation: Messages::new(),
@@ -29,7 +29,7 @@ impl BranchState {
         }
     }
 
-    /// The messages of an entry, were it said now.
+    /// The messages that an entry adds if it comes next.
     pub(super) fn messages(&self, entry: &Entry) -> Vec<Message> {
         let mut transcript = Transcript::default();
         transcript.entries.push(identified(entry.clone()));
@@ -48,7 +48,7 @@ impl BranchState {
         said
     }
 
-    /// After this was said, by an entry that did what it did.
+    /// The state after an entry that added these messages.
     pub(super) fn after(&self, entry: &Entry, said: &[Message]) -> Self {
         let mut conversation = self.conversation.clone();
         let mut messages = self.state.messages().clone();
@@ -68,7 +68,7 @@ impl BranchState {
         }
     }
 
-    /// What a state is stored on top of: the one before with the messages of this one.
+    /// The state on which a snapshot is stored: the previous state with the snapshot's messages.
     pub(super) fn with_view(&self, view: Option<&[MessageRange]>) -> Option<AgentState> {
         let messages = match view {
             None => self.conversation.clone(),
@@ -88,24 +88,24 @@ impl BranchState {
     }
 }
 
-/// A place of a log where it can be forked, and how the branch stands there.
+/// A position in a log where it can be forked, with the branch's state there.
 #[derive(Clone, Debug)]
 pub(super) struct Rest {
     pub(super) seq: Seq,
     pub(super) state: BranchState,
 }
 
-/// How a branch stands at each place of its log.
+/// The states of a branch at each fork position of its log.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
     first: Rest,
     rests: Vec<Rest>,
-    /// How many entries are told of since a state was stored.
+    /// Number of entries read since a state was stored.
     pub(super) n_unsaved: usize,
 }
 
 impl Course {
-    /// The course of a branch that begins where another one stands.
+    /// A course that starts with the state of another branch.
     pub(super) fn new(base: BranchState) -> Self {
         Self {
             first: Rest {
@@ -117,7 +117,7 @@ impl Course {
         }
     }
 
-    /// Goes on with what is told from here; fails with what is wrong.
+    /// Applies the next events. Fails with a description if an event is invalid.
     pub(super) fn follow(&mut self, told: &[(Seq, BranchEvent)]) -> Result<(), String> {
         let (fixes, n_unsaved) = fixes(told, self.n_unsaved);
         for (place, (seq, told)) in told.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Course {
         Ok(())
     }
 
-    /// Where it stands at its end.
+    /// The state at the end of the log.
     pub(super) fn last(&self) -> &BranchState {
         &self.rests.last().unwrap_or(&self.first).state
     }
@@ -157,7 +157,7 @@ impl Course {
         &rest.unwrap_or(&self.first).state
     }
 
-    /// The last place at which no more than so many messages had been said; else the first one.
+    /// The last position with at most `n_messages` messages; else the first position.
     pub(super) fn rest_within(&self, n_messages: usize) -> &Rest {
         let is_within = |rest: &Rest| rest.state.conversation.len() <= n_messages;
         let n = self.rests.partition_point(is_within);
@@ -192,8 +192,8 @@ fn identified(mut entry: Entry) -> Entry {
     entry
 }
 
-/// The corrections of what was said, by place, and how many entries follow the last of them. Before
-/// the first place, `n_unsaved` entries were told of.
+/// Returns the corrections of messages, by position, and the number of entries after the last
+/// snapshot. `n_unsaved` entries precede the first position.
 fn fixes(
     told: &[(Seq, BranchEvent)],
     n_unsaved: usize,

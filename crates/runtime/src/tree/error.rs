@@ -5,8 +5,8 @@ use agents::{StateError, TreeError};
 use store::StoreError;
 use timeline::{Rejected, ThreadId};
 
-/// Why a stored tree can't be written or read (UAP §7). Of a tree that is being stored, the nodes
-/// before the one that was refused are in the store; storing it again goes on from there.
+/// Why a stored tree can't be written or read (UAP §7). If storing fails at a node, the nodes
+/// before it are in the store; storing the tree again continues there.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredTreeError {
     /// The runtime or its store refused.
@@ -53,16 +53,16 @@ pub enum StoredTreeError {
     TooDeep {
         /// The node.
         node: String,
-        /// What reading it again came to.
+        /// The error of reading the state again.
         #[source]
         source: serde_json::Error,
     },
-    /// What a thread keeps of a tree is not what this program wrote.
+    /// The thread's tree data does not have the form that this program writes.
     #[error("thread {thread} keeps a state that can't be read: {detail}")]
     Damaged {
         /// The thread.
         thread: ThreadId,
-        /// What is wrong.
+        /// A description of the damage.
         detail: String,
     },
 }

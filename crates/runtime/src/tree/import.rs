@@ -169,7 +169,7 @@ impl ImportTarget<'_> {
         Ok(())
     }
 
-    /// A new thread's first records, and how it stands after them.
+    /// The first records of a new thread, and the branch's states after them.
     fn drafted(
         &self,
         new: NewThreadRequest,
@@ -261,7 +261,7 @@ fn moved(thread: timeline::ThreadId, expected: Seq, found: Seq) -> StoredTreeErr
     RuntimeError::from(conflict).into()
 }
 
-/// The messages of a snapshot that come after all it shares with what was said.
+/// The snapshot's messages after the last one that it shares with the conversation.
 fn added(conversation: &Messages, snapshot: &Messages) -> Vec<Message> {
     let first = last_shared(conversation, snapshot).map_or(0, |(_, place)| place + 1);
     snapshot.iter().skip(first).cloned().collect()
@@ -283,7 +283,7 @@ fn forked(stem: Option<&BranchFold>, node: &ThreadNode) -> (Option<Fork>, Branch
     (Some(fork), rest.state.clone())
 }
 
-/// A node's state as it is stored where its branch stands.
+/// A node's state as it is stored on top of its branch's state `now`.
 fn saved(
     now: &BranchState,
     fixes: Vec<(usize, Vec<MessageRange>)>,

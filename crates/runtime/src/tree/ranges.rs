@@ -1,4 +1,4 @@
-//! One list of messages told in terms of another.
+//! Describes one list of messages by ranges of another.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use upp::{Message, MessageId, Messages, Metadata};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum MessageRange {
-    /// The next so many messages as they are.
+    /// Copies the next messages unchanged.
     Keep(usize),
-    /// Without the next so many.
+    /// Skips the next messages.
     Skip(usize),
     /// The next one, with another face.
     As(Face),
@@ -20,7 +20,7 @@ pub(super) enum MessageRange {
     Put(Message),
 }
 
-/// What a message is beside its content; what is absent stays.
+/// The fields of a message other than its content; an absent field does not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Face {
@@ -108,8 +108,8 @@ pub(super) fn is_same(a: &Message, b: &Message) -> bool {
     is_shared || a == b
 }
 
-/// Where the last message of `want` that `have` has too stands in both. After it, everything in
-/// `want` is new.
+/// The indexes, in `have` and in `want`, of the last message of `want` that `have` also has. All
+/// later messages of `want` are new.
 pub(super) fn last_shared(have: &Messages, want: &Messages) -> Option<(usize, usize)> {
     let pairs = have.iter().zip(want);
     let n_common = pairs.take_while(|(a, b)| is_same(a, b)).count();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Store, TenantId};
 
-/// A branch, what its log tells, and how it stands.
+/// A branch with the events of its log and its states.
 pub(super) struct BranchFold {
     pub(super) walked: Walked,
     pub(super) reader: Reader,
@@ -54,7 +54,8 @@ impl Trees {
         Ok(forest)
     }
 
-    /// Adds a branch whose parent is there. What its log told is in its course by now.
+    /// Adds a branch whose parent is already present. Drops the branch's events, as its course
+    /// includes them.
     pub(super) fn push(&mut self, mut grown: BranchFold) {
         grown.reader.events = Vec::new();
         let node = Arc::clone(&grown.walked.branch.node_id);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use store::{Filter, Store, StoreError, TenantId, ThreadRow};
 use timeline::{Payload, Thread, ThreadId};
 
-/// What a thread's metadata says of its node, under `uap`.
+/// A node's data in its thread's metadata, under `uap`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct About {
@@ -86,8 +86,8 @@ pub(super) async fn walk(
     Ok((walked, asked))
 }
 
-/// Marks the current branch: the one whose thread was asked for, but for the root's, which says
-/// what was checked out last.
+/// Marks the current branch: the requested thread's. If the root was requested, it is the branch
+/// that was checked out last.
 pub(super) fn mark(walked: &mut [Walked], asked: &ThreadId, checked_out: Option<&Arc<str>>) {
     let is_root = walked
         .first()
@@ -117,7 +117,7 @@ fn step(row: ThreadRow, parent_id: Option<Arc<str>>) -> Walked {
     }
 }
 
-/// Reads what a thread's own log tells.
+/// Reads a thread's own log.
 pub(super) async fn read(store: &dyn Store, row: &ThreadRow) -> Result<Reader, StoreError> {
     let mut reader = Reader::default();
     loop {

@@ -1,5 +1,5 @@
-//! Messages as the commands that write them: users' messages as items, what a model said with what
-//! its tools gave as steps of finished executions.
+//! Converts messages to the commands that write them. Users' messages become items; a model's
+//! messages with their tool results become steps of finished executions.
 
 use interop::model;
 use interop::parts::{StepResponse, ToolPart, ToolState};
@@ -14,19 +14,19 @@ use upp::{
     ToolResultMessage, UserMessage,
 };
 
-/// What messages come to.
+/// The commands for a list of messages.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// The commands, and when.
     pub(super) commands: Vec<(Timestamp, Command)>,
-    /// The messages that each entry of the log stands for, in the order of the entries. Results
-    /// whose calls are not before them are in none.
+    /// The range of messages of each log entry, in the order of the entries. Results without an
+    /// earlier call are in no range.
     pub(super) entries: Vec<Range<usize>>,
 }
 
 /// Where messages are written.
 pub(super) struct WriteTarget<'a> {
-    /// The calls that what was said before leaves open.
+    /// The calls that earlier messages leave open.
     pub(super) open: Vec<ToolCall>,
     /// The items that the thread has.
     pub(super) used: BTreeSet<ItemId>,
@@ -159,7 +159,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a model said, and what its tools gave.
+    /// Converts a model's message and the results of its tools.
     fn response(&mut self) -> Result<Option<Step>, serde_json::Error> {
         let rest = self.messages.get(self.next..).unwrap_or_default();
         let mut parts: Vec<Payload> = rest.iter().map_while(prompt).collect();
@@ -190,7 +190,7 @@ impl Writer<'_> {
         Ok(Some(step))
     }
 
-    /// What came of calls that had waited.
+    /// Converts the results of calls that waited.
     fn answers(&mut self, results: &ToolResultMessage) -> Result<Step, serde_json::Error> {
         let is_its = |call: &&ToolCall| results.results.iter().any(|it| answers(it, call));
         let calls: Vec<ToolCall> = self.place.open.iter().filter(is_its).cloned().collect();
@@ -254,7 +254,7 @@ pub(super) fn is_observed(at: Timestamp) -> bool {
     (0..9_000_000_000).contains(&at.as_second())
 }
 
-/// What an agent answers when no user spoke before it.
+/// The item that an agent answers if no user message precedes it.
 fn reference(id: String) -> NewItem {
     NewItem::reference(id, None)
 }
@@ -306,7 +306,7 @@ fn response(said: &Arc<AssistantMessage>) -> Response {
     }
 }
 
-/// What a model says of its answer, without what a message does not know.
+/// The model's metadata of its response, without the fields that a message does not have.
 fn about(response: &Payload) -> Result<Payload, serde_json::Error> {
     let said: StepResponse = response.read()?;
     Payload::write(&StepResponse {
@@ -317,7 +317,7 @@ fn about(response: &Payload) -> Result<Payload, serde_json::Error> {
     })
 }
 
-/// The calls of a step and what came of them, as the runtime tells them.
+/// The calls and results of a step, in the runtime's form.
 fn outcome(step: &Step) -> StepOutcome {
     let calls = step.parts.iter().filter_map(ToolPart::read);
     let calls =

@@ -1,4 +1,4 @@
-//! What is done with the files of a session.
+//! Operations on the files of a session.
 
 use super::{Compression, FileCheckpointOptions, name};
 use crate::checkpoint::{CheckpointError, CheckpointMetadata};
@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 const PLAIN: &str = "checkpoint.json";
 const GZIP: &str = "checkpoint.json.gz";
-/// What every gzip file begins with, and no JSON does.
+/// The first bytes of every gzip file; no JSON starts with them.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// What the decoder says of a file that is no whole gzip file.
+/// The decoder's errors for a damaged or incomplete gzip file.
 const DAMAGES: [ErrorKind; 3] = [
     ErrorKind::InvalidInput,
     ErrorKind::InvalidData,
     ErrorKind::UnexpectedEof,
 ];
 const METADATA: &str = "metadata.json";
-/// What a file is called until it is renamed; no session has such a name.
+/// The prefix of a file's name until it is renamed; no session has such a name.
 const NEW: &str = ".new-";
 
 /// How often something is tried that another process may have come between.
@@ -140,7 +140,8 @@ impl Session {
         Ok(json)
     }
 
-    /// The content, told by its first bytes, for a crash may leave one form under the other's name.
+    /// Reads the content. Its first bytes decide the format, as a crash may leave one format under
+    /// the other's name.
     fn unpacked(&self, file: File) -> io::Result<Vec<u8>> {
         // One byte more than is allowed, so that a small file can't unpack to fill the memory.
         let limit = self.options.max_bytes.saturating_add(1);
@@ -154,8 +155,8 @@ impl Session {
         Ok(json)
     }
 
-    /// Writes beside, syncs, and renames over; tries again when the session is just deleted.
-    /// `other` is the same thing in the other form, which goes.
+    /// Writes a new file, syncs it, and renames it over the old one. Retries if the session was
+    /// just deleted. `other` is the file in the other format, which is removed.
     fn write(
         &self,
         file: &str,
@@ -245,7 +246,7 @@ fn sync(dir: &Path) -> Result<(), CheckpointError> {
     sync_dir(dir).map_err(|error| failed("write to", dir, error))
 }
 
-/// Makes the names in a directory durable, where the system needs that to be said.
+/// Makes the names in a directory durable, on systems that need an explicit sync.
 fn sync_dir(dir: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(dir)?.sync_all()?;

@@ -19,9 +19,9 @@ fn is_device(stem: &str) -> bool {
     matches!(stem, "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
 }
 
-/// The id as a name that is safe on every file system; no two ids have one name.
+/// Encodes the id as a name that is safe on every file system; no two ids share a name.
 ///
-/// Upper case is written as bytes, for some file systems don't tell it from lower case.
+/// Upper-case letters are written as bytes, as some file systems ignore case.
 pub(super) fn encode(session_id: &str) -> Result<String, CheckpointError> {
     if session_id.is_empty() {
         return Ok(EMPTY.to_owned());

@@ -66,8 +66,8 @@ pub(super) async fn out(
     })
 }
 
-/// Whether the prompt for the next step of the plan is there, as after a crash or after results that
-/// were given by hand.
+/// Whether the prompt for the plan's next step exists already, as after a crash, or after results
+/// that the application added itself.
 pub(super) fn has_prompted(state: &AgentState, has_begun: bool) -> bool {
     prompt::last_mark(state).is_some_and(|mark| {
         mark.kind == prompt::PLAN_STEP && (has_begun || mark.step == state.step())

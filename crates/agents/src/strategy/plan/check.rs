@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many reasons the model is told at once.
+/// Maximum number of reasons in the message to the model.
 const N_REASONS: usize = 8;
 
-/// What a plan must fit.
+/// The requirements for a plan.
 pub(super) struct Frame<'a> {
     /// The schema of the answer.
     pub(super) validator: &'a Validator,

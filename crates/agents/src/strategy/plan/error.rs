@@ -5,20 +5,20 @@ use crate::schema::SchemaError;
 /// Why a run by plan has no result (UAP §5.4).
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The model can't answer in a given structure; nothing was asked.
+    /// The model has no structured output; no request was sent.
     #[error("the model {model:?} can't make a plan: it has no structured output")]
     Unsupported {
         /// The model's name.
         model: String,
     },
-    /// The `plan_schema` is no JSON Schema, or refers to one that is elsewhere; nothing was asked.
+    /// The `plan_schema` is no JSON Schema, or refers to a schema outside of the document; no
+    /// request was sent.
     #[error("the schema of the plan is no usable JSON Schema")]
     Schema(#[source] SchemaError),
-    /// The model gave no plan that can be carried out, though it was told what is wrong; nothing of
-    /// it ran.
+    /// The model returned no usable plan, even after it received the reasons; no step ran.
     #[error("the model made no usable plan: {}", .reasons.join("; "))]
     Refused {
-        /// What is wrong with the last one.
+        /// The defects of the last plan.
         reasons: Vec<String>,
     },
     /// A step of the plan failed, and there may be no other plan.
@@ -26,7 +26,7 @@ pub enum PlanError {
     StepFailed {
         /// The step.
         id: String,
-        /// What it was to do.
+        /// The description of the step.
         description: String,
     },
     /// Two replans in a row left the same work.

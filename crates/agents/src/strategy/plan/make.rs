@@ -16,7 +16,7 @@ use upp::{AssistantMessage, ToolChoice};
 const CORRECTING: &str = "planning";
 
 impl Plan {
-    /// Whether a plan can be asked for at all.
+    /// Checks that the model can make a plan and that the plan's schema is valid.
     pub(super) fn check_means(&self, agent: &Agent) -> Result<(), PlanError> {
         let model = agent.model();
         if !model.capabilities().structured_output {
@@ -27,7 +27,7 @@ impl Plan {
         self.validator(agent).map(|_| ())
     }
 
-    /// What a plan must fit: the schema that was given, or the one of plans that are taken.
+    /// The validator of plans: the configured schema, or the default one.
     fn validator(&self, agent: &Agent) -> Result<Validator, PlanError> {
         match &self.plan_schema {
             Some(schema) => validator(schema),
@@ -169,8 +169,8 @@ fn adopted(
     Ok(state.with_plan(plan).with_phase(None))
 }
 
-/// Whether the plan the state still has was itself made after a failure. Reads back to the prompt
-/// that asked for it, and no further.
+/// Whether the state's current plan came from a replan. Reads back to the prompt that requested the
+/// plan, and no further.
 fn came_from_replan(state: &AgentState) -> bool {
     prompt::marks(state)
         .filter(|mark| mark.step != state.step())

@@ -1,4 +1,4 @@
-//! What the model is told about plans, and the schema it answers in.
+//! The prompts about plans, and the schema of the model's answer.
 
 use crate::plan::{PlanStatus, PlanStep};
 use crate::strategy::Limit;
@@ -9,8 +9,8 @@ use upp::Tool;
 pub(super) const NO_TOOLS_YET: &str =
     "a plan is asked for. Tools are called when its steps are executed.";
 
-/// The schema that a plan is asked for in. Providers with strict structured output want every property
-/// required and no other ones.
+/// The schema that is sent with the request for a plan. Providers with strict structured output
+/// require that every property is required and that no others are allowed.
 pub(super) fn schema(tools: &[Tool]) -> Value {
     with_required(tools, &["id", "description", "tool", "dependsOn"])
 }

@@ -1,4 +1,4 @@
-//! Runs the sub-agents of one tools phase, and shows the parent's journal what they tell.
+//! Runs the sub-agents of one tools phase, and sends their events to the parent's journal.
 
 use super::{HostReport, N_WAITING, Parent, run};
 use crate::error::AgentError;
@@ -37,7 +37,7 @@ enum ReportPath {
     Taken(Parent, mpsc::Receiver<Box<HostReport>>),
     /// The phase listens.
     Heard(Parent),
-    /// The phase is over, and what a tool has left behind tells nobody.
+    /// The phase is over; later reports are dropped.
     Over,
 }
 
@@ -51,7 +51,7 @@ impl Drop for End<'_> {
 }
 
 impl InMemoryHost {
-    /// A host for one tools phase of this agent; what it tells is [`relayed`](Self::relayed).
+    /// A host for one tools phase of this agent; [`relayed`](Self::relayed) forwards the events.
     pub(crate) fn new(agent_id: Arc<str>, step: u64) -> Self {
         Self {
             agent_id,
@@ -105,7 +105,7 @@ impl InMemoryHost {
         }
     }
 
-    /// Runs the tools, and shows the journal what their sub-agents tell.
+    /// Runs the tools, and sends the events of their sub-agents to the journal.
     pub(crate) async fn relayed<T>(
         &self,
         tools: impl Future<Output = Result<T, AgentError>>,
@@ -145,7 +145,7 @@ impl InMemoryHost {
     }
 }
 
-/// What comes first in a tools phase.
+/// The first event of a tools phase.
 enum First<T> {
     /// Its end.
     Ended(Result<T, AgentError>),
@@ -159,7 +159,7 @@ impl SubAgentHost for InMemoryHost {
     }
 }
 
-/// Shows the journal what sub-agents tell, until the tools have ended and nothing is left.
+/// Sends the sub-agents' events to the journal until the tools have ended and the queue is empty.
 async fn relay(
     mut told: mpsc::Receiver<Box<HostReport>>,
     journal: &dyn Journal,

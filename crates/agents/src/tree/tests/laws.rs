@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// What is done to a tree, each with numbers that choose a node and messages.
+/// An operation on a tree, with numbers that choose a node and messages.
 #[derive(Clone, Debug)]
 enum Op {
     Branch(usize),

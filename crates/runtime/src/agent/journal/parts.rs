@@ -14,7 +14,7 @@ pub(in crate::agent) struct Parts {
     list: BTreeMap<u32, Payload>,
     /// Whether the log has the step's answer.
     is_answered: bool,
-    /// What the strategy has said to the model in this step.
+    /// The prompts that the strategy added in this step.
     prompts: Vec<Payload>,
     /// Where the part of each call is, by the call's place in its response.
     slots: BTreeMap<usize, u32>,
@@ -22,7 +22,7 @@ pub(in crate::agent) struct Parts {
     open: BTreeSet<u32>,
     /// The calls of an earlier response that this step has to do with.
     calls: Vec<ToolCall>,
-    /// What the sub-agents of calls did that have no result yet.
+    /// Traces of sub-agents whose calls have no result yet.
     traces: BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>,
 }
 
@@ -94,7 +94,7 @@ impl Parts {
         }
     }
 
-    /// The step's parts, now that the model has said these.
+    /// Sets the step's parts: the prompts, then the parts of the model's response. Returns them.
     pub(super) fn take_answer(&mut self, said: Vec<Payload>) -> Vec<Payload> {
         let mut list = std::mem::take(&mut self.prompts);
         list.extend(said);
@@ -131,7 +131,8 @@ impl Parts {
         self.traces.entry(call).or_default().push(trace);
     }
 
-    /// The call at this place has its result: the part as it stands, and how many have none.
+    /// Records the result of the call at this position. Returns the part's index, the part, and the
+    /// number of calls without a result.
     pub(super) fn end(
         &mut self,
         position: usize,

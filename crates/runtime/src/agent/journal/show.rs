@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use timeline::{BlockId, BlockKind, Chunk, NewChunk};
 use upp::StreamEvent;
 
-/// What the model is writing.
+/// The blocks that the model is currently writing.
 #[derive(Default)]
 pub(super) struct StreamedBlocks {
     open_blocks: BTreeSet<(BlockKind, u32)>,

@@ -1,9 +1,9 @@
-//! What a thread was taken back from.
+//! Finds the executions that a rewind removed.
 
 use timeline::{Entry, Reaction, Removed, Transcript};
 
-/// The executions that were removed with all that had come after them by then: whoever went on did so
-/// as if they had never been.
+/// For each execution, whether it was removed together with all later ones of that time. Later runs
+/// ignore such executions.
 #[derive(Debug)]
 pub(super) struct Rewound(Vec<bool>);
 
@@ -29,7 +29,8 @@ impl Rewound {
     }
 }
 
-/// How many executions had begun when the last of an execution was removed; none while something is left.
+/// The number of executions that had started when the last step of this one was removed; none if a
+/// step is left.
 fn removed(transcript: &Transcript, reaction: &Reaction) -> Option<usize> {
     let steps = reaction.steps.iter().map(|step| {
         let id = Removed::Step(step.step.id.clone());

@@ -1,5 +1,5 @@
-//! What middleware changed in a conversation before a run (UAP §6.2): a view, for the log keeps the
-//! messages as they were.
+//! A middleware's changes to a conversation before a run (UAP §6.2). They are stored as a view, as
+//! the log has the original messages.
 
 use agents::AgentState;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ struct Splice {
     at: usize,
     /// How many go.
     n: usize,
-    /// What comes in their place: a state with these messages alone, as agents write it.
+    /// The replacement: a state with only these messages, in the agents' JSON form.
     with: Payload,
 }
 
@@ -27,7 +27,7 @@ impl View {
         self.0.is_empty()
     }
 
-    /// What makes the messages `after` of those `before`.
+    /// The changes that turn the messages `before` into `after`.
     pub(in crate::agent) fn between(before: &Messages, after: &Messages) -> Self {
         let is_same = |a: usize, b: usize| match (before.get(a), after.get(b)) {
             (Some(a), Some(b)) => same(a, b),
