@@ -130,7 +130,7 @@ fn summary_line(profile: &str, by_line: bool, totals: Totals) -> String {
     format!("{lines}{GOOD}valid{GOOD:#}{profile}, {warnings}")
 }
 
-/// What validation found, in lines.
+/// Formats the violations as lines.
 fn report_violations(
     violations: &[Violation],
     tally: &Tally,
@@ -254,7 +254,7 @@ fn hash_value(hash: &str, inexact: Option<&InexactNumbers>) -> serde_json::Value
     value
 }
 
-/// The warning that a hash is not exact, for people: scripts have it beside the hash.
+/// The warning for people that a hash is not exact. JSON output has it in the hash's object.
 fn inexact_line(inexact: &InexactNumbers, spot: &Location, output: &Output) -> String {
     if output.is_json() {
         return String::new();

@@ -1,4 +1,4 @@
-//! A server, asked over its HTTP API.
+//! A client of a server's HTTP API.
 
 mod answers;
 mod frames;
@@ -178,7 +178,8 @@ impl Client {
         })
     }
 
-    /// The events of a thread after one of them: until it rests, with what happens inside sub-agents, or for ever.
+    /// The events of a thread after this position, including those of sub-agents. With `until_rest` the
+    /// stream ends when the thread is idle; otherwise it never ends.
     pub(crate) async fn events(
         &self,
         key: &str,

@@ -118,7 +118,7 @@ pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
     }
 }
 
-/// What the two sides did, in a word for scripts and in words for people.
+/// The conflict as a word for scripts, and as a text for people.
 fn words(kind: &ConflictKind) -> (&'static str, &str) {
     match kind {
         ConflictKind::BothChanged => ("both_changed", "both changed it; ours is kept"),

@@ -169,7 +169,7 @@ pub(crate) fn unreadable(form: SourceForm, mut error: ConvertError, spot: &Locat
     }
 }
 
-/// What is wrong with the text as JSON, if that is it.
+/// The JSON error in a conversion error, if it has one.
 pub(crate) fn json_fault(error: &mut ConvertError) -> Option<&mut thread::DecodeError> {
     use interop::ai_sdk::AiSdkError;
     use interop::archive::ArchiveError;

@@ -174,7 +174,7 @@ async fn look_at_pages(
     }
 }
 
-/// What each tenant stores, beside its limits.
+/// The usage of each tenant, with its limits.
 async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     let usage = match app.runtime().store().usage().await {
         Ok(usage) => usage,
@@ -214,7 +214,7 @@ async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(
     Ok(())
 }
 
-/// What to do where a store can't be opened; nothing, where the error says it.
+/// Advice for a store that can't be opened; `None` if the error has it.
 fn unopened(error: &StoreError, directory: &Path) -> Option<String> {
     match kind(error) {
         Kind::Damaged => Some(mend(directory, false)),
@@ -223,7 +223,7 @@ fn unopened(error: &StoreError, directory: &Path) -> Option<String> {
     }
 }
 
-/// What to do where a store that is open can't be read; nothing, where the error says it.
+/// Advice for an open store that can't be read; `None` if the error has it.
 async fn advice(app: &App, error: &StoreError, directory: &Path) -> Option<String> {
     match kind(error) {
         Kind::Damaged => Some(mend(directory, can_list(app).await)),
@@ -232,7 +232,7 @@ async fn advice(app: &App, error: &StoreError, directory: &Path) -> Option<Strin
     }
 }
 
-/// What is wrong with a store.
+/// The kind of a store's fault.
 enum Kind {
     /// Its content.
     Damaged,
@@ -263,7 +263,7 @@ fn kind(error: &StoreError) -> Kind {
     }
 }
 
-/// What to do with a store that this process can't read.
+/// Advice for a store that this process can't read.
 fn unread(directory: &Path) -> String {
     let paths = store_files(directory).into_iter();
     for path in paths.filter(|path| path.exists()) {
@@ -280,7 +280,7 @@ fn unread(directory: &Path) -> String {
     broken_disk(directory)
 }
 
-/// What to do where reading fails for no other reason.
+/// Advice if reading fails for no other reason.
 fn broken_disk(directory: &Path) -> String {
     let place = directory.display();
     format!(
@@ -303,7 +303,7 @@ async fn can_list(app: &App) -> bool {
     true
 }
 
-/// What to do with a store that is damaged.
+/// Advice for a damaged store.
 fn mend(directory: &Path, can_list: bool) -> String {
     let place = directory.display();
     let backup = format!(
@@ -319,7 +319,7 @@ fn mend(directory: &Path, can_list: bool) -> String {
     }
 }
 
-/// What was checked, as it is told.
+/// The output of the checks.
 struct Report<'a> {
     output: &'a Output,
     n_findings: usize,

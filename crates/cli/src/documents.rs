@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use thread::canonical::inexact_numbers;
 use thread::{CanonicalOptions, Limits, Thread};
 
-/// What a file to import holds, and who ran in it.
+/// The format of a file to import, and the agents of its runs.
 pub(crate) struct Source {
     pub(crate) from: Exchanged,
     pub(crate) attribution: Vec<AttributedFields>,

@@ -11,7 +11,7 @@ pub(crate) enum CliError {
     /// A file or stream failed.
     #[error("can't {what}")]
     Io {
-        /// What was to be done.
+        /// The failed operation.
         what: String,
         #[source]
         source: std::io::Error,
@@ -57,7 +57,7 @@ pub(crate) enum CliError {
     /// The command line asks for what doesn't go together.
     #[error("{what}")]
     Usage {
-        /// What doesn't.
+        /// The conflict.
         what: String,
     },
     /// A document is not what it should be.
@@ -65,7 +65,7 @@ pub(crate) enum CliError {
     Unreadable {
         /// The file, and the line where each is a document.
         spot: String,
-        /// What it should be.
+        /// The expected format.
         what: &'static str,
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -102,7 +102,7 @@ pub(crate) enum CliError {
         /// How much.
         n_losses: usize,
     },
-    /// A document can't be had in the version asked for.
+    /// A document can't be converted to the requested version.
     #[error("{spot} can't be had in this version")]
     Untranslated {
         /// The file, and the line where each is a document.
@@ -150,7 +150,7 @@ pub(crate) enum CliError {
     Lines {
         /// How many.
         totals: Totals,
-        /// What those are that can be read.
+        /// The word for readable lines that were refused.
         refused: &'static str,
     },
     /// A thread of the program ended early.
@@ -182,7 +182,7 @@ pub(crate) enum CliError {
     Interrupted {
         /// The thread's key.
         key: String,
-        /// What ended it.
+        /// The signal that ended it.
         signal: Signal,
     },
     /// The user did not confirm.
@@ -218,7 +218,7 @@ pub(crate) enum CliError {
         /// The thread's key.
         key: String,
     },
-    /// A server can't be asked by this program.
+    /// The HTTP client can't be set up.
     #[error("the client for servers can't be set up")]
     Client {
         #[source]

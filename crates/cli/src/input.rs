@@ -7,12 +7,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What some editors begin a file with.
+/// The byte order mark that some editors write first.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A file or standard input, opened.
 pub(crate) struct Input {
-    /// What people call it.
+    /// The name for messages.
     pub(crate) name: Arc<str>,
     pub(crate) reader: Box<dyn Read + Send>,
     /// Its size in bytes, where it is known.
@@ -52,7 +52,7 @@ impl Input {
         })
     }
 
-    /// The whole text, of so many bytes at most.
+    /// The whole text; fails if it has more than `max_bytes` bytes.
     pub(crate) fn text(self, max_bytes: usize) -> Result<String, CliError> {
         let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
         if self.size.is_some_and(|size| size > limit) {

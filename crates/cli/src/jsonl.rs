@@ -1,8 +1,8 @@
-//! Each line a document: split by one thread, worked on by as many as there are cores, written in
-//! order by the one that asked.
+//! Processes files with one document per line. One thread splits the lines, one worker per core
+//! processes them, and the calling thread writes the results in order.
 //!
-//! Memory stays bounded however long the file is: the queues have ends, and what is read waits for
-//! what was read before it to be written.
+//! Memory stays bounded for files of any length: the queues are bounded, and reading waits until earlier
+//! lines are written.
 
 mod budget;
 mod lines;
@@ -21,7 +21,7 @@ use std::num::NonZero;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What became of a batch of lines.
+/// The result of a batch of lines.
 #[derive(Default)]
 struct Answer {
     out: String,
@@ -36,7 +36,7 @@ struct Answer {
 /// A batch and where its answer is awaited.
 type Job = (Batch, SyncSender<Answer>);
 
-/// What is the same for every line.
+/// The values that all lines share.
 struct Shop {
     name: Arc<str>,
     max_bytes: usize,

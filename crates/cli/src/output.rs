@@ -1,4 +1,4 @@
-//! What a command prints: text for people, or one JSON value a line for scripts.
+//! A command's output: text for people, or one JSON value per line for scripts.
 
 use crate::error::CliError;
 use anstream::ColorChoice;
@@ -130,7 +130,7 @@ impl Output {
         }
     }
 
-    /// The lines that tell of an error.
+    /// Formats an error with its causes.
     pub(crate) fn error_text(&self, error: &CliError) -> String {
         let mut causes = Vec::new();
         let mut cause = std::error::Error::source(error);
@@ -173,7 +173,7 @@ pub(crate) async fn reader_left() {
     std::future::pending::<()>().await;
 }
 
-/// Waits for ever: only a write tells that the reader has gone.
+/// Never returns: without Unix, only a failed write shows that the reader is gone.
 #[cfg(not(unix))]
 pub(crate) async fn reader_left() {
     std::future::pending::<()>().await;
@@ -185,7 +185,7 @@ fn put(mut out: impl std::io::Write, text: &str) -> Result<(), CliError> {
         .map_err(CliError::io("write the output"))
 }
 
-/// What a model, a file or a client says is text, never control over the terminal.
+/// Removes control characters, so that text of a model, a file or a client can't control the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))

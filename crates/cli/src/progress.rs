@@ -57,7 +57,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So many bytes more are done, and so many lines in all.
+    /// Adds `n_bytes` to the progress; `n_lines` is the total number of lines so far.
     pub(crate) fn advance(&self, n_bytes: u64, n_lines: u64) {
         self.0.inc(n_bytes);
         if !self.0.is_hidden() {

@@ -108,7 +108,7 @@ fn known(thread: &Thread) -> String {
     }
 }
 
-/// What became of something, in words.
+/// The name of a [`What`] in lower-case words.
 fn words(what: What) -> String {
     let mut words = String::new();
     for letter in format!("{what:?}").chars() {

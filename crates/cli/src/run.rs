@@ -46,7 +46,7 @@ pub(crate) async fn run(
     }
 }
 
-/// What to say: the text itself, or standard input.
+/// The prompt: the text itself, or standard input for `-`.
 fn prompt(text: String) -> Result<String, CliError> {
     if text != "-" {
         return Ok(text);
@@ -118,7 +118,7 @@ async fn run_here(
     Ok((ended, screen.failure))
 }
 
-/// Runs in a server, which goes on with it whatever becomes of this program.
+/// Runs on a server, which continues even if this program ends.
 async fn run_there(
     client: &Client,
     key: &str,
@@ -168,7 +168,7 @@ struct Screen<'a> {
     output: &'a Output,
     fold: RunFold,
     failure: Option<String>,
-    /// Whether the cursor stands in the middle of a line.
+    /// Whether the cursor is in the middle of a line.
     column: bool,
 }
 
@@ -261,7 +261,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Whether the run has begun, and people watch.
+    /// Whether the run has started, and the output is for people.
     fn is_seen(&self) -> bool {
         self.fold.selector().execution().is_some() && !self.output.is_json()
     }

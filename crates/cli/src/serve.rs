@@ -24,7 +24,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 /// How long the last spans may take when the program ends.
 const LAST_SPANS: Duration = Duration::from_secs(5);
 
-/// What is logged; by a terminal command only what went wrong.
+/// The log level. Terminal commands log only errors unless `verbose`.
 pub(crate) fn level(verbose: u8, quiet: bool, serving: bool) -> &'static str {
     match (verbose, serving) {
         (0, false) => "error",
@@ -58,7 +58,7 @@ pub(crate) fn log(level: &str, format: LogFormat, telemetry: Option<&TelemetryGu
         .init();
 }
 
-/// Sends the last spans. What becomes of them changes nothing about how the command ended.
+/// Sends the last spans. A failure does not change the command's result.
 pub(crate) fn end(telemetry: Option<TelemetryGuard>) {
     let Some(telemetry) = telemetry else {
         return;

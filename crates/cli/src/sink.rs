@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Where documents go.
 pub(crate) enum Sink {
-    /// What is printed of them goes to standard output, as text for people or as JSON.
+    /// A report of the documents, on standard output, as text for people or as JSON.
     Report(Output),
     /// Standard output.
     Stdout(Output),
@@ -16,10 +16,10 @@ pub(crate) enum Sink {
     File(Draft),
 }
 
-/// A file that takes the place of another once it is whole.
+/// A temporary file that replaces the target once it is complete.
 pub(crate) struct Draft {
     target: PathBuf,
-    /// The file beside it; none where the target is a device or a pipe.
+    /// The temporary file in the target's directory; `None` if the target is a device or a pipe.
     beside: Option<PathBuf>,
     file: Option<BufWriter<File>>,
 }
@@ -124,7 +124,7 @@ impl Draft {
 }
 
 impl Drop for Draft {
-    /// What is not whole goes.
+    /// Deletes an incomplete file.
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
             // Nothing can be done when it has gone already.

@@ -1,4 +1,4 @@
-//! Where the threads are kept, and opening it.
+//! Finds the data directory and opens its store.
 
 use crate::args::{Command, Whose};
 use crate::client::Client;
@@ -38,7 +38,7 @@ impl Reach {
     }
 }
 
-/// What a variable holds; nothing, if it is empty.
+/// The value of an environment variable; `None` if it is empty.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
@@ -119,8 +119,8 @@ impl StoreLocation {
             })
     }
 
-    /// Reaches the threads of a tenant, the one that is named or else the only one there is: in the server that is
-    /// named, else in the one that serves the data directory, else in the store.
+    /// Opens access to the threads of a tenant: the named one, or the only one. The access is through
+    /// the named server, else the server of the data directory, else the store itself.
     pub(crate) fn reach(&self, whose: &Whose, mode: OpenMode) -> Result<Reach, CliError> {
         if let Some(url) = &whose.server {
             let key = environment(SERVER_KEY).map(Into::into);

@@ -28,20 +28,20 @@ impl std::fmt::Display for Location {
     }
 }
 
-/// What a command made of a document.
+/// The result of a command for one document.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// The document that is written, or the lines that are printed.
     pub(crate) out: String,
     /// The lines for standard error.
     pub(crate) stderr_lines: String,
-    /// What was found: violations, losses, changes.
+    /// Number of findings: violations, losses, changes.
     pub(crate) n_found: usize,
     /// Why the document is not as it should be, though it could be read.
     pub(crate) refused: Option<CliError>,
 }
 
-/// What a command makes of each document.
+/// A command's work on each document.
 pub(crate) type Work = dyn Fn(&str, &Location) -> Result<Done, CliError> + Send + Sync;
 
 /// How a command goes through documents.
@@ -52,7 +52,7 @@ pub(crate) struct BatchOptions {
     pub(crate) keep_going: bool,
     /// Whether a line that is no text is refused, as a document that breaks a rule is.
     pub(crate) judges: bool,
-    /// What a document is that was refused.
+    /// The word for a document that was refused.
     pub(crate) refused: &'static str,
 }
 
@@ -68,7 +68,7 @@ impl BatchOptions {
     }
 }
 
-/// What there was in all.
+/// The totals of all documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Documents, good and bad.
@@ -77,7 +77,7 @@ pub(crate) struct Totals {
     pub(crate) failed: u64,
     /// Those that were refused.
     pub(crate) refused: u64,
-    /// What was found: violations, losses, changes.
+    /// Number of findings: violations, losses, changes.
     pub(crate) found: usize,
 }
 

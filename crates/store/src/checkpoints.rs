@@ -1,4 +1,4 @@
-//! Checkpoints of agents that run in memory, beside the threads (UAP §12.4).
+//! Checkpoints of agents that run in memory, stored separately from the threads (UAP §12.4).
 
 use crate::{StoreError, TenantId};
 use futures_util::future::BoxFuture;
@@ -19,11 +19,11 @@ pub struct CheckpointRow {
     pub agent_id: Option<String>,
 }
 
-/// What a store keeps of agents that run in memory: the latest state of each session, by tenant.
+/// The latest state of each session of the agents that run in memory, by tenant.
 ///
-/// Checkpoints are no part of any thread and of no log: a save replaces the one before at once or
-/// not at all, and what it replaced is gone. A state comes out as it went in, to the byte. A session
-/// may be any text; two tenants may use the same. The suite holds every store to this.
+/// Checkpoints belong to no thread and no log. A save atomically replaces the previous state, which is
+/// not recoverable. A state is returned byte for byte. A session may be any text; two tenants may use
+/// the same one. The suite tests every store against this.
 pub trait CheckpointTable: Send + Sync {
     /// Replaces the checkpoint of the session that `about` names.
     fn save<'a>(

@@ -3,15 +3,15 @@
 use crate::LimitReached;
 use timeline::{Seq, ThreadId};
 
-/// Why a store can't be opened with the key that was given, or with none.
+/// The key, or its absence, does not fit the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It is not encrypted, and a key was given.
+    /// The store is not encrypted, but a key was supplied.
     #[error(
         "the store is not encrypted, and there is a key: remove the key, or encrypt the store with `loomline rekey`"
     )]
     NotEncrypted,
-    /// It is encrypted, and no key was given.
+    /// The store is encrypted, and no key was supplied.
     #[error(
         "the file is not a store of loomline, or it is encrypted: use another directory, or set `[store] key_env` to the \
          name of the variable with its key"
@@ -59,7 +59,7 @@ pub enum StoreError {
     /// There is no such object, or it is another tenant's.
     #[error("there is no {kind} {id:?}")]
     NoSuchObject {
-        /// What kind of object.
+        /// The kind of object.
         kind: String,
         /// Its id.
         id: String,
@@ -102,7 +102,7 @@ pub enum StoreError {
         /// The size of the log, in bytes.
         bytes: u64,
     },
-    /// It is encrypted, or not, and what was given to open it does not fit.
+    /// The supplied key, or its absence, does not fit the store.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// Another process has it open for writing.

@@ -7,7 +7,7 @@ use timeline::{Execution, ExecutionId, ItemId, ItemType, Removed, Seq, StepId, T
 /// Something in a log that can be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landmark<'a> {
-    /// An item. One that an execution answers though it had to wait stands where that began.
+    /// An item. A trigger that had to wait is found at the start of its execution.
     Item(&'a ItemId),
     /// An execution.
     Execution(&'a ExecutionId),
@@ -29,11 +29,11 @@ pub enum Side {
 pub struct FoundExecution {
     /// The execution.
     pub execution_id: ExecutionId,
-    /// Where the item was kept that it answers.
+    /// The position of its trigger.
     pub trigger: Seq,
-    /// What that item is.
+    /// The type of its trigger.
     pub trigger_type: ItemType,
-    /// Whether it goes on with the execution before it ([`FoundExecution::continues`]).
+    /// Whether it continues the execution before it ([`FoundExecution::continues`]).
     pub goes_on: bool,
     /// Its first event.
     pub created: Seq,
@@ -42,16 +42,16 @@ pub struct FoundExecution {
 }
 
 impl FoundExecution {
-    /// Whether an execution with a trigger of this type goes on with the one before it on its thread:
-    /// it acts on answers to that one's calls, or an agent has handed over to its own.
+    /// Whether an execution with a trigger of this type continues the previous one on its thread: it
+    /// acts on answers to that one's calls, or follows a handoff.
     pub fn continues(execution: &Execution, trigger: ItemType) -> bool {
         trigger == ItemType::ActionResult || execution.follows_handoff()
     }
 }
 
-/// Where things are in the log of one thread. What a fork has of its parent is in the parent's log.
+/// Positions in the log of one thread. A fork's inherited records are found in its parent's log.
 ///
-/// Each look-up costs one of an index, however long the log is.
+/// Each method costs one look-up in an index, independent of the log's length.
 pub trait LogIndex: Send + Sync {
     /// The event that made something, if this log has made it.
     fn position_of<'a>(
@@ -60,8 +60,8 @@ pub trait LogIndex: Send + Sync {
         landmark: Landmark<'a>,
     ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>>;
 
-    /// At most `limit` events on this side at which messages to the agents are read: recorded, or answered by an
-    /// execution. The nearest is first.
+    /// The events on this side at which an agent read messages, nearest first and at most `limit`:
+    /// messages recorded, or triggers of executions.
     fn nearest_triggers<'a>(
         &'a self,
         thread: &'a ThreadId,

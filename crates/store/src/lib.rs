@@ -34,17 +34,17 @@ pub use threads::{TenantId, ThreadRow, ThreadRows, ThreadTable};
 
 use futures_util::future::BoxFuture;
 
-/// A store: logs of threads, their index, their rows, and what tenants have beside threads.
+/// A store: logs of threads, their index, their rows, and a tenant's sidecar objects.
 ///
-/// The suite (feature `suite`) holds every implementation to this.
+/// The suite (feature `suite`) tests every implementation against this.
 pub trait Store: EventLog + LogIndex + ThreadTable {
-    /// The objects that lie beside the threads.
+    /// The sidecar objects.
     fn objects(&self) -> &dyn ObjectTable;
 
-    /// The checkpoints that lie beside the threads.
+    /// The checkpoints of agents that run in memory.
     fn checkpoints(&self) -> &dyn CheckpointTable;
 
-    /// What each tenant stores that has stored something. Reads no thread.
+    /// The usage of each tenant that has stored something. Reads no thread.
     fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, StorageUsage)>, StoreError>>;
 
     /// Writes out what is buffered and closes. Later calls answer [`StoreError::Closed`].

@@ -51,7 +51,7 @@ pub struct Logged {
     pub large: Option<Arc<LargeRecord>>,
 }
 
-/// The right to keep one large record in memory. It is given back when the last holder drops it.
+/// The permit to hold one large record in memory, returned when the last holder drops it.
 #[derive(Debug)]
 pub struct LargeRecord {
     _permit: Box<dyn Debug + Send + Sync>,
@@ -79,7 +79,7 @@ impl Eq for Logged {}
 pub struct Token {
     /// The client's text.
     pub token: String,
-    /// What was answered; a repetition gets the same.
+    /// The first answer, which a repeated request gets too.
     pub answer: String,
 }
 
@@ -92,7 +92,7 @@ pub struct Append {
     pub epoch: Epoch,
     /// Where the log must end.
     pub tail: Seq,
-    /// What is appended.
+    /// The records to append.
     pub records: Vec<NewRecord>,
     /// The client's token, if it gave one.
     pub token: Option<Token>,
@@ -100,7 +100,7 @@ pub struct Append {
     pub is_limited: bool,
 }
 
-/// Where a thread's log stands.
+/// The end of a thread's log, with its state.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// Whose it is.
@@ -118,11 +118,11 @@ pub struct Head {
 pub struct Claim {
     /// The claimant's epoch; all older ones are void.
     pub epoch: Epoch,
-    /// Where the log stands.
+    /// The end of the log.
     pub head: Head,
 }
 
-/// What get-or-create found.
+/// The result of get-or-create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     /// The thread with that key.
@@ -180,15 +180,15 @@ impl Filter {
     }
 }
 
-/// The logs of threads: what is written to them, and read in order.
+/// The logs of threads, written and read in order.
 ///
-/// Every method is atomic. What a call has answered is durable: a store that is opened again has it.
+/// Every method is atomic. A result is durable: a reopened store has it.
 pub trait EventLog: Send + Sync {
-    /// Finds the tenant's thread by the key in `first`, or makes it with these first records. Of
-    /// any number of callers at once, exactly one makes it (EK-2), and has claimed it with that.
+    /// Finds the tenant's thread by the key in `first`, or creates it with these records. Of concurrent
+    /// callers, exactly one creates it (EK-2), and that caller also gets the claim.
     ///
-    /// `first` begins with the `thread.created` and `context.created` events of the new thread. The
-    /// token is that of what `first` goes on with; it is kept with a thread that is made.
+    /// `first` begins with the `thread.created` and `context.created` events of the new thread. `token`
+    /// is the token of the request whose records follow them; it is stored with a created thread.
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -199,18 +199,18 @@ pub trait EventLog: Send + Sync {
     /// Becomes the only writer of a thread. Costs what the running step holds, not the thread.
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
-    /// Appends all records, or none: refused when the claim is void or the log ends elsewhere.
-    /// Answers with the new end of the log, once that is durable.
+    /// Appends all records, or none: refused if the claim is void or the tail differs from the expected
+    /// one. Returns the new tail after the records are durable.
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>>;
 
-    /// What was answered to this token on this thread, if it was used.
+    /// The stored answer to this token on this thread, if the token was used.
     fn answer<'a>(
         &'a self,
         thread: &'a ThreadId,
         token: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// Where a thread's log stands, without a claim: for readers. Costs what a claim costs.
+    /// The end of a thread's log, without a claim: for readers. Costs as much as a claim.
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>>;
 
     /// Reads a page of the records after `after`, in order: at most `limit` records, and at most

@@ -1,8 +1,9 @@
-//! What a tenant keeps beside its threads: small JSON objects, some with a content.
+//! Sidecar objects of a tenant: small JSON objects, some with a content.
 //!
-//! Protocols know things that are no thread and no part of one: assistants, files. They have no
-//! log; an object is replaced at once or not at all, and what it replaced is gone. Others do lie beside one
-//! thread, as what was noted on its messages does: these go with it, and are not kept where it is gone.
+//! Protocols have data that is not part of any thread, such as assistants and files. Sidecar objects
+//! have no log. An object is replaced atomically, and its previous value is not recoverable. An object
+//! may belong to one thread, such as notes on its messages. It is deleted with the thread, and can't be
+//! stored once the thread is gone.
 //!
 //! ```
 //! use loomline_store::objects::{NewObject, ObjectPage};
@@ -38,24 +39,24 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use timeline::ThreadId;
 
-/// An object to be kept.
+/// An object to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewObject {
-    /// What it is: `assistant`, `file`, or another word of who keeps it.
+    /// The kind: `assistant`, `file`, or another word of the caller.
     pub kind: String,
     /// Its id, unique among the tenant's objects of its kind.
     pub id: String,
     /// When it was made; lists go by it.
     pub created_at: Timestamp,
-    /// The object, as JSON text; kept byte for byte and never read.
+    /// The object, as JSON text; stored byte for byte and never parsed.
     pub json: String,
     /// Its content, if it has one.
     pub content: Option<Vec<u8>>,
-    /// The thread that it lies beside, if there is one: deleted with it, in the same transaction.
+    /// The thread that it belongs to, if any. It is deleted with the thread, in the same transaction.
     pub thread: Option<ThreadId>,
 }
 
-/// An object as it is kept, without its content.
+/// A stored object, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidecarObject {
     /// Its id.
@@ -75,40 +76,38 @@ pub struct SidecarObject {
 pub struct ObjectPage {
     /// Only objects after the one with this id, in the order of the list.
     pub after: Option<String>,
-    /// Only objects after this instant and id, in the order of the list, whether or not there is such a
-    /// one: where a walk goes on that others may delete from. It goes before `after`.
+    /// Only objects after this instant and id, in the order of the list. No object with them needs to
+    /// exist, so a walk can continue after deletions. Takes precedence over `after`.
     pub beyond: Option<(Timestamp, String)>,
     /// The newest first.
     pub newest_first: bool,
-    /// At most so many.
+    /// Maximum number of objects.
     pub limit: usize,
 }
 
-/// What a tenant keeps beside its threads: small JSON objects of a kind, some with a content.
+/// The sidecar objects of tenants: small JSON objects by kind, some with a content.
 ///
-/// Every method is atomic. A tenant has each content once, however many of its objects have it; it
-/// goes with the last of them, in the same transaction. Objects of other tenants and of other
-/// kinds are as good as not there. What may be how large is for the caller to say.
-/// The suite holds every store to this.
+/// Every method is atomic. Equal contents of a tenant's objects are stored once; a content is deleted
+/// with the last object that has it, in the same transaction. Objects of other tenants and kinds are
+/// invisible. The caller limits the sizes. The suite tests every store against this.
 pub trait ObjectTable: Send + Sync {
-    /// Keeps an object, in place of the one of its kind and id if there is one. A content that the
-    /// new one does not bring is gone.
+    /// Stores an object and replaces the one with its kind and id, if any, including its content.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NotFound`] if it lies beside a thread that is not there, or is another tenant's.
+    /// [`StoreError::NotFound`] if its thread does not exist, or belongs to another tenant.
     fn put<'a>(
         &'a self,
         tenant: &'a TenantId,
         object: NewObject,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Keeps an object in place of the one of its kind and id, if that is there and still as it was read:
-    /// `before`. Says whether it is. What somebody else has deleted or changed meanwhile stays so.
+    /// Replaces the object with its kind and id if that still equals `before`. Returns whether it did.
+    /// An object that was deleted or changed since is left unchanged.
     ///
     /// # Errors
     ///
-    /// As of [`put`](Self::put), where it would be kept.
+    /// Those of [`put`](Self::put), if the object would be replaced.
     fn replace<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -128,7 +127,7 @@ pub trait ObjectTable: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchObject`] if the one that the page goes on from is not there.
+    /// [`StoreError::NoSuchObject`] if the object in `after` does not exist.
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -136,8 +135,8 @@ pub trait ObjectTable: Send + Sync {
         page: ObjectPage,
     ) -> BoxFuture<'a, Result<Vec<SidecarObject>, StoreError>>;
 
-    /// Deletes an object; says whether it did. With `as_read` only if the object is still as it was read: what
-    /// somebody else has put in its place stays.
+    /// Deletes an object; returns whether it did. With `as_read`, only if the object still equals it; an
+    /// object that was replaced since stays.
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,15 +1,16 @@
-//! What tenants store, and how much they may.
+//! The storage usage of tenants, and its limits.
 
 use crate::{LimitKind, LimitReached, TenantId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// What a tenant has in a store.
+/// The storage usage of a tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StorageUsage {
     /// The number of threads.
     pub threads: u64,
-    /// The size of all events, objects and contents, in bytes. A content that several objects share counts once.
+    /// The size of all events, objects and contents, in bytes. A content that several objects share
+    /// counts once.
     pub bytes: u64,
     /// The number of objects that have a content.
     pub files: u64,
@@ -61,7 +62,7 @@ const EPHEMERAL: Names = Names {
     kind: LimitKind::Concurrency,
 };
 
-/// The storage limits of all tenants. Cloning shares them: a store obeys limits that are replaced while it is open.
+/// The storage limits of all tenants. Cloning shares them: replacing limits affects open stores.
 #[derive(Clone, Debug)]
 pub struct Quotas {
     names: Names,

@@ -1,7 +1,7 @@
-//! Which rows an append changes in the tables that are derived from the log (EK §9).
+//! The row changes of an append in the tables that are derived from the log (EK §9).
 //!
-//! [`row_changes`] is pure. A store executes what it returns, in order, in the transaction of the append. The rows
-//! are those of the append's thread; ids are unique within it.
+//! [`row_changes`] is pure. A store executes the changes, in order, in the transaction of the append.
+//! All rows belong to the append's thread; ids are unique within it.
 
 mod tags;
 mod trace;
@@ -57,11 +57,11 @@ pub enum RowChange<'e> {
     StepStatus(&'e str, StepStatus, &'e StepOutcome, Timestamp),
     /// A new part.
     Part(PartRow<'e>),
-    /// The content of a part that was there before: [`PartRow::key`] and [`PartRow::created_at`] stay as they are.
+    /// New content of an existing part: [`PartRow::key`] and [`PartRow::created_at`] don't change.
     PartContent(PartRow<'e>),
     /// All parts of a step are deleted: the attempt that wrote them is dead, and they are in the log alone.
     PartsDeleted(&'e str),
-    /// A change of the traces. What their constraints refuse is left out.
+    /// A change of the traces. Rows that their constraints refuse are left out.
     Trace(TraceChange<'e>),
 }
 
@@ -169,7 +169,7 @@ struct Stamp {
     at: Timestamp,
 }
 
-/// What a row of an append is of.
+/// The table of an appended row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Table {
     Thread,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timeline::{ExecutionId, Open, OpenKind, Payload, ThreadId};
 
-/// How a trigger is answered; kept with the execution.
+/// The parameters for answering a trigger; stored with the execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Run {
@@ -26,8 +26,8 @@ pub struct Run {
     /// The execution that waits for this one: a sub-agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
-    /// The id that the execution is to have, so that whoever asks can name it while it waits; a new
-    /// one when absent. It stands with what waits, and not with the execution.
+    /// The id of the future execution, so that the caller can name it while it is queued; a new id when
+    /// absent. It is stored with the queue entry, not with the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
 }
@@ -51,7 +51,7 @@ fn is_zero(n: &u32) -> bool {
 }
 
 impl Run {
-    /// Reads the parameters an execution was begun with.
+    /// Reads the parameters that an execution was started with.
     pub fn of(payload: Option<&Payload>) -> Self {
         payload
             .and_then(|payload| payload.read().ok())
@@ -59,10 +59,10 @@ impl Run {
     }
 }
 
-/// What a fork has of the calls that its parent had left open there.
+/// The calls that a fork inherits from the open calls of its parent.
 ///
-/// None where a sub-agent is waited for: it has one thread, and that is the parent's. Whoever waits
-/// for the parent's run does not wait for the fork's.
+/// `None` if one of them waits for a sub-agent: that has one thread, which belongs to the parent. A
+/// caller that waits for the parent's run does not wait for the fork's, so the fork's run has no parent.
 pub fn inherited(mut open: Open) -> Option<Open> {
     let mut calls = open.calls.iter();
     if calls.any(|call| call.kind == OpenKind::Child) {

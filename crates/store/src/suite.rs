@@ -1,7 +1,7 @@
-//! What every store is held to: one test for each promise of [`Store`].
+//! The tests for every store: one test for each guarantee of [`Store`].
 //!
-//! A store's tests implement [`Subject`] and expand [`store_suite!`](crate::store_suite), which
-//! makes one named test of each function of this module.
+//! A store's tests implement [`Subject`] and expand [`store_suite!`](crate::store_suite), which makes
+//! one named test of each function of this module.
 #![allow(
     clippy::missing_panics_doc,
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ pub trait Subject: Send {
     /// The limits of its tenants.
     fn quotas(&self) -> Quotas;
 
-    /// Closes the store and opens what it has kept. One that keeps nothing goes on as it is.
+    /// Closes the store and opens it again with its data. A store without durable data stays open.
     fn reopen(&mut self) -> BoxFuture<'_, ()>;
 }
 

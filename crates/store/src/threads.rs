@@ -33,7 +33,7 @@ impl std::fmt::Display for TenantId {
 pub struct ThreadRow {
     /// Whose it is.
     pub tenant: TenantId,
-    /// The thread as it stands.
+    /// The current thread.
     pub thread: Thread,
     /// The last event.
     pub tail: Seq,
@@ -51,7 +51,7 @@ pub struct ThreadRows {
     pub after: Option<u64>,
     /// Only threads whose key begins so.
     pub prefix: Option<String>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
@@ -80,7 +80,7 @@ pub trait ThreadTable: Send + Sync {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
 
-    /// Deletes a thread, everything of it, and the [objects](crate::ObjectTable) that lie beside it.
+    /// Deletes a thread with all its data, and its sidecar [objects](crate::ObjectTable).
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,5 +1,5 @@
-//! Files and directories that only their owner may read and write. Elsewhere than on Unix they are as the system
-//! makes them.
+//! Files and directories that only their owner may read and write. On systems other than Unix they have
+//! the system's default permissions.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{Error, ErrorKind};
@@ -15,7 +15,8 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Makes a directory with mode 0700, and those above it as the system makes them. One that is there stays as it is.
+/// Creates a directory with mode 0700; missing parents get the system's default mode. An existing
+/// directory is not changed.
 pub fn make_directory(path: &Path) -> Result<(), Error> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
@@ -39,7 +40,7 @@ pub(crate) fn make_file(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Takes all rights from everybody but the owner of a file. A file that is not this user's stays as it is; see
+/// Removes all permissions of other users from a file. A file of another owner is not changed; see
 /// [`open_to_others`].
 pub(crate) fn tighten(path: &Path) {
     let Some(own) = own_rights_alone(path) else {

@@ -50,8 +50,8 @@ use writer::Writer;
 
 /// A [`Store`] in one SQLite file.
 ///
-/// One process at a time serves a file; others may open it [read-only](OpenMode::ReadOnly).
-/// Dropping the store waits until what was asked of it is written.
+/// One process at a time serves a file; others may open it [read-only](OpenMode::ReadOnly). Dropping the
+/// store waits until all requested writes are done.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -111,8 +111,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::OrphanedLog`] if there is none, or an empty one, beside a write-ahead log with
-    /// content: SQLite would discard the log, and with it what was committed last.
+    /// [`StoreError::OrphanedLog`] if the database is missing or empty but its write-ahead log has
+    /// content. SQLite would discard the log, and with it the last commits.
     pub fn exists(path: &Path) -> Result<bool, StoreError> {
         connection::exists(path)
     }
@@ -156,7 +156,7 @@ impl SqliteStore {
         self.readers.run(check::check).await
     }
 
-    /// What it has done, and what it takes on the disk. Nothing is read of it.
+    /// Counters of the store's work, and its size on the disk. Reads nothing from the database.
     pub fn activity(&self) -> Activity {
         let counts = self.writer.as_ref().map(Writer::counts);
         Activity::of(&self.path, counts.unwrap_or_default(), &self.health)
@@ -180,7 +180,7 @@ impl SqliteStore {
     }
 }
 
-/// Waits until threads have done what was asked of them; one that panicked has nothing left to do.
+/// Waits until these threads have finished. A thread that panicked counts as finished.
 async fn joined(
     threads: impl IntoIterator<Item = JoinHandle<()>> + Send + 'static,
 ) -> Result<(), StoreError> {
@@ -388,8 +388,8 @@ impl Store for SqliteStore {
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            // Readers go first: only a connection that writes deletes the log and the shared memory when it is the last
-            // to be closed.
+            // Readers are closed first: only a writing connection deletes the log and the shared memory,
+            // and only if it is the last to be closed.
             joined(self.readers.close()).await?;
             joined(self.writer.as_ref().and_then(Writer::close)).await
         })

@@ -1,11 +1,11 @@
-//! The Messages format of Anthropic, which some other hosts speak too (UPP §17.1).
+//! The Messages format of Anthropic, which some other hosts support too (UPP §17.1).
 //!
-//! Blocks appear in the order the model wrote them. Text is text, `thinking` is reasoning with its
-//! signature, `tool_use` is a call. Everything else the model's turn may hold (`redacted_thinking`,
-//! server tools and their results, citations, blocks that are not known yet) is kept in the
-//! message's metadata and goes back as it came. The metadata also keeps what the answer says of
-//! itself: `model`, `stop_reason`, `stop_sequence`, `stop_details`, `container` and whatever else
-//! is there; events that are not known stand under `events`.
+//! Blocks appear in the order in which the model wrote them. A `text` block becomes text. A `thinking`
+//! block becomes reasoning with its signature, a `tool_use` block a tool call. All other blocks
+//! (`redacted_thinking`, server tools and their results, citations, unknown blocks) are stored in the
+//! message's metadata and sent back unchanged. The metadata also has the fields of the answer: `model`,
+//! `stop_reason`, `stop_sequence`, `stop_details`, `container` and all others. Unknown events are listed
+//! under `events`.
 //!
 //! | `stop_reason` | [`StopReason`](crate::StopReason) |
 //! |---|---|
@@ -13,16 +13,16 @@
 //! | `max_tokens`, `model_context_window_exceeded` | `MaxTokens` |
 //! | `tool_use` | `ToolUse` |
 //! | `refusal` | `ContentFilter` |
-//! | `pause_turn` and any other | `Other`; send the conversation again to go on |
+//! | `pause_turn` and any other | `Other`; send the conversation again to continue |
 //!
-//! The vendor counts prompt tokens in three classes that share none: not cached, read from the
-//! cache, written to the cache. Our `input_tokens` is their sum.
+//! The vendor counts prompt tokens in three disjoint classes: not cached, read from the cache, written
+//! to the cache. Our `input_tokens` is their sum.
 //!
-//! Parameters go as they are. Those the format has in common with the protocol are merged: native
-//! tools of `tools` (see [`tools`]) come after the request's tools, blocks of `system` after its
-//! instructions, `disable_parallel_tool_use` joins its tool choice, `effort` its output format.
-//! The metadata of messages and tools may have a `cache_control` under the provider's name; a
-//! tool's metadata may have any other field of a tool as well.
+//! Parameters are sent unchanged. Parameters that UPP has too are merged. Native tools of `tools` (see
+//! [`tools`]) come after the request's tools, and blocks of `system` after its instructions.
+//! `disable_parallel_tool_use` is added to the tool choice, `effort` to the output format. The metadata
+//! of messages and tools may have a `cache_control` under the provider's name. A tool's metadata may
+//! have any other field of a tool as well.
 
 mod assistant;
 mod blocks;
@@ -39,18 +39,18 @@ use crate::model::{Capabilities, Request};
 use crate::settings::{NativeSettings, SAMPLING, Settings};
 use serde_json::Value;
 
-/// The name of the tool that stands for a structure under [`StructureForm::ForcedTool`].
+/// The name of the tool that represents the structure under [`StructureForm::ForcedTool`].
 pub(crate) const ANSWER_TOOL: &str = "json_response";
 
-/// How an answer in a given structure is asked for.
+/// How a request demands a structured answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StructureForm {
     /// As `output_config.format`, which leaves the tools usable.
     #[default]
     OutputFormat,
-    /// As a tool named `json_response` that the model must call, for hosts without an output
-    /// format. What the model passes to it is text of the message, not a call. Beside other tools
-    /// the model must call one of them or this one.
+    /// As a tool named `json_response` that the model must call, for hosts without an output format. The
+    /// tool's input becomes text of the message, not a call. If the request has other tools, the model
+    /// must call one of them or this one.
     ForcedTool,
 }
 
@@ -63,7 +63,7 @@ pub struct Anthropic {
     pub provider: String,
     /// The usual prefix of the endpoint's address.
     pub base_url: String,
-    /// How the key travels; as `x-api-key`, where nothing else is said.
+    /// How the key is sent; `x-api-key` by default.
     pub auth: Auth,
     /// The format's version: the header `anthropic-version`.
     pub version: String,
@@ -72,7 +72,7 @@ pub struct Anthropic {
     /// `max_tokens` of a request whose parameters have none. The vendor takes no request without;
     /// so without either, a request is refused here.
     pub default_max_tokens: Option<u64>,
-    /// How a structure is asked for.
+    /// How a request demands a structured answer.
     pub structure_form: StructureForm,
     /// Where to cut the prompt cache after the instructions, such as `{"type": "ephemeral"}`.
     pub system_cache_control: Option<Value>,
@@ -101,8 +101,8 @@ impl Anthropic {
         }
     }
 
-    /// A model of another host of this format, such as `xai` at `https://api.x.ai/v1`: reasoning
-    /// goes back unsigned too, a structure is asked for as a tool, and documents are not taken.
+    /// A model of another host of this format, such as `xai` at `https://api.x.ai/v1`. Reasoning is sent
+    /// back without a signature too, a structure is requested with a tool, and documents are refused.
     pub fn compatible(
         provider: impl Into<String>,
         base_url: impl Into<String>,
@@ -132,7 +132,7 @@ impl Anthropic {
         self
     }
 
-    /// Sets how a structure is asked for.
+    /// Sets how a request demands a structured answer.
     #[must_use]
     pub fn with_structure_form(mut self, form: StructureForm) -> Self {
         self.structure_form = form;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub struct EndpointCall {
     /// The address of the endpoint below the base URL, such as `/images/edits`.
     pub path: String,
-    /// What is sent.
+    /// The body that is sent.
     pub body: CallBody,
 }
 

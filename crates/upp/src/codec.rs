@@ -1,13 +1,12 @@
-//! What a provider's wire format is: a request written, an answer read. Pure; [`Provider`] sends.
+//! A provider's wire format: writes a request and reads an answer. Pure; [`Provider`] sends.
 //!
-//! Each provider is one module with one [`Codec`]. A codec keeps what the provider said: content in
-//! the canonical blocks of [`AssistantMessage`], and what these can't hold as items under the
-//! provider's own namespace of the metadata, in the provider's order. When the conversation goes
-//! back to the provider and model it came from, it goes back as it was; another provider or model
-//! is sent what it may see, and the rest is listed as [`Omission`].
+//! Each provider is one module with one [`Codec`]. A codec stores the provider's content in the
+//! canonical blocks of [`AssistantMessage`]. Content without a canonical block becomes items under the
+//! provider's namespace of the metadata, in the provider's order. The provider and model of a
+//! conversation receive it back unchanged. Another provider or model receives what it may see; the
+//! rest is listed as [`Omission`].
 //!
-//! [`AssistantMessage`]: crate::AssistantMessage
-//! [`Provider`]: crate::Provider
+//! [`AssistantMessage`]: crate::AssistantMessage [`Provider`]: crate::Provider
 
 mod answer;
 mod body;
@@ -43,7 +42,7 @@ pub trait Codec: Send + Sync + 'static {
     /// The model's name at its provider.
     fn model_id(&self) -> &str;
 
-    /// What the model can do.
+    /// The model's capabilities.
     fn capabilities(&self) -> Capabilities;
 
     /// Settings in this provider's words, as parameters of a request.
@@ -74,8 +73,8 @@ pub trait Codec: Send + Sync + 'static {
 
     /// Writes a streaming request.
     ///
-    /// What can't be expressed is an error with [`Code::InvalidRequest`](crate::Code); what may not
-    /// be shown to this provider is left out and listed.
+    /// Fails with [`Code::InvalidRequest`](crate::Code) if the format can't express the request. Content
+    /// that this provider may not see is left out and listed.
     fn encode(&self, request: &Request) -> Result<Encoded, Error>;
 
     /// Reads the answer to this request.
@@ -135,16 +134,16 @@ pub enum CodecProgress {
 
 /// A request as it is sent.
 ///
-/// The conversation stands last in the body, so that the bytes of a request begin with those of the
-/// request before it as long as nothing was rewritten: what providers' prompt caches want.
+/// The conversation comes last in the body. So a request begins with the bytes of the previous one
+/// unless the history was rewritten, and the provider's prompt cache can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// The body, JSON text.
     pub body: String,
-    /// Where the messages of the conversation stand in the body, in order, each with the separator
-    /// before it. What comes before the first is the head: model, parameters, tools, instructions.
+    /// The byte ranges of the conversation's messages in the body, in order, each with the separator
+    /// before it. The bytes before the first range are the head: model, parameters, tools, instructions.
     pub messages: Vec<Range<usize>>,
-    /// What of the history was not sent.
+    /// The parts of the history that were not sent.
     pub omitted: Vec<Omission>,
 }
 
@@ -162,7 +161,7 @@ impl Encoded {
 pub struct Omission {
     /// The message.
     pub message_id: MessageId,
-    /// What: `reasoning`, `signature`, `provider_item`, `citation`, …
+    /// The type of content: `reasoning`, `signature`, `provider_item`, `citation`, …
     pub what: String,
     /// Why, for a person.
     pub why: String,

@@ -73,7 +73,7 @@ pub struct Media {
     pub height: Option<u32>,
     /// In seconds.
     pub duration: Option<f64>,
-    /// What else is known of a binary block.
+    /// Further metadata of a binary block.
     pub metadata: Map<String, Value>,
 }
 
@@ -107,7 +107,7 @@ impl Media {
         }
     }
 
-    /// The address, where the bytes are elsewhere.
+    /// The URL, if the media is stored as one.
     pub fn url(&self) -> Option<&str> {
         match &self.source {
             MediaSource::Url { url } => Some(url),
@@ -134,7 +134,7 @@ impl Media {
     }
 }
 
-/// What a user message holds.
+/// A content block of a user message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum UserContent {
@@ -155,7 +155,7 @@ pub enum UserContent {
     Binary(#[serde(with = "json::binary")] Media),
 }
 
-/// What an assistant message holds, beside its tool calls.
+/// A content block of an assistant message. Tool calls are stored separately.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum AssistantContent {
@@ -181,7 +181,7 @@ pub enum AssistantContent {
     Video(#[serde(with = "json::video")] Media),
 }
 
-/// A reasoning block was given as input (UPP §2).
+/// The input has a reasoning block (UPP §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a reasoning block can't be an input; only an assistant message has reasoning")]
 pub struct ReasoningAsInput;

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What an embedding model takes (UPP §19).
+/// The input types of an embedding model (UPP §19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EmbeddingInputs {
@@ -58,7 +58,7 @@ impl From<String> for EmbeddingInput {
     }
 }
 
-/// A block was given that can't be embedded.
+/// The input has a block that can't be embedded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("only text and images can be embedded")]
 pub struct NotEmbeddable;
@@ -78,7 +78,7 @@ impl TryFrom<UserContent> for EmbeddingInput {
     }
 }
 
-/// What the vectors are for; some models tell the two apart.
+/// The purpose of the vectors; some models distinguish the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputType {
@@ -93,7 +93,7 @@ pub enum InputType {
 pub struct EmbeddingRequest {
     /// The inputs; the index of each vector is the position here.
     pub inputs: Vec<EmbeddingInput>,
-    /// What the vectors are for.
+    /// The purpose of the vectors.
     pub input_type: Option<InputType>,
     /// Provider-native parameters, passed unchanged.
     pub params: Arc<Map<String, Value>>,
@@ -132,7 +132,7 @@ impl EmbeddingVector {
     }
 }
 
-/// What embedding used (UPP §19).
+/// The usage of an embedding call (UPP §19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EmbeddingUsage {
@@ -146,7 +146,7 @@ pub struct EmbeddingUsage {
 pub struct EmbeddingResult {
     /// One vector an input.
     pub embeddings: Vec<EmbeddingVector>,
-    /// What it used.
+    /// The usage of the call.
     #[serde(default)]
     pub usage: EmbeddingUsage,
     /// Provider-namespaced extras; of several calls, those of the last one that has them.
@@ -162,7 +162,7 @@ pub trait EmbeddingModel: Send + Sync {
     /// The provider's name, which is also the namespace of its metadata.
     fn provider(&self) -> &str;
 
-    /// What it takes.
+    /// The input types of the model; text only by default.
     fn supported_inputs(&self) -> EmbeddingInputs {
         EmbeddingInputs {
             text: true,

@@ -5,7 +5,7 @@ mod json;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What went wrong, in the protocol's words (UPP §14).
+/// The error codes of the protocol (UPP §14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
@@ -110,7 +110,7 @@ impl Modality {
 pub struct Error {
     /// The protocol's code.
     pub code: Code,
-    /// What happened, for a person.
+    /// A message for people.
     pub message: String,
     /// The provider's name, such as `openai`.
     pub provider: String,
@@ -120,7 +120,7 @@ pub struct Error {
     pub status: Option<u16>,
     /// How long the provider asks to wait before the next attempt.
     pub retry_after: Option<Duration>,
-    /// What caused it.
+    /// The underlying error.
     #[source]
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

@@ -102,7 +102,7 @@ pub enum StreamEvent {
         tool_call_id: ToolCallId,
         /// The tool.
         tool_name: Arc<str>,
-        /// What it gave.
+        /// The result of the call.
         result: SharedJson,
         /// Whether it failed.
         is_error: bool,

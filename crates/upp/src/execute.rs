@@ -30,7 +30,7 @@ pub enum ExecuteError {
     },
 }
 
-/// The arguments of a call as an object, or what to tell the model.
+/// The arguments of a call as an object, or the error that the model reads.
 pub fn arguments_of(call: &ToolCall) -> Result<Value, ToolFailure> {
     call.arguments.parse().map_err(|error| {
         let detail = match &error {
@@ -47,17 +47,16 @@ pub fn arguments_of(call: &ToolCall) -> Result<Value, ToolFailure> {
 
 /// Runs one call: `on_tool_call`, `on_before_call`, approval, the tool, `on_after_call`.
 ///
-/// `tool` is the tool of that name, if there is one. `arguments` are what the caller accepts
-/// ([`arguments_of`], perhaps checked against the tool's schema), or what to tell the model
-/// instead of running. Whatever goes wrong with the call itself, a panic included, is a
-/// [`ToolExecution`] with `is_error` for the model to read. An error of this function ends the
-/// generation.
+/// `tool` is the tool of that name, if it exists. `arguments` are the arguments that the caller accepts
+/// ([`arguments_of`], perhaps checked against the tool's schema), or the error that the model reads
+/// instead. A failed call, a panic included, returns a [`ToolExecution`] with `is_error` for the model.
+/// An error of this function ends the generation.
 ///
-/// A tool that requires an approval runs only if `context.approved` says that it was given. An
-/// external tool gives an error result, for its result must come from elsewhere.
+/// A tool that requires an approval runs only if `context.approved` is true. A call of an external tool
+/// returns an error result, because the client sends its result.
 ///
-/// When `context.signal` is cancelled, a call that has not begun does not run, and one that runs
-/// is dropped. Dropping the future does the same.
+/// If `context.signal` is cancelled, a call that has not started does not run, and a running one is
+/// dropped. Dropping the future has the same effect.
 pub async fn execute(
     call: &ToolCall,
     tool: Option<&Tool>,

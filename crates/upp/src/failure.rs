@@ -1,10 +1,10 @@
-//! What a provider's refusal means.
+//! Maps a provider's error response to UPP's codes.
 
 use crate::error::{Code, Error};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Longest message that is kept, in characters.
+/// Maximum length of a stored message, in characters.
 const MESSAGE: usize = 2_000;
 /// Longest wait a provider may ask for (UPP §13).
 const LONGEST_WAIT: Duration = Duration::from_hours(1);

@@ -1,9 +1,9 @@
 //! Google's Gemini API, `generateContent` (UPP §17.4).
 //!
-//! Thoughts become reasoning blocks. A thought signature stays on the very part it came with: text
-//! with a signature is never joined with text without, and an empty part that only carries one is
-//! kept as it is. Calls of other models go to Gemini 3 with the word that stands for no signature.
-//! Schemas go as JSON Schema, whole.
+//! Thoughts become reasoning blocks. A thought signature stays with the part that carried it. Text with
+//! a signature is never joined with text without one, and an empty part with only a signature is stored
+//! unchanged. Calls of other models are sent to Gemini 3 with the placeholder for "no signature".
+//! Schemas are sent as complete JSON Schema.
 
 mod decode;
 mod encode;

@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What an image model can do (UPP §19).
+/// The capabilities of an image model (UPP §19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageCapabilities {
@@ -46,7 +46,7 @@ pub struct ImageCapabilities {
 /// One call that makes images.
 #[derive(Clone, Debug, Default)]
 pub struct ImageRequest {
-    /// What to show.
+    /// The description of the image.
     pub prompt: String,
     /// Provider-native parameters, passed unchanged.
     pub params: Arc<Map<String, Value>>,
@@ -78,7 +78,7 @@ pub struct GeneratedImage {
     pub metadata: Metadata,
 }
 
-/// What image calls used (UPP §19).
+/// The usage of image calls (UPP §19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ImageUsage {
@@ -91,7 +91,7 @@ pub struct ImageUsage {
     /// Tokens of the images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// What it cost, in the provider's unit.
+    /// The cost, in the provider's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -103,7 +103,7 @@ pub struct ImageResult {
     pub images: Vec<GeneratedImage>,
     /// Provider-namespaced extras.
     pub metadata: Metadata,
-    /// What it used, where the provider says so.
+    /// The usage, if the provider reports it.
     pub usage: Option<ImageUsage>,
 }
 
@@ -128,7 +128,7 @@ pub enum ImageStreamEvent {
     },
 }
 
-/// What an image stream yields: events, then the result as the last item.
+/// An item of an image stream: events, then the result as the last item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImageEvent {
     /// Something to show.
@@ -151,7 +151,7 @@ pub trait ImageModel: Send + Sync {
     /// The provider's name, which is also the namespace of its metadata.
     fn provider(&self) -> &str;
 
-    /// What it can do.
+    /// The model's capabilities.
     fn capabilities(&self) -> ImageCapabilities;
 
     /// Makes images.

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Gives the key of a request. It is asked once a request, not once an attempt.
+/// Chooses the API key of a request. Called once per request, not once per attempt.
 pub trait KeyStrategy: Send + Sync {
     /// The key.
     fn key(&self) -> BoxFuture<'_, Result<SecretString, Error>>;
@@ -24,7 +24,7 @@ pub enum ApiKeyError {
     Weight {
         /// The key, from 0.
         at: usize,
-        /// What was given.
+        /// The refused weight.
         weight: f64,
     },
 }
@@ -158,8 +158,7 @@ impl KeyStrategy for DynamicKey {
 /// The longest key of which nothing is shown.
 const SHORT: usize = 8;
 
-/// What may be shown of a key: the first four and last four characters, of a short key nothing
-/// (UPP §21).
+/// Masks a key for display: its first four and last four characters, or `***` for a short key (UPP §21).
 pub fn mask_key(key: &str) -> String {
     let chars: Vec<char> = key.chars().collect();
     if chars.len() <= SHORT {

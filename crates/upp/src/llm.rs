@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What a turn's stream yields: the events of every cycle, then the turn as the last item.
+/// An item of a turn's stream: the events of every cycle, then the turn as the last item.
 #[derive(Clone, Debug)]
 pub enum TurnEvent {
     /// Something to show.
@@ -90,12 +90,12 @@ impl Llm {
         })
     }
 
-    /// What it was made of.
+    /// The options it was created with.
     pub fn options(&self) -> &LlmOptions {
         &self.options
     }
 
-    /// What the model can do.
+    /// The model's capabilities.
     pub fn capabilities(&self) -> Capabilities {
         self.options.model.capabilities()
     }
@@ -231,7 +231,7 @@ impl Llm {
         .boxed()
     }
 
-    /// What `future` gives, unless the turn is cancelled before.
+    /// The output of `future`, or a `CANCELLED` error if the turn is cancelled first.
     async fn unless_cancelled<T>(
         &self,
         signal: &CancellationToken,
@@ -321,7 +321,7 @@ impl Llm {
 struct Progress {
     /// History and everything after it.
     all: Messages,
-    /// What came after the history.
+    /// The messages after the history.
     messages: Vec<Message>,
     executions: Vec<ToolExecution>,
     usage: TokenUsage,

@@ -44,17 +44,17 @@ pub enum MediaError {
     /// The source is of another kind: an address is never fetched, text is no base64.
     #[error("the source is {found}, not {expected}")]
     Source {
-        /// What was asked for.
+        /// The requested form.
         expected: &'static str,
-        /// What there is.
+        /// The form found.
         found: &'static str,
     },
     /// The block is of another kind.
     #[error("the block is {found}, not {expected}")]
     Block {
-        /// What was asked for.
+        /// The requested type.
         expected: &'static str,
-        /// What it is.
+        /// The type found.
         found: &'static str,
     },
 }

@@ -16,7 +16,7 @@ use crate::tool::{ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a message may be given at construction; what is absent is made.
+/// Optional values for a new message; absent ones are generated.
 #[derive(Clone, Debug, Default)]
 pub struct MessageOptions {
     /// The id.
@@ -51,7 +51,7 @@ macro_rules! message {
 }
 
 message! {
-    /// What the user, or the application in the user's place, says.
+    /// A message of the user, or of the application on the user's behalf.
     UserMessage {
         /// The content, in order.
         content: Vec<UserContent>,
@@ -59,7 +59,7 @@ message! {
 }
 
 message! {
-    /// What the model says.
+    /// A message of the model.
     AssistantMessage {
         /// The content, in the order the model gave it.
         content: Vec<AssistantContent>,

@@ -4,13 +4,13 @@ use crate::message::Message;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// A conversation: a list that never changes what it has. Appending and cloning share what is there:
-/// a clone costs O(1), an append O(log n).
+/// A conversation: a persistent list. Appending and cloning share the existing messages: a clone costs
+/// O(1), an append O(log n).
 ///
-/// Messages lie in chunks that clones share. Who appends first to the end of a chunk takes the place
-/// after it, and no clone sees more than it had; who comes second copies the chunk's messages, of
-/// which each is a pointer. So a list may keep alive up to 31 messages of another one that began
-/// like it.
+/// Messages are stored in chunks that clones share. The first clone to append to the end of a chunk
+/// fills its next free place; the other clones don't see it. A second clone that appends copies the
+/// chunk, which is one pointer per message. So a list may hold up to 31 messages of another list with
+/// the same beginning in memory.
 #[derive(Clone, Default)]
 pub struct Messages {
     /// The chunks that are full; none where a conversation is short, as most are.
@@ -28,7 +28,7 @@ const FULL: usize = 32;
 /// lists add to one that they share is.
 const ROOMS: [usize; 3] = [8, 16, FULL];
 
-/// A chunk with room for so many messages, that begins with these.
+/// A chunk with room for `room` messages that begins with `messages`.
 fn chunk(room: usize, mut messages: impl Iterator<Item = Message>) -> Chunk {
     let place = |_| messages.next().map_or_else(OnceLock::new, OnceLock::from);
     (0..room).map(place).collect()

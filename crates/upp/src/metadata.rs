@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// Provider-namespaced extras: `{"openai": {…}}`. Unknown namespaces and fields are kept.
+/// Provider-namespaced extras: `{"openai": {…}}`. Unknown namespaces and fields are preserved.
 ///
-/// It reads and changes as the map it is; cloning shares. What a codec has to say of an answer is
-/// made a map when somebody looks at it.
+/// It reads and changes like a map; cloning shares. A codec's metadata is converted to a map on first
+/// access.
 #[derive(Clone, Default)]
 pub struct Metadata(Form);
 
@@ -17,11 +17,11 @@ enum Form {
     #[default]
     Nothing,
     Map(Arc<Map<String, Value>>),
-    /// What a codec says.
+    /// A codec's metadata, not yet converted to a map.
     Native(Arc<Native>),
 }
 
-/// What there is where nothing is.
+/// The map of empty metadata.
 static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// The fields in one provider's namespace.

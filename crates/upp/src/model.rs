@@ -1,4 +1,4 @@
-//! What a provider supplies: a model that turns a request into a stream (UPP §12).
+//! The interface of a provider: a model that turns a request into a stream (UPP §12).
 
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What a model can do (UPP §12).
+/// The capabilities of a model (UPP §12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -27,7 +27,7 @@ pub struct Capabilities {
     pub streaming: bool,
     /// It can call tools.
     pub tools: bool,
-    /// It can answer in a given JSON Schema.
+    /// It can answer according to a JSON Schema.
     pub structured_output: bool,
     /// It takes images.
     pub image_input: bool,
@@ -56,7 +56,7 @@ pub enum ToolChoice {
 /// One call of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// History, new input, and the tool rounds so far; shared, so that a call costs nothing for what came before.
+    /// History, new input, and the tool rounds so far. Shared with earlier calls, not copied.
     pub messages: Messages,
     /// The system prompt.
     pub system: Option<Arc<str>>,
@@ -72,11 +72,12 @@ pub struct Request {
     pub previous: Option<Arc<Prefix>>,
     /// Cancelled when the answer is no longer wanted; it reaches the socket.
     pub signal: Signal,
-    /// What is kept of the call where a crash does not end it.
+    /// The durable note of this call, if the call can continue after a crash.
     pub call_record: Option<Arc<dyn CallRecord>>,
 }
 
-/// What is kept of a call of a model, so that whoever makes it again after a crash need not ask again.
+/// A durable note of a model call. After a crash, the repeated call can use it instead of sending a new
+/// request.
 pub trait CallRecord: Send + Sync + std::fmt::Debug {
     /// Identifies the call: equal whenever this call is made again, different for every other call.
     fn key(&self) -> &str;
@@ -84,7 +85,7 @@ pub trait CallRecord: Send + Sync + std::fmt::Debug {
     /// The conversation that the call is of; one that was forked off is another.
     fn conversation(&self) -> &str;
 
-    /// What was noted of this call last.
+    /// The last note of this call.
     fn noted(&self) -> Option<Value>;
 
     /// Notes something in place of what was noted before; durable when this returns.
@@ -117,13 +118,13 @@ pub enum StopReason {
 /// The whole answer of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// What the model said.
+    /// The model's message.
     pub message: AssistantMessage,
-    /// What it used.
+    /// The usage of the call.
     pub usage: CycleUsage,
     /// Why it stopped.
     pub stop_reason: StopReason,
-    /// The parsed answer, when a structure was asked for.
+    /// The parsed answer, if the request demanded a structure.
     pub data: Option<Value>,
     /// The model that answered, as the provider names it.
     pub model_id: Arc<str>,
@@ -131,7 +132,7 @@ pub struct Response {
     pub provider: Arc<str>,
     /// The provider's id of the response, where it gives one.
     pub response_id: Option<Arc<str>>,
-    /// What was sent, where anything was.
+    /// The sent request, if one was sent.
     pub request: Option<Sent>,
 }
 
@@ -140,11 +141,11 @@ pub struct Response {
 pub struct Sent {
     /// For the next request's [`Request::previous`].
     pub prefix: Arc<Prefix>,
-    /// What it had in common with the request before it, and what it left out.
+    /// The prefix that it shares with the previous request, and the content that it leaves out.
     pub report: RequestReport,
 }
 
-/// What a model's stream yields: events, then the response as the last item.
+/// An item of a model's stream: events, then the response as the last item.
 #[derive(Clone, Debug)]
 pub enum ModelEvent {
     /// Something to show.
@@ -167,7 +168,7 @@ pub trait Model: Send + Sync {
     /// The provider's name, which is also the namespace of its metadata.
     fn provider(&self) -> &str;
 
-    /// What the model can do.
+    /// The model's capabilities.
     fn capabilities(&self) -> Capabilities;
 
     /// Settings in its provider's words, as parameters of a request.
@@ -178,8 +179,8 @@ pub trait Model: Send + Sync {
     /// Starts one call.
     fn stream(&self, request: Request) -> ModelStream;
 
-    /// Is told that nobody wants the answer any more of a call that noted this ([`CallRecord`]): what
-    /// it has begun elsewhere is stopped as well as that can be.
+    /// Abandons the call that stored this note ([`CallRecord`]), because its answer is no longer needed.
+    /// Work that the call started on another server is stopped if possible.
     fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
         drop(note);
         Box::pin(std::future::ready(()))
@@ -257,7 +258,7 @@ mod tests {
     use serde_json::json;
     use std::sync::Mutex;
 
-    /// Keeps what it is told to abandon, and answers nothing.
+    /// Records the notes passed to `abandon`, and answers nothing.
     struct Inner(Mutex<Vec<Value>>);
 
     impl Model for Inner {

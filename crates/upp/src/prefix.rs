@@ -1,8 +1,8 @@
-//! What a request has in common with the one before it.
+//! The prefix that a request shares with the previous one.
 //!
-//! Providers bill a prompt by what their cache does not know, and the cache knows beginnings. So
-//! each request of a conversation is to begin with the bytes of the one before it. Whether it does,
-//! and where it stops to, is reported with each request.
+//! Prompt caches of providers match prefixes, and cached tokens cost less. So each request of a
+//! conversation should begin with the bytes of the previous one. Each request reports whether it does,
+//! and where it first differs.
 
 use crate::codec::{Encoded, Omission};
 use serde::{Deserialize, Serialize};
@@ -70,13 +70,13 @@ impl Prefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Break {
-    /// In what stands before the conversation: parameters, tools, instructions.
+    /// In the body before the conversation: parameters, tools, instructions.
     Head,
     /// In the message at this index of the conversation as it was sent.
     Message(usize),
 }
 
-/// What was sent for one model call.
+/// A report of the request sent for one model call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestReport {
@@ -88,7 +88,7 @@ pub struct RequestReport {
     /// Where the request parts from the one before it: the provider's cache misses from here on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_break: Option<Break>,
-    /// What of the history was not sent.
+    /// The parts of the history that were not sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
 }

@@ -2,44 +2,44 @@
 //!
 //! # The answer
 //!
-//! Text, refusals, reasoning and generated images become content blocks in the order of their
-//! output items; function calls become tool calls, with the provider's text of the arguments. A
-//! reasoning item has one block a part of its summary or text, and its encrypted content is the
-//! signature of the first. What blocks and calls can't hold is kept in the message's metadata under
-//! the provider's name: ids, statuses, phases, annotations, log probabilities, and whole items of
-//! hosted tools and of unknown types. So the items go back as they came. The metadata also has the
-//! model, the status and the response's id.
+//! Text, refusals, reasoning and generated images become content blocks in the order of their output
+//! items. Function calls become tool calls with the provider's text of the arguments. A reasoning item
+//! has one block for each part of its summary or text; its encrypted content is the signature of the
+//! first block.
+//!
+//! The message's metadata holds everything else under the provider's name: ids, statuses, phases,
+//! annotations, log probabilities, and whole items of hosted tools and of unknown types. So the items
+//! are sent back unchanged. The metadata also has the model, the status and the response's id.
 //!
 //! A call of a *custom* tool, whose input is free text, has the arguments `{"input": "…"}`.
 //!
 //! # The request
 //!
 //! * The system prompt is `instructions`, so that it is not stored again with each response that
-//!   follows another by `previous_response_id`. xAI does not always take that field; there the
-//!   prompt is the first item.
-//! * Nothing is stored at the provider: `store` is `false` unless params have it or ask for a
-//!   background response.
-//! * Without the provider's store, reasoning goes back encrypted or not at all. So `include` gains
-//!   `reasoning.encrypted_content` wherever the model may reason: not for the `OpenAI` models that
-//!   are known to refuse it (GPT-3.5, GPT-4 and the chat models), unless params have `reasoning`;
-//!   [`Responses::with_encrypted_reasoning`] decides it otherwise. An `include` of `null` in params
-//!   keeps it out.
-//! * Reasoning and what follows it belong together. Reasoning that is not encrypted is left out, and
-//!   so is reasoning that nothing follows; what follows left-out reasoning goes without its ids, as
-//!   the provider ties those to the reasoning, and items of hosted tools there are left out too. All
-//!   of it is reported. With `store: true` in params, the reasoning of stored answers goes by its id.
-//! * Tools say `strict: false` unless their metadata has `strict`: left out, the provider would
-//!   require properties that the schema has as optional. Other fields under the provider's name in
-//!   the metadata of a tool are added to it. `params.tools` come after the tools of the request.
-//! * A structure is asked for strictly if its schema allows that: every property required, nothing
-//!   additional, only the keywords that strict schemas may have.
-//! * Documents that are text go as text, under their title. `detail` of images is `auto`, unless the
-//!   user message's metadata has a `detail` under the provider's name.
+//! follows another by `previous_response_id`. xAI does not always accept that field; there the prompt is
+//! the first item.
+//! * The provider stores nothing: `store` is `false` unless params set it or request a background
+//! response.
+//! * Without the provider's store, reasoning can only be sent back encrypted. So `include` gets
+//! `reasoning.encrypted_content` if the model may reason. Exceptions are the `OpenAI` models known to
+//! refuse it (GPT-3.5, GPT-4 and the chat models), unless params have `reasoning`, and params with an
+//! `include` of `null`. [`Responses::with_encrypted_reasoning`] overrides this.
+//! * Reasoning and the items after it belong together. Reasoning that is not encrypted, or that nothing
+//! follows, is left out. The items after left-out reasoning are sent without their ids, because the
+//! provider ties those to the reasoning; items of hosted tools there are left out too. All of it is
+//! reported. With `store: true` in params, the reasoning of stored answers is sent by its id.
+//! * Tools have `strict: false` unless their metadata has `strict`; without it, the provider would
+//! require properties that the schema has as optional. Other fields under the provider's name in the
+//! metadata of a tool are added to it. `params.tools` come after the tools of the request.
+//! * A structure is requested with `strict` if its schema allows that: every property required, no
+//! additional properties, only the keywords that strict schemas may have.
+//! * Text documents are sent as text, after their title. `detail` of images is `auto`, unless the user
+//! message's metadata has a `detail` under the provider's name.
 //!
 //! # Usage
 //!
-//! `input_tokens` includes cached tokens here as it does in [`CycleUsage`](crate::CycleUsage). Where
-//! a total shows that a host counts reasoning apart from its output tokens, it is added to them.
+//! `input_tokens` includes cached tokens, as in [`CycleUsage`](crate::CycleUsage). Some hosts count
+//! reasoning separately from output tokens. If the total shows that, reasoning is added to the output.
 
 mod assistant;
 mod decode;
@@ -122,7 +122,7 @@ impl Responses {
         }
     }
 
-    /// Whether encrypted reasoning is asked for, where the model's name does not tell.
+    /// Sets whether requests include encrypted reasoning, overriding the guess from the model's name.
     #[must_use]
     pub fn with_encrypted_reasoning(mut self, asked: bool) -> Self {
         self.encrypted_reasoning = Some(asked);

@@ -35,8 +35,8 @@ pub trait RetryStrategy: Send + Sync {
     /// Hears that a request has succeeded.
     fn reset(&self) {}
 
-    /// The strategy for one request and its retries. What belongs to all requests, such as the
-    /// tokens of a [`TokenBucket`], stays shared.
+    /// The strategy for one request and its retries. State of all requests, such as the tokens of a
+    /// [`TokenBucket`], stays shared.
     fn fork(&self) -> Arc<dyn RetryStrategy>;
 }
 

@@ -78,7 +78,7 @@ pub enum SchemaFault {
 }
 
 impl SchemaFault {
-    /// What is expected instead, as the end of a sentence that begins with "expected".
+    /// The expected form, as the end of a sentence that begins with "expected".
     pub const fn expected(self) -> &'static str {
         match self {
             Self::Bytes => "a JSON Schema of at most 256 KiB",

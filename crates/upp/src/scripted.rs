@@ -1,48 +1,49 @@
 //! The scripted model: a real model without a network.
 //!
-//! [`Scripted`] answers at once, always the same way, from what the last user message says. It is
-//! meant for offline use, for demonstrations and for tests of everything above a model.
+//! [`Scripted`] answers immediately and deterministically from the text of the last user message. Use it
+//! offline, for demonstrations, and for tests of the layers above a model.
 //!
-//! # What a prompt may say
+//! # The grammar of prompts
 //!
-//! Words are matched whole and whatever their case. Text in double quotes and JSON objects ask for
-//! nothing: they are values.
+//! Words are matched whole and without regard to case. Text in double quotes and JSON objects are
+//! values; they never match.
 //!
 //! | prompt | answer |
 //! |---|---|
 //! | anything | `You said: …`, word by word |
-//! | a tool's name, also after `use`, `call` or `run` | a call of that tool; several names, several calls at once |
-//! | `a … then b …` | one model round a part: first the calls of `a`, then those of `b`, then the answer |
-//! | no tool's name, but a part of the name of one that is executed elsewhere (`weather`, of `get_weather`) | a call of that tool |
+//! | a tool's name, also after `use`, `call` or `run` | a call; several names: parallel calls |
+//! | `a … then b …` | one model round per part: the calls of `a`, those of `b`, then the answer |
+//! | a part of an external tool's name (`weather` of `get_weather`), no whole name | a call |
 //! | `think`, `reason` anywhere | a reasoning block with a signature, before the rest |
 //! | `say N words`, `write N words` | exactly N words (at most a million) |
 //! | `slow …`, `slow 20ms …`, `slow 2s …` first | waits before each delta |
 //! | `fail` first (also first in a part of a chain) | a provider error |
-//! | `fail rate_limited`, `auth`, `timeout`, `context`, `network`, `quota`, `model`, `invalid`, `invalid_response`, `filter`, `provider`, `cancelled` | that error |
+//! | `fail rate_limited`, `auth`, `timeout`, `context`, `network`, `quota`, `model` | that error |
+//! | `fail invalid`, `invalid_response`, `filter`, `provider`, `cancelled` | that error |
 //! | `fail after N`, `fail network after N` | that error after N deltas |
 //!
-//! After tools have run, it says what each gave: `compute gave 14.` A required or named tool
-//! choice makes it call, until the user's message has results. With a structure it answers with a
-//! valid instance, as text and as data.
+//! After tools have run, the answer names each result: `compute gave 14.` With a required or named tool
+//! choice, the model calls a tool until the user's message has results. With a structure, it answers
+//! with a valid instance, as text and as data.
 //!
-//! A part of a name is what stands between its `_` and `-`, of four letters or more, other than
-//! `get`, `set`, `read`, `list` and `find`.
+//! The parts of a name are its pieces between `_` and `-` with four letters or more, except `get`,
+//! `set`, `read`, `list` and `find`.
 //!
 //! # Settings
 //!
-//! A word is a token: after `max_output_tokens` words it stops for that reason, and makes no call that
-//! does not fit whole. With `parallel_tool_calls` false it makes the first of several calls only. Both
-//! hold for scripts as well.
+//! A word counts as a token. The model stops after `max_output_tokens` words with that stop reason, and
+//! makes no call that would exceed the limit. With `parallel_tool_calls` false it makes only the first
+//! of several calls. Both hold for scripts as well.
 //!
 //! # Arguments
 //!
-//! The text after a tool's name, up to the next name, offers values: a JSON object with the
-//! property names; `name=value` (a word or quoted) and `name: value` (up to a comma); else, the only
-//! required property takes the whole remainder (`read_file notes.txt`), and several take a word
-//! each (`add 2 3`). A value that the schema refuses and a required property without a value get a
-//! made-up one that is valid: `type`, `enum`, `const`, `default`, bounds, `multipleOf`, lengths,
-//! common formats, `required`, local `$ref`, `allOf`, and the first branch of `anyOf` and `oneOf`.
-//! `pattern` is met when it is simple (classes and quantifiers, no groups).
+//! The text after a tool's name, up to the next name, offers values: a JSON object with the property
+//! names; `name=value` (a word or quoted) and `name: value` (up to a comma). Otherwise the only required
+//! property takes the whole remainder (`read_file notes.txt`), and several take a word each (`add 2 3`).
+//! A value that the schema refuses and a required property without a value get a made-up valid one. It
+//! respects `type`, `enum`, `const`, `default`, bounds, `multipleOf`, lengths, common formats,
+//! `required`, local `$ref`, `allOf`, and the first branch of `anyOf` and `oneOf`. It matches `pattern`
+//! if that is simple (classes and quantifiers, no groups).
 //!
 //! # Scripts
 //!
@@ -60,10 +61,10 @@
 //! }
 //! ```
 //!
-//! Turn k answers the k-th model call since the last user message, so that each user message starts
-//! the script again. With `"per_turn": false` it runs on through the thread; the model then reads
-//! the whole history on each call. Arguments that are a string are sent as they are, also when they
-//! are no JSON. Running out of turns is an error.
+//! Turn k answers the k-th model call since the last user message, so each user message starts the
+//! script again. With `"per_turn": false` the turns are counted through the whole thread; the model then
+//! reads the whole history on each call. Arguments that are a string are sent unchanged, even if they
+//! are not JSON. A call after the last turn is an error.
 //!
 //! # Cost
 //!

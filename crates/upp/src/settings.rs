@@ -1,4 +1,4 @@
-//! What models have in common, in each provider's own words.
+//! The settings that models share, written as each provider's parameters.
 
 use serde_json::{Map, Value};
 
@@ -44,7 +44,7 @@ impl NativeSettings {
         }
     }
 
-    /// Notes one that can't be said.
+    /// Notes a setting that the provider can't express.
     pub(crate) fn leave_out<T>(&mut self, name: &'static str, value: Option<&T>) {
         if value.is_some() {
             self.left_out.push(name);

@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// A JSON value that is one pointer to copy: what a tool gives is in its record, in the conversation
-/// and in an event. It reads as the [`Value`] it is, and is written as one.
+/// A JSON value that costs one pointer to copy. A tool's result is in its record, in the conversation
+/// and in an event. It reads and serializes like a [`Value`].
 ///
-/// Of a text it is read when somebody looks: what a provider sends beside its answer is kept for
-/// whoever wants it, and mostly nobody does.
+/// A value made from text is parsed on first access. A provider's additional fields are stored for
+/// readers that want them, and mostly nobody reads them.
 #[derive(Clone)]
 pub struct SharedJson(Kept);
 

@@ -24,12 +24,12 @@ struct Inner {
 }
 
 impl Signal {
-    /// A signal that nobody has given yet.
+    /// A signal that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A signal that is also given when this one is.
+    /// A signal that is also cancelled when this one is.
     #[must_use]
     pub fn child(&self) -> Self {
         Self(Arc::new(Inner {
@@ -80,8 +80,8 @@ impl Signal {
         self.token().cancelled()
     }
 
-    /// What `future` gives, unless this is cancelled before. Nobody listens before the future has to
-    /// wait.
+    /// The output of `future`, or `None` if this is cancelled first. A listener is registered only when
+    /// the future has to wait.
     pub async fn run_until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut cancelled = pin!(None);

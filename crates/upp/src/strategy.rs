@@ -1,11 +1,11 @@
-//! What the application wants to see and decide while tools run (UPP §10).
+//! Hooks by which the application observes and decides tool calls (UPP §10).
 
 use crate::tool::{Tool, ToolFailure};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What becomes of a call before it runs.
+/// The decision on a call before it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum BeforeCall {
     /// It runs.

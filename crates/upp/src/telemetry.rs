@@ -1,13 +1,12 @@
-//! Spans of model calls and tool executions, in the words of OpenTelemetry's `GenAI` conventions.
+//! Spans of model calls and tool executions, with the names of OpenTelemetry's `GenAI` conventions.
 //!
-//! The spans are `tracing` spans of the target [`TARGET`]. Nobody pays for them unless a subscriber
-//! asks for that target: a span that nobody wants is not made, and none of its values is computed.
-//! The fields `otel.name`, `otel.kind` and `otel.status_code` are what `tracing-opentelemetry`
-//! reads to set a span's name, kind and status.
+//! The spans are `tracing` spans of the target [`TARGET`]. Without a subscriber for that target no span
+//! is made and none of its values is computed. `tracing-opentelemetry` reads the fields `otel.name`,
+//! `otel.kind` and `otel.status_code` to set a span's name, kind and status.
 //!
-//! A span holds what was called, how it ended and what it cost. What was said is in it only after
-//! [`capture_content`]. Error messages never are, for they may quote what was said; `error.type`
-//! has the protocol's code ([`code_name`]), or one of the words in [`error_type`].
+//! A span has the called model or tool, the outcome and the cost. It has the content of messages only
+//! after [`capture_content`]. It never has error messages, because they may quote content; `error.type`
+//! is the protocol's code ([`code_name`]), or one of the words in [`error_type`].
 
 mod chat;
 mod content;
@@ -26,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The target of all spans of the conventions.
 pub const TARGET: &str = "gen_ai";
 
-/// What `error.type` says where the protocol has no code.
+/// Values of `error.type` for errors without a code of the protocol.
 pub mod error_type {
     /// The fallback of the conventions.
     pub const OTHER: &str = "_OTHER";
@@ -34,7 +33,7 @@ pub mod error_type {
     pub const TOOL_NOT_FOUND: &str = "tool_not_found";
     /// A call was refused before its tool began, such as for its arguments.
     pub const TOOL_NOT_RUN: &str = "tool_not_run";
-    /// A tool or one of its hooks failed, or an approval was denied; the model was told.
+    /// A tool or one of its hooks failed, or an approval was denied; the model received the error.
     pub const TOOL_ERROR: &str = "tool_error";
     /// The approval handler failed, which ended the run.
     pub const APPROVAL_FAILED: &str = "approval_failed";

@@ -140,9 +140,9 @@ impl Thread {
         self.iter().cloned().collect()
     }
 
-    /// A new thread, with its own id, of the messages from `start` to before `end`; without
-    /// them, from the first and to the last. A negative index counts from the end; one beyond the
-    /// thread stands for its end.
+    /// A new thread, with its own id, of the messages from `start` to before `end`. Without `start`, it
+    /// begins with the first message; without `end`, it ends with the last. A negative index counts from
+    /// the end. An index beyond the thread means its end.
     #[must_use]
     pub fn slice(&self, start: impl Into<Option<i64>>, end: impl Into<Option<i64>>) -> Self {
         let start = start.into().map_or(0, |at| self.position(at));
@@ -186,7 +186,7 @@ impl<'a> IntoIterator for &'a Thread {
     }
 }
 
-/// What can be the history of a turn (UPP §2): a thread, or messages.
+/// A possible history of a turn (UPP §2): a thread, or messages.
 pub trait History {
     /// The messages, oldest first.
     fn into_messages(self) -> Messages;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Correlates a tool call with its result; opaque, kept byte for byte.
+/// Correlates a tool call with its result. Opaque, stored byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolCallId(#[serde(deserialize_with = "crate::shared::text")] pub Arc<str>);
@@ -79,19 +79,18 @@ pub struct ToolExecution {
     pub tool_call_id: ToolCallId,
     /// The arguments the tool got.
     pub arguments: SharedJson,
-    /// What it gave; the error's text when `is_error`.
+    /// The result; the error's text if `is_error`.
     pub result: SharedJson,
     /// Whether it failed.
     pub is_error: bool,
     /// How long it ran, in milliseconds.
     pub duration: u64,
-    /// Whether it was allowed, by the approval handler or by whoever was asked beforehand; absent
-    /// where nobody was asked.
+    /// Whether the approval handler or a person allowed the call; absent if no approval was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
 }
 
-/// What may happen to a call whose outcome a crash hid.
+/// Decides whether a call that a crash interrupted runs again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -99,7 +98,7 @@ pub enum Effect {
     Pure,
     /// Changes something once per idempotency key: it runs again with the same key.
     Idempotent,
-    /// Changes something, and can say afterwards whether it did: it is asked first
+    /// Changes something, and can report afterwards whether it did: that check comes first
     /// ([`Tool::with_reconcile`]).
     Reconcilable,
     /// Changes something each time: it never runs twice; the model gets an interrupted result.
@@ -107,14 +106,14 @@ pub enum Effect {
     Effect,
 }
 
-/// What a tool gives back.
+/// The result of a tool's code.
 pub type ToolOutput = Result<Value, ToolFailure>;
 
 /// Why a tool failed; the text is shown to the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolFailure {
-    /// What went wrong and what to do instead, for the model.
+    /// The error and a way around it, for the model.
     pub message: String,
 }
 
@@ -157,21 +156,21 @@ pub struct Tool {
     pub parameters: Arc<Value>,
     /// Provider-namespaced extras.
     pub metadata: serde_json::Map<String, Value>,
-    /// What happens to a call whose outcome is unknown.
+    /// Decides whether a call with an unknown outcome runs again.
     pub effect: Effect,
     /// Must end before other tools of the response start (UAP §8.5).
     pub sequential: bool,
     /// Names of tools that must end first (UAP §8.5).
     pub depends_on: Vec<String>,
-    /// Asked before each run, where there is one, while the run waits in this process.
+    /// An approval handler in this process, called before each run, if present. The run waits for it.
     pub approval: Option<Approval>,
-    /// Whether a person or an application must allow each call, however long that takes. A run
-    /// that comes to such a call ends and waits; the answer may come days later, elsewhere.
+    /// Whether a person or an application must allow each call, however long that takes. A run that
+    /// comes to such a call ends; the answer may come days later and in another process.
     pub requires_approval: bool,
     /// Whether somebody else executes the calls and brings the results; there is no code here. A
     /// run that comes to such a call ends and waits.
     pub external: bool,
-    /// Tells after a crash what became of a call; there is one if the effect is
+    /// Reports after a crash whether a call took effect. Present if the effect is
     /// [`Effect::Reconcilable`].
     pub reconcile: Option<Arc<dyn Reconcile>>,
     /// The code.
@@ -220,11 +219,11 @@ impl Tool {
         Self::new(name, description, parameters, run)
     }
 
-    /// Makes a tool whose code takes its arguments as a type of the caller's, and gives anything that
-    /// can be JSON.
+    /// Makes a tool whose code takes its arguments as a type of the caller's, and returns any
+    /// serializable value.
     ///
-    /// The schema is the caller's own: none is derived from the type. Arguments that match the schema
-    /// and not the type are told to the model, and the code does not run.
+    /// The caller supplies the schema; none is derived from the type. If the arguments match the schema
+    /// but not the type, the model receives the error and the code does not run.
     ///
     /// ```
     /// use loomline_upp::{Tool, ToolFailure};
@@ -290,8 +289,8 @@ impl Tool {
         }
     }
 
-    /// Declares what happens to a call whose outcome is unknown. For [`Effect::Reconcilable`] use
-    /// [`Tool::with_reconcile`]; an agent refuses a tool that says so and can't be asked.
+    /// Declares whether a call with an unknown outcome runs again. For [`Effect::Reconcilable`] use
+    /// [`Tool::with_reconcile`]; an agent refuses a tool that declares it without a check.
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;

@@ -10,10 +10,10 @@ use crate::usage::TokenUsage;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// One inference: everything said after the history that was given.
+/// One inference: all messages after its history.
 ///
-/// As JSON (`TurnJSON`, UPP §14) it has no `response`: when it is read, that is the last assistant
-/// message again. JSON without any is refused.
+/// As JSON (`TurnJSON`, UPP §14) it has no `response`; reading sets it to the last assistant message.
+/// JSON without an assistant message is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// New input, answers and tool results, in order. The history is not repeated.
@@ -22,15 +22,15 @@ pub struct Turn {
     pub response: Arc<AssistantMessage>,
     /// The runs of tools, in the order they ended.
     pub tool_executions: Vec<ToolExecution>,
-    /// What all model calls used.
+    /// The usage of all model calls.
     pub usage: TokenUsage,
     /// How many model calls there were.
     pub cycles: u32,
-    /// The parsed answer, when a structure was asked for.
+    /// The parsed answer, if the request demanded a structure.
     pub data: Option<Value>,
     /// Why the last model call stopped; UPP has no such field.
     pub stop_reason: StopReason,
-    /// What was sent for each model call, where anything was.
+    /// A report for each model call that sent a request.
     pub requests: Vec<RequestReport>,
 }
 

@@ -3,7 +3,7 @@
 use crate::shared_json::SharedJson;
 use serde::{Deserialize, Serialize};
 
-/// What one model call used, in tokens.
+/// The usage of one model call, in tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CycleUsage {

@@ -5,9 +5,9 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
-/// The port where none is given.
+/// The default port.
 pub(crate) const DEFAULT_PORT: u16 = 8787;
-/// The host where none is given.
+/// The default host.
 const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// A host and a port. The host is an address or a name.

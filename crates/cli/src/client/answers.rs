@@ -1,4 +1,4 @@
-//! What a server answers.
+//! A server's answers.
 
 use crate::error::CliError;
 use interop::Loss;
@@ -210,7 +210,7 @@ fn read_losses<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Loss>, D
     Ok(losses.collect())
 }
 
-/// What the headers of a document say that it has no place for.
+/// The conversion losses in an answer's headers.
 pub(super) fn losses(headers: &HeaderMap) -> Vec<Loss> {
     let named = headers.get_all("loomline-loss").iter();
     let mut losses: Vec<Loss> = named
@@ -232,7 +232,7 @@ pub(super) fn losses(headers: &HeaderMap) -> Vec<Loss> {
     losses
 }
 
-/// Who ran, as the query of an import has it.
+/// The agents of the runs, as the query of an import.
 pub(super) fn attribution(list: &[AttributedFields]) -> Option<String> {
     let one = |who: &AttributedFields| {
         let members = [
@@ -275,7 +275,7 @@ impl Failure {
         }
     }
 
-    /// What went wrong; `thread` is the key that was asked for.
+    /// Converts into an error of the program; `thread` is the requested key.
     pub(super) fn into_error(self, thread: &str) -> CliError {
         let Told {
             code,

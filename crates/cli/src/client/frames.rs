@@ -6,7 +6,7 @@ use reqwest::Response;
 use runtime::{AgentStreamEvent, Watched};
 use std::sync::Arc;
 
-/// What ends a frame.
+/// The end of a frame.
 const END: &[u8] = b"\n\n";
 
 /// The frames of a stream.

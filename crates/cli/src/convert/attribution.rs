@@ -5,7 +5,7 @@ use crate::input::Input;
 use interop::convert::AttributedFields;
 use thread::Limits;
 
-/// What the file says, and the agent of every run that it does not name.
+/// The file's attributions, and the agent of every run that the file does not name.
 pub(crate) fn read(
     file: Option<&std::path::Path>,
     agent: Option<String>,

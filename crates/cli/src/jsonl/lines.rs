@@ -12,7 +12,7 @@ pub(super) struct Batch {
     pub(super) first: u64,
     /// The lines with their ends; the last of a text may have none.
     pub(super) bytes: Vec<u8>,
-    /// Whether it is one line that is too long to be kept, and is not.
+    /// Whether this is one line that was dropped because it is too long.
     pub(super) too_long: bool,
     /// How much was read to get here.
     pub(super) n_read: u64,
@@ -115,7 +115,7 @@ impl<R: Read> Lines<R> {
 mod tests {
     use super::*;
 
-    /// Gives at most so many bytes at once.
+    /// Returns at most this many bytes per read.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {

@@ -1,12 +1,12 @@
-//! What happens inside sub-agents, as lines (UAP §8.7): indented by how deep it is.
+//! The events of sub-agents as lines (UAP §8.7), indented by depth.
 
 use super::shortened;
 use runtime::{AgentStreamEvent, SubagentEvent};
 use serde_json::Value;
 use upp::StreamEvent;
 
-/// The line of an event, if it is one to show: a sub-agent's beginning and end, and its tools. What
-/// it says is in the line of its end.
+/// The line of an event, if it is shown: a sub-agent's start, its end and its tools. The line of the end
+/// has its text.
 pub(super) fn line(event: &SubagentEvent) -> Option<String> {
     line_at(event, 1)
 }

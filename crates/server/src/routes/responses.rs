@@ -1,7 +1,7 @@
-//! Open Responses, and what `OpenAI`'s API has beside it: stored responses, conversations, models.
+//! Open Responses, and further routes of `OpenAI`'s API: stored responses, conversations, models.
 //!
-//! A response is an execution, a conversation is a thread. What requests mean and how responses look
-//! is decided in [`interop::responses`]; here are threads found, begun, followed and forgotten.
+//! A response is an execution, a conversation is a thread. [`interop::responses`] parses requests and
+//! formats responses. These routes find, create, follow and delete threads.
 
 mod compact;
 pub(super) mod continuation;

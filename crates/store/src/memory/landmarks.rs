@@ -4,7 +4,7 @@ use crate::{FoundExecution, Landmark, Logged, Side, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, Execution, Item, ItemType, Record, Removed, Seq, chunk_type};
 
-/// The places of a log's landmarks, kept with every record.
+/// The positions of a log's landmarks, updated with every record.
 #[derive(Debug, Default)]
 pub(super) struct Landmarks {
     made: BTreeMap<(&'static str, String), Seq>,

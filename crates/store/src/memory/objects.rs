@@ -16,9 +16,9 @@ use timeline::ThreadId;
 pub(super) struct Objects {
     kinds: BTreeMap<(TenantId, String), Kind>,
     contents: BTreeMap<(TenantId, [u8; 32]), Content>,
-    /// What lies beside each thread that has something beside it, by kind and id.
+    /// The sidecar objects of each thread that has some, by kind and id.
     beside: BTreeMap<ThreadId, BTreeSet<(String, String)>>,
-    /// The threads of what lies beside one.
+    /// The thread of each sidecar object that has one.
     threads: BTreeMap<(TenantId, String, String), ThreadId>,
     /// The bytes and the files of each tenant.
     usage: BTreeMap<TenantId, StorageUsage>,
@@ -135,14 +135,14 @@ impl Objects {
         true
     }
 
-    /// Deletes what lies beside a thread of this tenant.
+    /// Deletes the sidecar objects of a thread of this tenant.
     pub(super) fn delete_sidecars(&mut self, tenant: &TenantId, thread: &ThreadId) {
         for (kind, id) in self.beside.remove(thread).unwrap_or_default() {
             self.delete(tenant, &kind, &id);
         }
     }
 
-    /// An object lies beside no thread any more.
+    /// Detaches an object from its thread.
     fn part(&mut self, tenant: &TenantId, kind: &str, id: &str) {
         let (kind, id) = (kind.to_owned(), id.to_owned());
         let key = (tenant.clone(), kind.clone(), id.clone());
@@ -194,7 +194,7 @@ impl Objects {
 }
 
 impl StoredThread {
-    /// Keeps an object, unless it is to lie beside a thread that is not there.
+    /// Stores an object. Fails if it belongs to a thread that does not exist.
     fn put(&mut self, tenant: &TenantId, object: NewObject) -> Result<(), StoreError> {
         if let Some(thread) = &object.thread
             && self.log(thread)?.tenant != *tenant

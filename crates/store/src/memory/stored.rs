@@ -1,4 +1,4 @@
-//! What is kept in memory, and what happens to it.
+//! The data of a store in memory, and its changes.
 
 use super::landmarks::Landmarks;
 use super::objects::Objects;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
 
-/// What a [`MemoryStore`](super::MemoryStore) keeps.
+/// The data of a [`MemoryStore`](super::MemoryStore).
 #[derive(Debug)]
 pub(super) struct StoredThread {
     pub(super) closed: bool,
@@ -218,7 +218,7 @@ impl StoredThread {
         })
     }
 
-    /// What a fork of a thread at this event has of the calls that were open there.
+    /// The calls that were open at this event and that a fork there inherits.
     fn open_at(&self, thread: &ThreadId, seq: Seq) -> Result<Option<Open>, StoreError> {
         let (mut log, mut seq) = (self.log(thread)?, seq);
         let run = loop {

@@ -1,11 +1,11 @@
-//! What parts and responses say of themselves.
+//! Fields that are extracted from parts and responses.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use timeline::Payload;
 
-/// What a part says of itself; whatever is odd is absent.
+/// The extracted fields of a part; values of unexpected types are absent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PartTag<'a> {
@@ -23,7 +23,7 @@ impl<'a> PartTag<'a> {
     }
 }
 
-/// What a model's response says of itself; whatever is odd is absent.
+/// The extracted fields of a model's response; values of unexpected types are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseTag<'a> {
     /// The model.

@@ -41,7 +41,7 @@ pub enum TraceChange<'e> {
     Event(TraceEventRow<'e>),
 }
 
-/// How a run or a span stands.
+/// The status of a run or a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceStatus {
     /// It has not ended.
@@ -63,7 +63,7 @@ impl TraceStatus {
     }
 }
 
-/// What a span is of.
+/// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpanKind {
     /// An execution.
@@ -92,7 +92,7 @@ pub struct RunRow<'e> {
     pub id: &'e str,
     /// The agent's name.
     pub name: Option<String>,
-    /// How it stands.
+    /// Its status.
     pub status: TraceStatus,
     /// The number of its steps.
     pub n_steps: u64,
@@ -105,7 +105,7 @@ pub struct RunRow<'e> {
 /// A span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanRow<'e> {
-    /// What it is of.
+    /// Its kind.
     pub kind: SpanKind,
     /// Its id, unique among the thread's spans of its kind.
     pub id: Cow<'e, str>,
@@ -115,7 +115,7 @@ pub struct SpanRow<'e> {
     pub parent_id: Option<&'e str>,
     /// Its name.
     pub name: Option<Cow<'e, str>>,
-    /// How it stands.
+    /// Its status.
     pub status: TraceStatus,
     /// Why it failed.
     pub error: Option<Cow<'e, str>>,

@@ -77,7 +77,7 @@ pub async fn append_without_a_claim_is_refused(subject: impl Subject) {
     }
 }
 
-/// Who has lost the thread learns it by its next append, which leaves nothing.
+/// A writer with an old claim is refused at its next append, which writes nothing.
 pub async fn a_fenced_writer_is_refused_and_has_written_nothing(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -102,7 +102,7 @@ pub async fn a_fenced_writer_is_refused_and_has_written_nothing(subject: impl Su
     author.commit(keep("i2")).await;
 }
 
-/// An item is kept once; the refused append leaves nothing.
+/// A second item with the same id is refused, and that append writes nothing.
 pub async fn an_item_id_that_is_taken_is_refused(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -235,7 +235,7 @@ pub async fn concurrent_appends_to_32_threads_all_land(subject: impl Subject) {
     }
 }
 
-/// Of writers that know the same tail, one goes on.
+/// Of concurrent appends at one tail, exactly one succeeds.
 pub async fn of_32_appends_at_one_tail_one_lands(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

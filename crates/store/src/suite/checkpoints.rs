@@ -1,4 +1,4 @@
-//! Checkpoints of agents in memory, beside the threads.
+//! Tests of the checkpoints of agents in memory.
 
 use super::Subject;
 use super::script::{Author, tenant};

@@ -1,4 +1,4 @@
-//! What forks have of their parents.
+//! Tests of the records that forks inherit from their parents.
 
 use super::Subject;
 use super::script::{
@@ -50,8 +50,8 @@ fn left(open: &Open) -> Option<(&str, &str)> {
     Some((&call.tool_call_id, open.execution.id.as_str()))
 }
 
-/// Calls that wait where a thread is forked can be answered in the fork, too, whatever became of them
-/// in the thread since; not where something was said in the fork, or before it was forked again.
+/// A fork inherits the calls that were open at its position, whatever happened to them in the parent
+/// since. It does not after a message was posted in the fork, or before it was forked again.
 pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subject: impl Subject) {
     let store = subject.store();
     let mut parent = Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;

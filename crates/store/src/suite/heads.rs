@@ -86,7 +86,7 @@ pub async fn claim_restores_how_often_a_step_was_started(mut subject: impl Subje
     }
 }
 
-/// What a thread left open is known again, until something else is said.
+/// A claim restores the open calls of a thread until the next message.
 pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     author
@@ -202,7 +202,7 @@ fn update(n: u32) -> Command {
     }
 }
 
-/// What recovery has to look at, and no more.
+/// The list has exactly the threads that recovery must look at.
 pub async fn unfinished_lists_executing_and_waiting_threads_and_nothing_else(
     subject: impl Subject,
 ) {
@@ -240,7 +240,7 @@ pub async fn unfinished_lists_executing_and_waiting_threads_and_nothing_else(
     assert_eq!(listed().await, ["both"].map(ThreadId::from));
 }
 
-/// What was acknowledged is there, and nothing else.
+/// A reopened store has exactly the acknowledged records.
 pub async fn a_reopened_store_reads_what_it_acknowledged(mut subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

@@ -7,8 +7,8 @@ use crate::{Filter, FoundExecution, Landmark, Side, Store, StoreError};
 use std::sync::Arc;
 use timeline::{Event, ItemType, NewThread, Seq, ThreadId, Trigger};
 
-/// An item, an execution and a step stand where they were made; a trigger that had to wait stands
-/// where its execution began.
+/// An item, an execution and a step are found where they were created. A trigger that had to wait is
+/// found at the start of its execution.
 pub async fn a_landmark_stands_where_it_was_made(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     author
@@ -66,7 +66,7 @@ pub async fn a_landmark_stands_where_it_was_made(mut subject: impl Subject) {
     }
 }
 
-/// What was said, and when executions ran, as a fold of the whole log tells it.
+/// The positions of triggers and the executions, computed from a fold of the whole log.
 #[derive(Default)]
 struct Told {
     said: Vec<Seq>,
@@ -109,7 +109,7 @@ impl Told {
     }
 }
 
-/// From any place, what was said before and after it is found, and which executions ran.
+/// Triggers and executions before and after any position are found.
 pub async fn triggers_and_executions_are_found_from_any_position(mut subject: impl Subject) {
     for seed in 1..=3 {
         let id = format!("t{seed}");
@@ -188,7 +188,7 @@ fn missing<T>(answer: Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::NotFound))
 }
 
-/// Whoever asks about a thread that is not there is told so.
+/// Look-ups in a missing thread fail.
 pub async fn a_missing_thread_has_no_landmarks(subject: impl Subject) {
     let store = subject.store();
     let nobody = ThreadId::from("nobody");

@@ -13,7 +13,7 @@ pub trait Layer: Send + Sync {
     /// The other one.
     fn inner(&self) -> &dyn Store;
 
-    /// What is made of an answer of the other one, before anybody waits for it.
+    /// Transforms the inner store's result before it is awaited.
     fn passed<'a, T: Send + 'a>(
         &'a self,
         answer: BoxFuture<'a, Result<T, StoreError>>,

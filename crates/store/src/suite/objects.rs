@@ -1,4 +1,4 @@
-//! Objects beside the threads.
+//! Tests of the sidecar objects.
 
 use super::Subject;
 use super::script::{Author, tenant};
@@ -85,7 +85,7 @@ pub async fn an_object_is_stored_byte_for_byte(mut subject: impl Subject) {
     );
 }
 
-/// The last one kept under an id is the one; nothing of the one before stays.
+/// The last object stored under an id replaces the previous one completely.
 pub async fn an_object_replaces_the_one_before(subject: impl Subject) {
     let store = subject.store();
     let put = async |object| store.objects().put(&tenant(), object).await.unwrap();
@@ -145,7 +145,7 @@ pub async fn objects_are_listed_in_pages_without_gap_or_repeat(subject: impl Sub
     assert_eq!(ids(&store, "nothing", page(9)).await, [""; 0]);
 }
 
-/// A page can't go on from what is not there: whoever asks is told, and gets no wrong page.
+/// A page after a missing object is refused.
 pub async fn a_page_after_an_unknown_object_is_refused(subject: impl Subject) {
     let store = subject.store();
     let object = new("file", "a", 1, None);
@@ -163,7 +163,7 @@ pub async fn a_page_after_an_unknown_object_is_refused(subject: impl Subject) {
     }
 }
 
-/// A walk goes on from an instant and an id, also where what was there is deleted.
+/// A walk continues from an instant and an id, even if the object there was deleted.
 pub async fn a_walk_goes_on_from_where_an_object_was(subject: impl Subject) {
     let store = subject.store();
     for (id, at) in [("a", 1), ("b", 2), ("c", 2), ("d", 3)] {
@@ -189,7 +189,7 @@ pub async fn a_walk_goes_on_from_where_an_object_was(subject: impl Subject) {
     }
 }
 
-/// What is deleted is gone, once; the rest stays.
+/// A deletion removes exactly the named object, once.
 pub async fn a_deleted_object_is_gone(subject: impl Subject) {
     let store = subject.store();
     for id in ["a", "b"] {
@@ -214,7 +214,7 @@ pub async fn a_deleted_object_is_gone(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, ["b", "a"]);
 }
 
-/// What was read is replaced; what somebody else has changed or deleted meanwhile is left as it is.
+/// `replace` leaves an object unchanged that was changed or deleted since it was read.
 pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();
@@ -248,7 +248,7 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, Vec::<String>::new());
 }
 
-/// What was read is deleted; what somebody else has put in its place meanwhile stays.
+/// `delete` leaves an object in place that was replaced since it was read.
 pub async fn an_object_is_deleted_only_as_it_was_read(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();
@@ -345,7 +345,7 @@ fn closed<T>(answer: Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Closed))
 }
 
-/// After closing, objects are neither kept nor read.
+/// A closed store neither stores nor returns objects.
 pub async fn a_closed_store_has_no_objects_to_give(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();

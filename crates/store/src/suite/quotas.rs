@@ -1,4 +1,4 @@
-//! What tenants store is counted, and limited.
+//! Tests of the storage usage and its limits.
 
 use super::Subject;
 use super::objects::new;
@@ -149,7 +149,7 @@ pub async fn a_tenant_stores_no_more_bytes_than_its_limit(subject: impl Subject)
     Author::new(&store, "acme", NewThread::new("w", Some("w"))).await;
 }
 
-/// A file that takes the place of another is none more, and one without its content is none.
+/// Replacing a file does not add one, and an object without a content is not a file.
 pub async fn a_tenant_has_no_more_files_than_its_limit(subject: impl Subject) {
     let store = subject.store();
     let one = StorageLimits {

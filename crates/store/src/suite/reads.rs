@@ -144,7 +144,7 @@ pub async fn facts_leave_out_what_only_shows_and_keep_the_markers(subject: impl 
     assert_eq!(names(Filter::All).await.len(), facts.len() + 4);
 }
 
-/// Who has read everything waits; who asks for a thread that is not there is told.
+/// A read beyond the tail returns nothing; a read of a missing thread fails.
 pub async fn reading_beyond_the_tail_gives_nothing(subject: impl Subject) {
     let store = subject.store();
     let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

@@ -9,7 +9,7 @@ use timeline::{
     OpenCall, OpenKind, Payload, Seq, State, StepOutcome, ThreadId, Trigger,
 };
 
-/// The writer of one thread, as the runtime would be it.
+/// The writer of one thread, in the role of the runtime.
 pub struct Author {
     /// Where it writes.
     pub store: Arc<dyn Store>,

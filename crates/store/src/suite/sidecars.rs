@@ -1,4 +1,4 @@
-//! Objects that lie beside a thread.
+//! Tests of the sidecar objects of a thread.
 
 use super::Subject;
 use super::objects::{content, ids, new, page, stored_object};
@@ -7,8 +7,8 @@ use crate::StoreError;
 use crate::objects::NewObject;
 use timeline::NewThread;
 
-/// What lies beside a thread goes with it, and its content with the last that has it. What lies beside
-/// another, or did before it was kept anew, stays.
+/// A thread's objects are deleted with it, and a content with the last object that has it. Objects of
+/// another thread stay, and so do objects that were stored again without the thread.
 pub async fn sidecar_objects_are_deleted_with_their_thread(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();
@@ -48,7 +48,7 @@ pub async fn sidecar_objects_are_deleted_with_their_thread(subject: impl Subject
     assert_eq!(ids(&store, "note", page(9)).await, left);
 }
 
-/// Beside a thread that is gone, or another tenant's, nothing is kept; what was there stays as it was.
+/// An object of a deleted thread or of another tenant's thread is refused; the existing object stays.
 pub async fn a_deleted_thread_takes_no_sidecar_objects(subject: impl Subject) {
     let store = subject.store();
     let objects = store.objects();

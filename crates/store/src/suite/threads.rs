@@ -56,7 +56,7 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
     ));
 }
 
-/// Who makes a thread need not claim it, and the token of what it begins with is used.
+/// The creator of a thread gets its claim, and the token of its first request counts as used.
 pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: impl Subject) {
     let store = subject.store();
     let token = Token {
@@ -134,7 +134,7 @@ pub async fn a_thread_id_that_is_taken_is_refused(subject: impl Subject) {
     }
 }
 
-/// What is another's is not there.
+/// A tenant can't find, list or delete threads of another tenant.
 pub async fn find_list_and_delete_never_cross_tenants(subject: impl Subject) {
     let store = subject.store();
     let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -225,7 +225,7 @@ pub async fn a_list_is_read_in_pages(subject: impl Subject) {
     assert_eq!(paged, whole);
 }
 
-/// Also instants that a clock was far ahead for, and those beyond what a store can tell apart.
+/// Also for instants far in the future or past, and for those beyond a store's resolution.
 pub async fn a_list_is_in_the_order_of_changes_not_of_clocks(mut subject: impl Subject) {
     let store = subject.store();
     let mut authors = Vec::new();

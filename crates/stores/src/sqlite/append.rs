@@ -1,4 +1,4 @@
-//! What the committing thread does: making, claiming, appending to and deleting threads.
+//! Operations of the committing thread: creates, claims, appends to and deletes threads.
 
 use super::error::{making, statement};
 use super::kind::kind;
@@ -185,7 +185,7 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
     Ok(())
 }
 
-/// Deletes a thread, everything of it, and what lies beside it.
+/// Deletes a thread with all its data and its sidecar objects.
 pub(super) fn delete(
     conn: &Connection,
     tenant: &TenantId,
@@ -255,7 +255,7 @@ fn unused(conn: &Connection, thread: &ThreadId, token: &Token) -> Result<(), Sto
     }
 }
 
-/// What was answered to a token, if it was used.
+/// The stored answer to a token, if the token was used.
 pub(super) fn answer(
     conn: &Connection,
     thread: &ThreadId,

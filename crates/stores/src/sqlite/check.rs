@@ -35,12 +35,12 @@ pub struct PoisonedRun {
     pub execution_id: String,
 }
 
-/// What a store has done since it was opened, and what it takes on the disk.
+/// Counters of a store's work since it was opened, and its size on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// The bytes of the file.
     pub file_bytes: u64,
-    /// The bytes of the write-ahead log beside it; far above 64 MiB, a reader holds it up.
+    /// The bytes of the write-ahead log. Far above 64 MiB, a reader prevents its truncation.
     pub wal_bytes: u64,
     /// Transactions committed.
     pub n_commits: u64,

@@ -19,7 +19,7 @@ pub enum OpenMode {
     /// Served: one process at a time.
     #[default]
     ReadWrite,
-    /// Looked at, also while another process serves it. What writes answers
+    /// For reading only, also while another process serves the file. Writes fail with
     /// [`StoreError::InUse`].
     ReadOnly,
 }
@@ -33,7 +33,7 @@ pub struct SqliteOptions {
     pub n_readers: Option<NonZeroUsize>,
     /// How much of the file the writer keeps in memory, in KiB; by default 64 MiB.
     pub cache_kib: Option<u32>,
-    /// What the file is encrypted with; it is not, without.
+    /// The file's encryption key; without it the file is not encrypted.
     pub key: Option<StoreKey>,
     /// How much each tenant may store.
     pub quotas: Quotas,
@@ -56,7 +56,7 @@ pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// The files of a store: the database, what SQLite has beside it, the lock and the copies of former versions.
+/// The files of a store: the database, SQLite's own files, the lock and the copies of former versions.
 pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     let named = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -68,7 +68,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A file beside the store, named after it.
+/// A file in the store's directory, with the store's name and this suffix.
 pub(super) fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -83,7 +83,7 @@ pub(super) fn wal(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Whether there is a database; an error if there is none beside a write-ahead log with content.
+/// Whether there is a database. Fails if it is missing but its write-ahead log has content.
 pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
     let size = |path: &Path| match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata.len())),

@@ -14,7 +14,7 @@ pub(super) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> S
     StoreError::Failed(Box::new(error))
 }
 
-/// A statement that failed for what was asked, or for what the file or the disk is.
+/// The error of a statement that failed because of its values, the file or the disk.
 pub(super) fn statement(error: rusqlite::Error) -> StoreError {
     let Some(cause) = error.sqlite_error() else {
         return failed(error);
@@ -41,7 +41,7 @@ pub(super) fn statement(error: rusqlite::Error) -> StoreError {
 
 const VIOLATION: &str = "a change does not fit the tables: ";
 
-/// What [`StoreError::Damaged`] says of a change that breaks a constraint.
+/// The text of [`StoreError::Damaged`] for a change that breaks a constraint.
 pub(super) fn violation(error: &str) -> String {
     format!("{VIOLATION}{error}")
 }

@@ -18,7 +18,7 @@ pub enum StoreHealth {
     Damaged,
 }
 
-/// What the committing thread and the reading threads have found.
+/// The findings of the committing thread and the reading threads.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     commits_fail: AtomicBool,

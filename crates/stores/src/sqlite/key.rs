@@ -17,7 +17,7 @@ use store::{KeyError, StoreError};
 #[derive(Clone, Debug)]
 pub struct StoreKey(SecretString);
 
-/// What is no key.
+/// The text is not a store key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this is no key of a store, expected 64 hexadecimal digits, as `loomline key --store` makes them"
@@ -38,7 +38,7 @@ impl FromStr for StoreKey {
 }
 
 impl StoreKey {
-    /// As SQL wants it. It never stands in a statement's text, which errors show.
+    /// The key as an SQL literal. It is never part of a statement's text, because errors show that.
     pub(super) fn literal(&self) -> &str {
         self.0.expose_secret()
     }

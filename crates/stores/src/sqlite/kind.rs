@@ -1,4 +1,4 @@
-//! What an event is called in the log's table.
+//! The names of events in the log's table.
 
 use timeline::{Event, EventType, chunk_type};
 

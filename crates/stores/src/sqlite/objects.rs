@@ -1,4 +1,4 @@
-//! What tenants keep beside their threads: a row an object, and a row a content.
+//! The sidecar objects of tenants: one row per object, and one row per content.
 
 use super::SqliteStore;
 use super::append;
@@ -299,7 +299,7 @@ fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
     Ok(n_deleted > 0)
 }
 
-/// Deletes what lies beside a thread, by the thread's number. Costs what that is.
+/// Deletes the sidecar objects of a thread, by the thread's number. The cost grows with their number.
 pub(super) fn delete_sidecars(conn: &Connection, thread: i64) -> Result<(), StoreError> {
     let sql = "DELETE FROM tenant_objects WHERE thread_no = ?1 RETURNING content_no";
     let mut delete = conn.prepare_cached(sql).map_err(statement)?;

@@ -16,7 +16,7 @@ pub(super) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// What hangs on `thread_threads` and comes from the log, children first.
+    /// The tables that reference `thread_threads` and are derived from the log, children first.
     pub(super) const DERIVED: [&'static str; 8] = [
         "thread_trace_events",
         "thread_trace_spans",

@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::StoreError;
 
-/// Writes a store anew with another key, or with none, in the old one's place. Blocks for as long
-/// as it takes to read the store twice and to write it once.
+/// Replaces a store by a copy with another key, or with none. Blocks while it reads the store twice and
+/// writes it once.
 ///
-/// The new file is looked over before it takes the old one's name; whatever goes wrong, or is
-/// killed, before that leaves the store as it was. The disk needs room for both.
+/// The copy is checked before it gets the store's name. An error or a crash before that leaves the store
+/// unchanged. The disk needs room for both.
 ///
-/// Answers with the copies that migrations left beside the store: they are as they were.
+/// Returns the copies that migrations left next to the store; they are not re-encrypted.
 ///
 /// # Errors
 ///
-/// [`StoreError::InUse`] if another process serves or reads it, [`StoreError::Key`] if `from` does
-/// not fit or there is no encryption in this program, [`StoreError::Damaged`] if the store is not
-/// sound or is of another version, [`StoreError::Failed`] if the disk fails.
+/// [`StoreError::InUse`] if another process serves or reads it, [`StoreError::Key`] if `from` does not
+/// fit or there is no encryption in this program, [`StoreError::Damaged`] if the store is not sound or
+/// is of another version, [`StoreError::Failed`] if the disk fails.
 pub fn rekey(
     path: &Path,
     from: Option<&StoreKey>,
@@ -68,8 +68,8 @@ pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
 
 const COPY: &str = "rekey";
 
-/// The old file, with nothing beside it, and nobody else in it for as long as the connection lives: its name is
-/// about to be another's, to which no write-ahead log of this one may be applied.
+/// Opens the old file exclusively for the lifetime of the connection, and removes its write-ahead log.
+/// Its name will soon belong to the copy, to which SQLite must not apply this log.
 fn alone(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = key::opened(path, flags, key)?;

@@ -12,7 +12,7 @@ use timeline::{
     Thread, ThreadId, ThreadStatus,
 };
 
-/// Where the thread's log stands.
+/// The end of the thread's log, with its state.
 pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreError> {
     let tx = conn.unchecked_transaction().map_err(statement)?;
     let sql = "SELECT no, tenant, head_seq, status, updated_at, title, metadata
@@ -48,7 +48,7 @@ struct Log<'a> {
     no: i64,
 }
 
-/// What the last execution before a place has left.
+/// The pending calls of the last execution before a position.
 enum Left {
     /// None was there.
     NeverRan,

@@ -1,4 +1,4 @@
-//! What the reading threads look up.
+//! Queries of the reading threads.
 
 use super::error::statement;
 use super::kind::SHOWN;

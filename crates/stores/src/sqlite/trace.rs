@@ -6,7 +6,7 @@ use rusqlite::params;
 use store::StoreError;
 use store::rows::{RunRow, SpanRow, TraceChange, TraceEventRow, TraceStatus};
 
-/// Executes one change. What a constraint of the trace tables refuses is left out.
+/// Executes one change. A change that breaks a constraint of the trace tables is logged and left out.
 pub(super) fn execute(tables: &Tables<'_>, change: &TraceChange<'_>) -> Result<(), StoreError> {
     match executed(tables, change) {
         Err(refused @ (StoreError::Duplicate(_) | StoreError::Damaged(_))) => {

@@ -1,11 +1,11 @@
-//! What tenants store. Triggers keep the table in the transaction of each change.
+//! The storage usage of tenants. Triggers update the table in the transaction of each change.
 
 use super::error::statement;
 use super::value::count;
 use rusqlite::{Connection, OptionalExtension, Row};
 use store::{StorageUsage, StoreError, TenantId};
 
-/// What each tenant stores that has stored something.
+/// The usage of each tenant that has stored something.
 pub(super) fn all(conn: &Connection) -> Result<Vec<(TenantId, StorageUsage)>, StoreError> {
     let sql = "SELECT threads, bytes, files, tenant FROM tenant_usage ORDER BY tenant";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -17,7 +17,7 @@ pub(super) fn all(conn: &Connection) -> Result<Vec<(TenantId, StorageUsage)>, St
     rows.collect::<Result<_, _>>().map_err(statement)
 }
 
-/// What one tenant stores.
+/// The usage of one tenant.
 pub(super) fn of(conn: &Connection, tenant: &TenantId) -> Result<StorageUsage, StoreError> {
     let sql = "SELECT threads, bytes, files FROM tenant_usage WHERE tenant = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;

@@ -24,7 +24,7 @@ struct Request {
     work: Work,
 }
 
-/// What the writer has done since it started.
+/// Counters of the writer's work since it started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) n_commits: u64,

@@ -25,7 +25,7 @@ struct Block {
     kind: Kind,
     /// The fields that content and calls do not hold; all of them, where the block is neither.
     with: Map<String, Value>,
-    /// What came as `input_json_delta`, where nothing else holds it.
+    /// The text of the `input_json_delta` events, if it is stored nowhere else.
     input: String,
     /// The input the block began with.
     first_input: Option<Value>,
@@ -33,7 +33,7 @@ struct Block {
     streamed: bool,
 }
 
-/// What a block is to the protocol, with the index there.
+/// The protocol's form of a block, with its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text(u32),
@@ -44,7 +44,7 @@ enum Kind {
     Native,
 }
 
-/// What the blocks are at the end.
+/// All blocks after the end of the answer.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) events: Vec<StreamEvent>,
@@ -245,8 +245,8 @@ impl Blocks {
         }
     }
 
-    /// Ends all blocks. Where something else than the model ended the answer (`cut`), a call that
-    /// stands last is whole only if its text says so.
+    /// Ends all blocks. If the answer was cut off (`cut`), the last call counts as complete only if its
+    /// text is.
     pub(super) fn finish(mut self, cut: bool) -> Whole {
         for at in std::mem::take(&mut self.open).into_values() {
             self.close(at);

@@ -1,4 +1,4 @@
-//! What a user says and what tools give, in the Messages format.
+//! User content and tool results in the Messages format.
 
 use crate::codec::{made, tool_result_text};
 use crate::content::{Media, UserContent};
@@ -97,8 +97,8 @@ fn text_block(text: &str) -> Option<Value> {
 /// The pictures that the vendor takes.
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// A picture, or a resource that is a PDF. What the vendor would refuse is neither: it would refuse
-/// the conversation from then on.
+/// A picture, or a resource that is a PDF; `None` for anything that the vendor would refuse. One refused
+/// block would make every later request of the conversation fail.
 fn media_part(part: &Value) -> Option<Value> {
     let word = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
     let source =

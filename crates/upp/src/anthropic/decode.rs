@@ -17,14 +17,14 @@ const UNIQUE_ID: usize = 16;
 #[derive(Debug)]
 pub(super) struct Decoder {
     provider: String,
-    /// The model that was asked for.
+    /// The requested model.
     requested: String,
-    /// How a structure was asked for, where one was.
+    /// How the request demanded a structure, if it did.
     structure: Option<StructureForm>,
     stage: Stage,
     blocks: Blocks,
     response_id: Option<String>,
-    /// What the answer says of itself.
+    /// The answer's fields other than its content.
     fields: Map<String, Value>,
     /// Events that are not known.
     unknown: Vec<Value>,
@@ -126,7 +126,7 @@ impl Decoder {
         }
     }
 
-    /// Takes what a message, or a change of it, says beside its content.
+    /// Stores the fields of a message or of a `message_delta`, except its content.
     fn describe(&mut self, fields: &Map<String, Value>) {
         for (key, value) in fields {
             match (key.as_str(), value) {
@@ -193,7 +193,7 @@ impl Decoder {
         Ok((whole.events, response))
     }
 
-    /// The structured answer, where one was asked for and the model gave its whole answer.
+    /// The structured answer, if the request demanded one and the model finished it.
     fn data(&self, word: &str, whole: &Whole) -> Result<Option<Value>, Error> {
         let done = matches!(
             (word, whole.answer),
@@ -263,7 +263,7 @@ fn stop_reason(word: &str, whole: &Whole) -> StopReason {
     }
 }
 
-/// What the word means, whatever the answer holds.
+/// Maps Anthropic's stop reason, independently of the answer's content.
 fn plain_stop_reason(word: &str) -> StopReason {
     match word {
         "end_turn" | "stop_sequence" => StopReason::EndTurn,

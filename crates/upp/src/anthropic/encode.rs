@@ -83,7 +83,7 @@ impl Anthropic {
         blocks
     }
 
-    /// What the metadata says for this provider, or for the format's vendor.
+    /// The metadata's value for this provider, or else for the format's vendor.
     pub(super) fn metadata<'a>(&self, metadata: &'a Metadata, key: &str) -> Option<&'a Value> {
         [self.provider.as_str(), "anthropic"]
             .iter()
@@ -102,8 +102,8 @@ impl Anthropic {
         }
     }
 
-    /// What must be sent but changes from request to request: the container whose code waits for
-    /// the results.
+    /// The fields that are sent but change between requests: the container whose code waits for the
+    /// results.
     fn tail(&self, request: &Request) -> Map<String, Value> {
         let mut tail = Map::new();
         if !request.params.contains_key("container")

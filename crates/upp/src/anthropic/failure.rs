@@ -1,4 +1,4 @@
-//! What Anthropic's errors mean.
+//! Maps Anthropic's errors to UPP's codes.
 
 use crate::error::{Code, Error};
 use crate::failure;

@@ -1,4 +1,4 @@
-//! What stands before the conversation: parameters, tools, instructions.
+//! The body before the conversation: parameters, tools, instructions.
 
 use super::{ANSWER_TOOL, Anthropic, StructureForm};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::model::{Request, ToolChoice};
 use crate::tool::Tool;
 use serde_json::{Map, Value, json};
 
-/// What of the parameter `tool_choice` says whether several tools may be called at once.
+/// The field of the parameter `tool_choice` that turns parallel tool calls off.
 const PARALLEL: &str = "disable_parallel_tool_use";
 
 /// Parameters come first; what the protocol rules overwrites them or is merged with them.

@@ -1,12 +1,13 @@
 //! Tools that Anthropic defines (UPP §18).
 //!
-//! Those that it runs itself go into the parameter `tools`; their calls and results are kept with
-//! the message and never reach the tool loop. Those that it only defines ([`bash`],
-//! [`text_editor`], [`computer`], [`memory`]) are run here: put the value under the provider's
-//! name into the metadata of a [`Tool`](crate::Tool) with the same name, whose description and
-//! parameters are then not sent.
+//! Tools that Anthropic runs itself go into the parameter `tools`. Their calls and results are stored
+//! with the message and never reach the tool loop.
 //!
-//! A value is the least that the vendor takes; add its options to it as fields.
+//! Tools that Anthropic only defines ([`bash`], [`text_editor`], [`computer`], [`memory`]) run here. Put
+//! the value under the provider's name into the metadata of a [`Tool`](crate::Tool) with the same name.
+//! The description and parameters of that tool are then not sent.
+//!
+//! A value has only the fields that the vendor requires; add further options to it as fields.
 
 use serde_json::{Value, json};
 

@@ -17,12 +17,12 @@ struct Call {
     id: Option<ToolCallId>,
     /// Whether another call had this id before.
     again: bool,
-    /// The id that was told; fixed with the first event.
+    /// The id as reported to the reader; fixed with the first event.
     told: Option<ToolCallId>,
     name: Arc<str>,
-    /// Arguments that were not told yet.
+    /// Arguments that no event has reported yet.
     waiting: String,
-    /// Arguments that were told.
+    /// Arguments that events have reported.
     arguments: String,
     /// The calls that it waits for.
     after: Vec<ToolCallId>,
@@ -65,7 +65,7 @@ impl Found {
     }
 }
 
-/// As many calls are quicker looked through than kept in order.
+/// Up to this many calls, a linear search is faster than a sorted index.
 const FEW: usize = 8;
 
 impl Calls {
@@ -105,7 +105,7 @@ impl Calls {
         }
     }
 
-    /// Tells the calls that never got a name, so that nothing the model wrote is lost.
+    /// Emits the calls that never got a name, so that no output of the model is lost.
     pub(super) fn flush(&mut self, answer: &mut AnswerBuilder) {
         for (position, call) in self.all.iter_mut().enumerate() {
             if call.told.is_none() {
@@ -114,8 +114,8 @@ impl Calls {
         }
     }
 
-    /// Something else than the model ended the answer at its last call: if no arguments of it came,
-    /// it must not read as one without any. All were told.
+    /// Marks the last call of a cut-off answer. A call whose arguments never came must not read as a
+    /// call without arguments. All calls must have been emitted before.
     pub(super) fn truncate(&mut self, answer: &mut AnswerBuilder) {
         let last = self.all.len().saturating_sub(1);
         if let Some(call) = self.all.last_mut()
@@ -126,7 +126,7 @@ impl Calls {
         }
     }
 
-    /// The calls, in order, once all were told.
+    /// The calls, in order. All must have been emitted before.
     pub(super) fn finish(self) -> Vec<ToolCall> {
         let calls = self.all.into_iter();
         let calls = calls.map(|call| ToolCall {

@@ -1,4 +1,4 @@
-//! A chunk as it stands in its text.
+//! A chunk whose values borrow from its text.
 
 use crate::codec::fields::{
     Count, Field, FieldValue, Fields, Object, Objects, Slot, skip, take, take_raw,
@@ -42,13 +42,13 @@ impl<'de> FieldValue<'de> for First<'de> {
     }
 }
 
-/// What Groq adds.
+/// The fields that Groq adds.
 #[derive(Debug, Default)]
 pub(super) struct Groq<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// One of the answers that were asked for.
+/// One of the requested choices.
 #[derive(Debug, Default)]
 pub(super) struct Choice<'a> {
     pub(super) index: Count,
@@ -167,7 +167,7 @@ impl<'de> Fields<'de> for FunctionDelta<'de> {
     }
 }
 
-/// What of a usage object counts.
+/// The fields of a usage object that are read.
 #[derive(Debug, Default)]
 struct Usage {
     prompt_tokens: Count,
@@ -224,7 +224,7 @@ impl<'de> Fields<'de> for CompletionDetails {
     }
 }
 
-/// What a usage object says; nothing, where it is none.
+/// Reads a usage object; `None` if the value is not an object.
 pub(super) fn usage(raw: &RawValue) -> Result<Option<CycleUsage>, serde_json::Error> {
     let Some(usage) = crate::codec::fields::read::<Usage>(raw.get())? else {
         return Ok(None);

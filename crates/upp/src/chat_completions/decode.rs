@@ -29,7 +29,7 @@ const UNIQUE_ID: usize = 16;
 #[derive(Debug)]
 pub(super) struct Decoder {
     provider: Arc<str>,
-    /// The model that was asked for.
+    /// The requested model.
     requested: Arc<str>,
     /// The model that answers, as far as it says so.
     model_id: Option<Arc<str>>,
@@ -46,7 +46,7 @@ pub(super) struct Decoder {
     refused: bool,
     finish_reason: Option<Fact>,
     response_id: Option<Arc<str>>,
-    /// What else the provider says.
+    /// The answer's other fields.
     facts: Facts,
     usage: CycleUsage,
 }
@@ -89,8 +89,8 @@ impl Kind {
 }
 
 impl Decoder {
-    /// A decoder for an answer of this provider and model; `structured` when a structure was asked
-    /// for, so that the text is parsed into data.
+    /// A decoder for an answer of this provider and model. `structured`: the request demanded a
+    /// structure, so the text is parsed into data.
     pub(super) fn new(dialect: &Dialect, model_id: Arc<str>, structured: bool) -> Self {
         Self {
             provider: Arc::clone(&dialect.provider),

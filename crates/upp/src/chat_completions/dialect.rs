@@ -27,30 +27,30 @@ pub struct Dialect {
     pub provider: Arc<str>,
     /// The usual prefix of the endpoint's address.
     pub base_url: String,
-    /// What its models usually can do.
+    /// The usual capabilities of its models.
     pub capabilities: Capabilities,
     /// How it shows reasoning.
     pub reasoning: ReasoningForm,
-    /// Whether a document may be given by its address.
+    /// Whether a document may be sent as a URL.
     pub document_urls: bool,
-    /// Whether a structure is asked for with `strict`, where its schema allows that.
+    /// Whether a structure is requested with `strict` if its schema allows that.
     pub strict: bool,
     /// Which ids of calls it takes. Calls of other models go under ids of this form; the thread
     /// keeps its own.
     pub call_ids: CallIdForm,
-    /// Whether the usage is asked for by `stream_options`, where params have none. Hosts that know
-    /// only their own parameters refuse those.
+    /// Whether the request has `stream_options` for the usage if params have none. Some hosts refuse
+    /// parameters that they don't know.
     pub asks_usage: bool,
-    /// What it calls the most tokens an answer may have.
+    /// The name of the parameter that limits the output tokens.
     pub max_tokens: &'static str,
     /// Where it has how much the model reasons: members, separated by dots.
     pub reasoning_effort: &'static str,
 }
 
-/// What providers call the most tokens an answer may have; the first is the older name.
+/// The names of the parameter that limits the output tokens; the older name comes first.
 const MAX_TOKENS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// What most of these models take: text, pictures and tools.
+/// The input types of most of these models: text, pictures and tools.
 const USUAL: Capabilities = Capabilities {
     streaming: true,
     tools: true,
@@ -130,7 +130,7 @@ impl Dialect {
         dialect
     }
 
-    /// Mistral: its ids of calls have nine letters and digits, and it tells the usage unasked.
+    /// Mistral: call ids have nine letters and digits, and the usage is sent by default.
     pub fn mistral() -> Self {
         let mut dialect = Self::compatible("mistral", "https://api.mistral.ai/v1");
         dialect.call_ids = CallIdForm::NineAlphanumerics;

@@ -261,7 +261,7 @@ fn texts<'a>(assistant: &'a AssistantMessage) -> Vec<&'a str> {
 
 const NO_MEDIA: &str = "the provider takes no media in the model's own messages";
 
-/// What a block of media is.
+/// The media type of a block for error messages; `None` for text and reasoning.
 fn media_of(block: &AssistantContent) -> Option<&'static str> {
     match block {
         AssistantContent::Image(_) => Some("image"),

@@ -1,4 +1,4 @@
-//! What a provider says of its answer, beside the answer.
+//! The fields of a provider's answer other than its content.
 
 use crate::codec::fields::Field;
 use crate::metadata::Fact;

@@ -1,4 +1,4 @@
-//! What a user shows, as content parts.
+//! A user's media as content parts.
 
 use super::ChatCompletions;
 use crate::codec::{document_text, file_name};

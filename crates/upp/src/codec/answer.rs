@@ -1,4 +1,4 @@
-//! Puts an answer together and tells its events.
+//! Assembles an answer and emits its events.
 
 use crate::content::{AssistantContent, Media, MediaSource};
 use crate::event::StreamEvent;
@@ -26,14 +26,14 @@ struct Call {
 }
 
 impl AnswerBuilder {
-    /// Makes room for so many events, where none wait.
+    /// Reserves room for this many events if none are waiting.
     pub(crate) fn expect(&mut self, n_events: usize) {
         if self.events.is_empty() {
             self.events.reserve_exact(n_events);
         }
     }
 
-    /// Tells what was put together elsewhere.
+    /// Emits an event that another module assembled.
     pub(crate) fn emit(&mut self, event: StreamEvent) {
         self.events.push(event);
     }
@@ -92,7 +92,7 @@ impl AnswerBuilder {
         index
     }
 
-    /// Tells of media whose bytes are at hand.
+    /// Emits an event for media whose bytes are in memory.
     fn push_media(&mut self, media: &Media, event: impl Fn(Bytes, Option<String>) -> StreamEvent) {
         if let Ok(data) = media.to_bytes() {
             self.events.push(event(data, Some(media.mime_type.clone())));
@@ -233,7 +233,7 @@ impl AnswerBuilder {
 }
 
 /// The ids in the `after` of a call: the calls that it waits for (UAP §8.6). No provider's own format
-/// has this member; models behind compatible servers may give it. What is no id is passed over.
+/// has this member; models behind compatible servers may send it. Values that are not ids are skipped.
 pub(crate) fn order(after: &Value) -> Vec<ToolCallId> {
     let ids = after.as_array().into_iter().flatten();
     ids.filter_map(Value::as_str)

@@ -1,4 +1,4 @@
-//! Writes a body whose conversation stands last.
+//! Writes a body whose conversation comes last.
 
 use super::{Encoded, Omission};
 use crate::message::{AssistantMessage, MessageId};
@@ -43,8 +43,8 @@ impl Conversation {
         self.encode_then(head, key, &Map::new())
     }
 
-    /// Writes the body with a `tail` after the conversation. Members that change although the conversation only grew
-    /// go there, such as whether a tool must be called.
+    /// Writes the body with a `tail` after the conversation. `tail` has the members that may change
+    /// between requests of a growing conversation, such as whether a tool must be called.
     pub(crate) fn encode_then(
         self,
         head: &Map<String, Value>,
@@ -83,7 +83,7 @@ impl Conversation {
     }
 }
 
-/// What a model sees of a result: a string as it is, anything else as JSON.
+/// A result as the model sees it: a string unchanged, anything else as JSON.
 pub(crate) fn tool_result_text(result: &ToolResult) -> String {
     result.text().into_owned()
 }

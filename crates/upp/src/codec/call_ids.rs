@@ -34,8 +34,8 @@ impl CallIds {
         }
     }
 
-    /// The id of a call; each call is asked for once, in order. `own` is whether the call is this
-    /// model's own: some read their ids again, and write worse calls where they are others.
+    /// The id to send for a call; request each call once, in order. `own` says whether the call is this
+    /// model's own. Some models read their ids again and write worse calls if the ids were changed.
     pub(crate) fn call(&mut self, id: &ToolCallId, own: bool) -> String {
         let form = self.form;
         // An id of exactly one length is one that the provider checks, even of its own.
@@ -78,8 +78,8 @@ pub enum CallIdForm {
     UpTo40,
     /// At most 64 of them, as Responses and the Messages format have it.
     UpTo64,
-    /// Exactly nine ASCII letters and digits, as Mistral has it. What has another form goes as such a
-    /// digest of itself; the thread keeps its own.
+    /// Exactly nine ASCII letters and digits, as Mistral requires. An id of another form is sent as a
+    /// digest; the thread stores the original.
     NineAlphanumerics,
 }
 

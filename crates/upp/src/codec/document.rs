@@ -3,8 +3,8 @@
 use crate::content::Media;
 use std::borrow::Cow;
 
-/// The text of a document, however it is held: as text, or as the bytes of a `text/…` type. Nothing
-/// where it is elsewhere, of another type, or not UTF-8.
+/// The text of a document: text, or the bytes of a `text/…` type. `None` for a URL, another type, or
+/// bytes that are not UTF-8.
 pub(crate) fn document_text(media: &Media) -> Option<Cow<'_, str>> {
     if let Some(text) = media.text() {
         return Some(Cow::Borrowed(text));

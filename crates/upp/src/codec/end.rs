@@ -6,7 +6,7 @@ use crate::message::AssistantMessage;
 use crate::model::StopReason;
 use serde_json::Value;
 
-/// An answer that is not the provider's format, or not what was asked for.
+/// The error for an answer that is not in the provider's format, or not what the request demanded.
 pub(crate) fn invalid(provider: &str, text: &str) -> Error {
     Error::new(Code::InvalidResponse, provider, text)
 }
@@ -17,7 +17,7 @@ pub(crate) fn ended_early(provider: &str) -> Error {
     Error::new(Code::NetworkError, provider, text)
 }
 
-/// Reads the text of an answer in a given structure.
+/// Parses the text of a structured answer.
 pub(crate) fn structured(provider: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text)
         .map_err(|cause| invalid(provider, "the structured answer is not JSON").caused_by(cause))

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What takes the fields of an object.
+/// A receiver of the fields of an object.
 pub(crate) trait Fields<'de>: Default {
     /// Takes the value of this field from `map` with [`take`], or skips it with [`skip`].
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error>;
@@ -153,8 +153,8 @@ impl Field<'_> {
     }
 }
 
-/// What becomes of each type of value; what is not taken is skipped. A value is put in its place
-/// rather than given back: what an answer says is large, and would be copied at each level.
+/// A receiver of values of each type; types that it does not handle are skipped. A value is written in
+/// place, not returned: an answer's values are large, and returning would copy them at each level.
 pub(crate) trait FieldValue<'de>: Default {
     /// A number that is a count.
     fn count(&mut self, _: u64) {

@@ -1,8 +1,8 @@
 //! A provider's own items of an answer, in the provider's order.
 //!
-//! A message keeps content blocks and calls apart, and knows no server tools, citations, item ids
-//! or encrypted blocks. What a codec needs to give an answer back exactly is kept under
-//! `metadata.<provider>.items`, and nothing that the message itself has is kept twice.
+//! A message stores content blocks and calls separately, and has no server tools, citations, item ids or
+//! encrypted blocks. A codec stores what it needs to send an answer back exactly under
+//! `metadata.<provider>.items`. Values that the message itself has are not stored twice.
 
 use super::Conversation;
 use crate::message::AssistantMessage;
@@ -67,7 +67,7 @@ pub(crate) fn read(message: &AssistantMessage, provider: &str) -> Vec<Item> {
         .unwrap_or_else(|| plain(message))
 }
 
-/// Lists what another model or provider kept with its message.
+/// Lists the items that another model or provider stored with its message as omitted.
 pub(crate) fn omit_foreign(assistant: &AssistantMessage, conversation: &mut Conversation) {
     let why = "it is of another model or provider";
     for provider in assistant.metadata.keys() {

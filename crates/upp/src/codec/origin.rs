@@ -5,8 +5,7 @@ use crate::metadata::{Fact, Metadata};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The key under which a provider's metadata names the model that was asked for, where the model
-/// that answered goes by another name.
+/// The metadata key for the requested model, if the model that answered has another name.
 const REQUESTED: &str = "requested_model";
 
 /// Whether the message is this model's own, so that it goes back with signatures, encrypted
@@ -16,8 +15,7 @@ pub(crate) fn is_native(message: &AssistantMessage, provider: &str, model_id: &s
     named(REQUESTED).or_else(|| named("model")) == Some(model_id)
 }
 
-/// The metadata of an answer: the provider's `fields` in its namespace, with the model that was
-/// asked for.
+/// The metadata of an answer: the provider's `fields` in its namespace, with the requested model.
 pub(crate) fn native_metadata(
     provider: &str,
     model_id: &str,

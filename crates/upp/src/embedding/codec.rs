@@ -1,4 +1,4 @@
-//! What the wire format of an embedding model is.
+//! The wire format of an embedding model.
 
 use super::{EmbeddingInputs, EmbeddingRequest, EmbeddingResult, EmbeddingVector};
 use crate::codec::Auth;
@@ -15,7 +15,7 @@ pub trait EmbeddingCodec: Send + Sync + 'static {
     /// The model's name at its provider.
     fn model_id(&self) -> &str;
 
-    /// What the model takes.
+    /// The input types of the model; text only by default.
     fn supported_inputs(&self) -> EmbeddingInputs {
         EmbeddingInputs {
             text: true,
@@ -47,8 +47,8 @@ pub trait EmbeddingCodec: Send + Sync + 'static {
         Auth::Bearer
     }
 
-    /// Writes the JSON body. What can't be expressed is an error with
-    /// [`Code::InvalidRequest`](crate::Code).
+    /// Writes the JSON body. Fails with [`Code::InvalidRequest`](crate::Code) if the format can't
+    /// express the request.
     fn encode(&self, request: &EmbeddingRequest) -> Result<Map<String, Value>, Error>;
 
     /// Reads the answer. Anything else is [`Code::InvalidResponse`](crate::Code). The vectors may

@@ -70,7 +70,7 @@ impl GoogleEmbeddings {
         }
     }
 
-    /// What every input is sent with.
+    /// The fields that are repeated with every input.
     fn shared(&self, request: &EmbeddingRequest) -> Map<String, Value> {
         let mut shared = (*request.params).clone();
         if let Some(dimensions) = self.dimensions {

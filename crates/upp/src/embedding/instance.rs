@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What an [`Embedding`] is made of.
+/// The options of an [`Embedding`].
 #[derive(Clone)]
 pub struct EmbeddingOptions {
     /// The model.
@@ -48,13 +48,13 @@ pub struct EmbedOptions {
     pub batch_size: Option<NonZeroUsize>,
     /// Calls at once; one unless set.
     pub concurrency: Option<NonZeroUsize>,
-    /// What the vectors are for.
+    /// The purpose of the vectors.
     pub input_type: Option<InputType>,
     /// Ends it with `CANCELLED`.
     pub signal: CancellationToken,
 }
 
-/// What an embedding's stream yields: each batch as it is done, then the whole as the last item.
+/// An item of an embedding's stream: each batch as it completes, then the whole result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EmbeddingEvent {
     /// A batch is done.

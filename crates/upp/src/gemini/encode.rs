@@ -11,7 +11,7 @@ use crate::tool::{Tool, ToolCallId, ToolResult};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The params that stand beside the conversation; all others configure the generation.
+/// The params at the top level of the body; all others go into the generation's configuration.
 const BESIDE: [&str; 5] = [
     "safetySettings",
     "cachedContent",
@@ -86,7 +86,7 @@ fn declared(tools: &[Tool]) -> Vec<Value> {
     vec![json!({ "functionDeclarations": declarations })]
 }
 
-/// What a result must repeat of its call.
+/// The fields of a call that its result must repeat.
 struct Called<'a> {
     name: &'a str,
     /// Whether the id is Google's, which then wants it back.
@@ -191,9 +191,9 @@ fn media_part(media: &Media) -> Result<Value, Error> {
 
 /// The key in an item's `with` that says that Google gave the call no id.
 pub(super) const NO_ID: &str = "noId";
-/// The key that holds the fields of the part beside the call or the text.
+/// The key for the fields of a part other than its call or text.
 pub(super) const PART: &str = "part";
-/// The key that holds the fields of the call beside name, arguments and id.
+/// The key for the fields of a call other than name, arguments and id.
 pub(super) const CALL: &str = "call";
 
 fn parts(

@@ -1,4 +1,4 @@
-//! What Google's refusals mean.
+//! Maps Google's errors to UPP's codes.
 
 use super::PROVIDER;
 use crate::error::{Code, Error};

@@ -81,7 +81,7 @@ pub(super) fn format_of(fields: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// What `made` images used, as far as the provider's own `usage` says it.
+/// The usage of `made` images, with the fields that the provider's `usage` has.
 pub(super) fn usage(made: usize, usage: Option<&Value>) -> ImageUsage {
     let field = |key: &str| usage.and_then(|usage| usage.get(key));
     ImageUsage {

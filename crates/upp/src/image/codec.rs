@@ -1,4 +1,4 @@
-//! What the wire format of an image model is.
+//! The wire format of an image model.
 
 use super::{
     ImageCapabilities, ImageEditRequest, ImageRequest, ImageResult, ImageStreamEvent, refused,
@@ -17,7 +17,7 @@ pub trait ImageCodec: Send + Sync + 'static {
     /// The model's name at its provider.
     fn model_id(&self) -> &str;
 
-    /// What the model can do.
+    /// The model's capabilities.
     fn capabilities(&self) -> ImageCapabilities;
 
     /// The base URL, where the caller gives none.
@@ -60,7 +60,7 @@ pub trait ImageDecoder: Send {
     /// Takes the data of one event.
     fn push(&mut self, data: &str) -> Result<Vec<ImageStreamEvent>, Error>;
 
-    /// Whether all images that were asked for are finished: nothing that matters can follow.
+    /// Whether all requested images are finished, so that the rest of the stream can be ignored.
     fn is_complete(&self) -> bool;
 
     /// Ends the answer. One that is cut off is an error.

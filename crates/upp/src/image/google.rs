@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// The provider's name.
 const PROVIDER: &str = "google";
-/// What an image is, where nobody says.
+/// The default media type of an image.
 const PNG: &str = "image/png";
 /// Where the result's metadata keeps why images are missing.
 const FILTERED: &str = "raiFilteredReasons";

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What an [`ImageGenerator`] is made of.
+/// The options of an [`ImageGenerator`].
 #[derive(Clone)]
 pub struct ImageOptions {
     /// The model.
@@ -42,7 +42,7 @@ impl std::fmt::Debug for ImageOptions {
 
 /// An image model with parameters; cloning shares it.
 ///
-/// What the model's capabilities don't name is refused with `INVALID_REQUEST`, and a cancelled
+/// Fails with `INVALID_REQUEST` if the model's capabilities don't include the request. A cancelled
 /// `signal` ends a call with `CANCELLED`.
 #[derive(Clone, Debug)]
 pub struct ImageGenerator {
@@ -64,7 +64,7 @@ impl ImageGenerator {
         &self.options.model
     }
 
-    /// What the model can do.
+    /// The model's capabilities.
     pub fn capabilities(&self) -> ImageCapabilities {
         self.options.model.capabilities()
     }

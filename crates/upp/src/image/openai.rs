@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 /// The provider's name.
 const PROVIDER: &str = "openai";
-/// What an image is, where nobody says.
+/// The default media type of an image.
 const PNG: &str = "image/png";
 
 /// An image model of OpenAI's.

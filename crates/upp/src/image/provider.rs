@@ -100,7 +100,7 @@ fn is_over(decoder: &dyn ImageDecoder, error: &Error) -> bool {
     decoder.is_complete() && !matches!(error.code, Code::Cancelled | Code::InvalidResponse)
 }
 
-/// What a stream would have said of these images.
+/// The events that a stream would have had for these images.
 fn completed(result: &ImageResult) -> Vec<ImageStreamEvent> {
     let images = (0..).zip(&result.images);
     images

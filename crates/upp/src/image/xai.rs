@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The provider's name.
 const PROVIDER: &str = "xai";
-/// What an image is, where nobody says.
+/// The default media type of an image.
 const JPEG: &str = "image/jpeg";
 
 /// An image model of xAI's.

@@ -1,4 +1,4 @@
-//! What a model can't do (UPP §2, §11).
+//! Checks a model's capabilities (UPP §2, §11).
 
 use crate::content::UserContent;
 use crate::message::{Message, Messages};
@@ -7,8 +7,8 @@ use crate::tool::Tool;
 use serde_json::Value;
 
 impl Capabilities {
-    /// What the model can't do of what it is to do for these options: call tools, or answer in a
-    /// structure. `None` when it can do all.
+    /// The capability that these options need and the model lacks: tool calls or structured output.
+    /// `None` if it lacks neither.
     #[must_use]
     pub fn lacks(self, tools: &[Tool], structure: Option<&Value>) -> Option<&'static str> {
         if structure.is_some() && !self.structured_output {

@@ -1,4 +1,4 @@
-//! What an [`Llm`](super::Llm) is made of (UPP §2).
+//! The options of an [`Llm`](super::Llm) (UPP §2).
 
 use crate::model::{Model, ToolChoice};
 use crate::strategy::ToolUseStrategy;
@@ -6,7 +6,7 @@ use crate::tool::Tool;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What an [`Llm`](super::Llm) is made of (UPP §2).
+/// The options of an [`Llm`](super::Llm) (UPP §2).
 #[derive(Clone)]
 pub struct LlmOptions {
     /// The model.

@@ -6,7 +6,7 @@ use base64::Engine;
 use bytes::Bytes;
 use std::path::Path;
 
-/// What a block is, for an error.
+/// The name of a block's type for error messages.
 fn kind_of(block: &UserContent) -> &'static str {
     match block {
         UserContent::Text { .. } => "text",
@@ -38,7 +38,7 @@ macro_rules! helper {
                 Self(Media::new(MediaSource::Url { url }, mime_type))
             }
 
-            /// Of base64 text, which is checked and kept as it is.
+            /// From base64 text, which is checked and stored unchanged.
             pub fn from_base64(
                 data: impl Into<String>,
                 mime_type: impl Into<String>,
@@ -63,12 +63,12 @@ macro_rules! helper {
                 UserContent::$variant(self.0.clone())
             }
 
-            /// What is behind it.
+            /// The underlying media.
             pub fn media(&self) -> &Media {
                 &self.0
             }
 
-            /// What is behind it, as its own.
+            /// Converts into the underlying media.
             pub fn into_media(self) -> Media {
                 self.0
             }

@@ -1,4 +1,4 @@
-//! What a message is and holds (UPP §5).
+//! Accessors of messages (UPP §5).
 
 use super::{AssistantMessage, Message, MessageId, Metadata, ToolResultMessage, UserMessage};
 use crate::content::{AssistantContent, Media, UserContent};
@@ -6,7 +6,7 @@ use crate::tool::ToolResult;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Who a message is from: its `type` as JSON (UPP §5).
+/// The role of a message's author: its `type` as JSON (UPP §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageRole {
@@ -27,7 +27,7 @@ pub enum Speaker {
     User,
     /// The system's: instructions within the conversation.
     System,
-    /// The developer's, which some providers tell from the system's.
+    /// The developer, whom some providers distinguish from the system.
     Developer,
 }
 
@@ -37,8 +37,8 @@ const NAMESPACE: &str = "upp";
 const SPEAKER: &str = "speaker";
 
 impl UserMessage {
-    /// Whose words they are, as the metadata says: `{"upp": {"speaker": "system"}}`. Providers that
-    /// have a role for it are told, where the message is text alone; to the others it is the user's.
+    /// The speaker in the metadata: `{"upp": {"speaker": "system"}}`. Providers that have a role for it
+    /// receive that role if the message is text only. Other providers receive a user message.
     pub fn speaker(&self) -> Speaker {
         let own = self.metadata.get(NAMESPACE);
         let speaker = own.and_then(|own| Speaker::deserialize(own.get(SPEAKER)?).ok());
@@ -60,7 +60,8 @@ impl UserMessage {
         self
     }
 
-    /// Whose words a provider can be told that they are: instructions are text.
+    /// The speaker to send to a provider. Only a message that is text only can have another than the
+    /// user.
     pub(crate) fn explicit_speaker(&self) -> Speaker {
         let is_text = |block: &UserContent| matches!(block, UserContent::Text { .. });
         if self.content.iter().all(is_text) {
@@ -70,7 +71,7 @@ impl UserMessage {
     }
 }
 
-/// What stands between two texts of one message (UPP §5).
+/// The separator between two texts of one message (UPP §5).
 const BLANK_LINE: &str = "\n\n";
 
 fn joined<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> String {
@@ -179,7 +180,7 @@ impl ToolResultMessage {
 }
 
 impl Message {
-    /// Who it is from.
+    /// The role of the message's author.
     pub fn role(&self) -> MessageRole {
         match self {
             Self::User(_) => MessageRole::User,

@@ -1,8 +1,8 @@
 //! Reads messages without buffering them.
 //!
-//! A derived internally tagged enum holds all fields in a buffer until it has seen the tag, and
-//! the text of tool arguments does not survive that. Here each field is read where it stands; only
-//! content that stands before the type is kept until its kind is known.
+//! A derived internally tagged enum buffers all fields until it has seen the tag, and the exact text of
+//! tool arguments would be lost. Here each field is read directly. Only content that comes before the
+//! type is buffered until the type is known.
 
 use super::instant::Instant;
 use super::{
@@ -50,7 +50,7 @@ impl From<Kind> for MessageRole {
     }
 }
 
-/// What was read so far.
+/// The fields read so far.
 #[derive(Default)]
 struct Read {
     kind: Option<MessageRole>,
@@ -62,7 +62,7 @@ struct Read {
     timestamp: Option<jiff::Timestamp>,
 }
 
-/// The content, of the kind that the type has told.
+/// The content, in the form that the type determines.
 #[derive(Default)]
 enum Content {
     #[default]

@@ -103,7 +103,7 @@ fn has_form(head: &[u8; FORM.len()]) -> bool {
     })
 }
 
-/// What one to nine digits after the point say.
+/// The nanoseconds of one to nine digits after the decimal point.
 fn nanosecond(digits: &[u8]) -> Option<i32> {
     let mut all = [b'0'; 9];
     all.get_mut(..digits.len())?.copy_from_slice(digits);

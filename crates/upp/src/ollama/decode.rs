@@ -29,7 +29,7 @@ pub(super) struct Decoder {
     fields: Map<String, Value>,
 }
 
-/// What is read of a line as text; the rest is read as values.
+/// The fields of a line that are read as text; the rest is read as values.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, default)]
@@ -146,7 +146,7 @@ impl Decoder {
         }
     }
 
-    /// The last line tells why the model stopped and what it used.
+    /// Reads the last line: the stop reason and the usage.
     fn finished(&mut self, line: &Value) {
         let reason = line.get("done_reason").and_then(Value::as_str);
         self.done_reason = Some(reason.unwrap_or("stop").to_owned());

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The params that stand beside the model; all others are its `options`.
+/// The params at the top level of the body; all others go into `options`.
 const BESIDE: [&str; 6] = [
     "think",
     "keep_alive",

@@ -13,11 +13,11 @@ use std::time::Duration;
 pub struct ProviderConfig {
     /// The key. Nothing is read from the environment here; that is the application's.
     pub api_key: Option<SecretString>,
-    /// Where the key of a call comes from, when `api_key` is absent. It is asked once a call,
-    /// whatever the number of attempts.
+    /// Chooses the API key if `api_key` is absent. Called once per call, whatever the number of
+    /// attempts.
     pub keys: Option<Arc<dyn KeyStrategy>>,
-    /// Whether a failed request is sent again, and when; never when absent. A stream is begun again
-    /// only while nothing has come of it.
+    /// Decides whether and when a failed request is sent again; never if absent. A stream is started
+    /// again only while it has not produced anything.
     pub retry: Option<Arc<dyn RetryStrategy>>,
     /// The prefix of the endpoint's address instead of the provider's own, such as
     /// `https://gateway.example/v1`.
@@ -26,7 +26,7 @@ pub struct ProviderConfig {
     pub headers: Vec<(String, String)>,
     /// How long to wait.
     pub timeouts: Timeouts,
-    /// What the model can do, where that is not what its provider's models usually can.
+    /// The model's capabilities, if they differ from those usual for its provider.
     pub capabilities: Option<Capabilities>,
     /// The longest wait that `Retry-After` may ask for.
     pub retry_after_max: Duration,

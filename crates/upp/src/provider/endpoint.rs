@@ -39,7 +39,7 @@ const VENDORS: [&str; 9] = [
 
 const BAD_KEY: &str = "the API key can't be a header";
 
-/// What a codec says of its endpoint.
+/// The properties of an endpoint that its codec defines.
 pub(crate) struct Address<'a> {
     /// The provider's name.
     pub(crate) provider: &'a str,

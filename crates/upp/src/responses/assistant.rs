@@ -1,4 +1,4 @@
-//! What the model said, as input items.
+//! Assistant messages as input items.
 
 use super::{Dialect, Responses, item};
 use crate::codec::items::{self, Item};

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 /// Hosts whose ids are shorter than this repeat them; such a message gets an id of ours.
 const UNIQUE_ID: usize = 12;
 
-/// What of the response is kept in the message's metadata.
+/// The fields of the response that are stored in the message's metadata.
 const KEPT: [&str; 6] = [
     "model",
     "status",
@@ -29,15 +29,15 @@ const KEPT: [&str; 6] = [
 #[derive(Debug)]
 pub(super) struct Decoder {
     provider: String,
-    /// The model that was asked for.
+    /// The requested model.
     requested: String,
     structured: bool,
-    /// Whether the answer is stored, as far as the request tells.
+    /// Whether the provider stores the answer, judged by the request.
     stored: bool,
     builder: AnswerBuilder,
     output: Output,
     stage: Stage,
-    /// What the response object said so far.
+    /// The fields of the response object so far.
     response: Map<String, Value>,
     usage: Option<Value>,
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
-/// Models of `OpenAI` that refuse to be asked for encrypted reasoning, by the beginning of the name.
+/// Prefixes of the names of `OpenAI` models that refuse requests for encrypted reasoning.
 const NEVER_REASON: [&str; 5] = ["gpt-3", "gpt-4", "chatgpt", "davinci", "babbage"];
 
 /// The body of a streaming request. Params come first; what the protocol rules overwrites them.
@@ -63,7 +63,7 @@ pub(super) fn stores(params: &Map<String, Value>) -> bool {
         .unwrap_or(true)
 }
 
-/// What `store` is, unless the caller says it. Background responses must be stored.
+/// The default of `store`; `None` if params set it. Background responses must be stored.
 fn default_store(params: &Map<String, Value>) -> Option<bool> {
     let background = params.get("background") == Some(&Value::Bool(true));
     (!background && !params.contains_key("store")).then_some(false)
@@ -93,7 +93,7 @@ impl Responses {
         Some(Value::Array(include))
     }
 
-    /// Whether the model may reason, as far as its name tells; gateways put the vendor before it.
+    /// Whether the model may reason, judged by its name. Gateways put the vendor before the name.
     fn may_reason(&self) -> bool {
         let name = self.model_id.strip_prefix("ft:").unwrap_or(&self.model_id);
         let name = name.rsplit('/').next().unwrap_or(name);

@@ -1,16 +1,16 @@
-//! Output items, and what of them is kept where.
+//! Output items, and where each of their values is stored.
 //!
-//! An item of text or reasoning is kept as it is but for the texts that its blocks have: `null`
-//! stands in their place. A call is kept without name, id and arguments, an image without its bytes.
-//! In the list of a message's items, the first block of an item has it under `item`; the others of
-//! the same item have `more`.
+//! An item of text or reasoning is stored unchanged, except that texts that its blocks hold are replaced
+//! by `null`. A call is stored without name, id and arguments, an image without its bytes. In the list
+//! of a message's items, the first block of an item has it under `item`; the others of the same item
+//! have `more`.
 
 use crate::codec::made;
 use crate::content::AssistantContent;
 use crate::tool::{Arguments, ToolCall};
 use serde_json::{Map, Value, json};
 
-/// What an item is, as far as this codec must know.
+/// The type of an item, as far as this codec distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Message,
@@ -194,7 +194,7 @@ fn custom_input(call: &ToolCall) -> String {
     }
 }
 
-/// The image of an item, where it has one; the item keeps `null` in its place. What is no base64
+/// Takes the image of an item, if it has one, and leaves `null` in its place. A value that is not base64
 /// stays in the item.
 pub(super) fn take_image(item: &mut Map<String, Value>) -> Option<AssistantContent> {
     let data = item

@@ -1,4 +1,4 @@
-//! The output items of an answer, put together from whatever events tell of them.
+//! The output items of an answer, assembled from its events.
 
 mod about;
 mod entry;
@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Output {
     entries: BTreeMap<u64, Entry>,
     call_ids: BTreeSet<String>,
-    /// Whether the model refused, as far as the events told.
+    /// Whether the events so far show that the model refused.
     refused: bool,
 }
 
-/// What the items are in the end.
+/// All items after the end of the answer.
 pub(super) struct Finished {
     pub(super) items: Vec<Item>,
     /// The text of the last message.
@@ -117,8 +117,8 @@ impl Output {
         }
     }
 
-    /// The entry of an item of the final output: the one at its place, else the one with its id. An
-    /// item that fits neither while its place is taken can't be told from one that is known.
+    /// The entry for an item of the final output: the one at its place with the same type, else the one
+    /// with its id. `None` if the place is taken and no id matches: the item may be known already.
     fn matching(&self, at: u64, item: &Map<String, Value>) -> Option<u64> {
         let same = |entry: &Entry, key: &str| entry.item.get(key) == item.get(key);
         match self.entries.get(&at) {
@@ -222,8 +222,8 @@ impl Output {
         }
     }
 
-    /// Closes what is open, and gives the items. Where something else than the model ended the
-    /// answer (`cut`), a call that stands last may not be whole.
+    /// Closes open entries and returns the items. If the answer was cut off (`cut`), its last call may
+    /// be incomplete.
     pub(super) fn finish(mut self, cut: bool, builder: &mut AnswerBuilder) -> Finished {
         let mut items = Vec::new();
         let mut last_text = String::new();

@@ -1,4 +1,4 @@
-//! What the provider's errors mean.
+//! Maps the provider's errors to UPP's codes.
 
 use crate::error::{Code, Error};
 use crate::failure;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// How deep a schema may nest; deeper ones are not asked for strictly.
+/// Maximum nesting of a schema that is sent with `strict`, in levels.
 const DEEPEST: usize = 32;
 
 /// Keywords that strict schemas may not have.

@@ -8,10 +8,10 @@
 //! assert_eq!(params["tools"][0], json!({"type": "web_search"}));
 //! ```
 //!
-//! Each has the fields that its provider requires; further ones can be set on the value. The items
-//! of these tools are kept in the answer and go back with it. Calls that wait for the caller to act
-//! outside of functions (a computer, a shell, an approval of MCP) are kept too, but can't be
-//! answered through this protocol.
+//! Each has the fields that its provider requires; set further fields on the value. The answer stores
+//! the items of these tools and sends them back. Calls that wait for an action of the caller other than
+//! a function (a computer, a shell, an approval of MCP) are stored too. This protocol has no answer for
+//! them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What an answer used.
+//! The usage of an answer.
 
 use crate::usage::CycleUsage;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the user says, as input parts.
+//! User messages as input parts.
 
 use super::{Dialect, Responses};
 use crate::codec::{Codec as _, document_text, file_name};

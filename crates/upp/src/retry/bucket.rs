@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Tells the instant.
+/// Returns the current instant.
 type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// Lets `capacity` requests go at once and `refill_rate` a second after that (UPP §13).

@@ -14,15 +14,15 @@ pub enum RetryConfigError {
     /// A bucket that does not refill lets no request go in the end.
     #[error("refillRate is {refill_rate}; it is a number of tokens a second above 0")]
     RefillRate {
-        /// What was given.
+        /// The refused rate.
         refill_rate: f64,
     },
 }
 
 /// A strategy as configuration: `{"type": "exponential_backoff", "maxAttempts": 5}`.
 ///
-/// Waits are in milliseconds. What is absent has UPP's default (§13). The TypeScript
-/// implementation's spellings `baseDelay` and `maxTokens` are read too.
+/// Waits are in milliseconds. Absent fields have UPP's defaults (§13). The TypeScript implementation's
+/// spellings `baseDelay` and `maxTokens` are accepted too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "type",

@@ -61,11 +61,11 @@ impl<C: Fn() -> Error> Round<C> {
     }
 }
 
-/// Runs `attempt` until it succeeds or the strategy gives up; the last error is given back.
+/// Runs `attempt` until it succeeds or the strategy gives up; returns the last error.
 ///
-/// The strategy is forked for this request and asked for a wait before every attempt. When
-/// `signal` is cancelled during a wait or an attempt, that is dropped and `cancelled` makes the
-/// error. A `CANCELLED` error is never retried.
+/// The strategy is forked for this request and decides the wait before every attempt. If `signal` is
+/// cancelled during a wait or an attempt, that is dropped and `cancelled` makes the error. A `CANCELLED`
+/// error is never retried.
 pub async fn with_retries<T, F>(
     strategy: &dyn RetryStrategy,
     signal: &CancellationToken,

@@ -1,10 +1,10 @@
-//! What a schema costs at most, found by two walks over the graph of its subschemas.
+//! The maximum cost of a schema, computed by two walks over the graph of its subschemas.
 
 use super::graph::{Edge, Graph, Node};
 use super::locations::Locations;
 use super::{Cost, MAX_CHAIN, MAX_PATH, MAX_PATHS, RefusedSchema, SchemaFault};
 
-/// What a subschema leads to.
+/// The evaluations and subschemas that a subschema can lead to.
 #[derive(Clone, Copy, Default)]
 struct Reach {
     /// Evaluations for the value that it applies to.
@@ -66,7 +66,7 @@ pub(super) fn of(places: &Locations<'_>, graph: &Graph) -> Result<Cost, RefusedS
     })
 }
 
-/// What a subschema leads to for the value that it applies to.
+/// The reach of a subschema for the value that it applies to.
 fn same(node: &Node, reaches: &[Reach]) -> Reach {
     let mut reach = Reach::default();
     for target in targets(node, Edge::Same) {
@@ -82,7 +82,7 @@ fn same(node: &Node, reaches: &[Reach]) -> Reach {
     reach
 }
 
-/// What a subschema leads to for all values, where `reach` says what it leads to for one.
+/// The reach of a subschema for all values; `reach` is the one for its own value.
 fn any(node: &Node, reach: Reach, reaches: &[Reach]) -> Reach {
     let of = |target: usize| {
         let target = get(reaches, target);

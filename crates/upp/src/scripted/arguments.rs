@@ -104,7 +104,7 @@ fn named(
     found
 }
 
-/// Where `name=` or `name:` stands: its start and the start of the value.
+/// The place of `name=` or `name:`: its start and the start of the value.
 fn place_of(name: &str, text: &str) -> Option<(usize, usize)> {
     text.match_indices(name).find_map(|(at, _)| {
         let before = text.get(..at)?.chars().next_back();

@@ -7,13 +7,13 @@ use crate::tool::Tool;
 const VERBS: &[&str] = &["get", "set", "read", "list", "find"];
 /// Shorter parts stand in too many texts.
 const MIN_LENGTH: usize = 4;
-/// Words between what is meant and what is asked of it.
+/// Words between the tool's name and the values of its arguments.
 const JOINING: &[&str] = &[
     "like", "in", "at", "of", "for", "on", "about", "is", "the", "to",
 ];
 
-/// The first of the tools executed elsewhere that the text means: a part of its name stands there as
-/// a word. What follows that word offers the values of its arguments.
+/// The first external tool with a part of its name in the text as a word. The text after that word
+/// offers the values of its arguments.
 pub(super) fn meant<'a>(text: &'a str, tools: &'a [Tool]) -> Option<Mention<'a>> {
     let quoted = Quoted::of(text);
     tools.iter().filter(|tool| tool.external).find_map(|tool| {

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 /// Nesting at most.
 const DEPTH: usize = 24;
-/// An array of objects gets an item nobody asked for above this depth only.
+/// Above this depth an array of objects gets one optional item.
 const EAGER_DEPTH: usize = 3;
 
 /// Makes values for the schemas inside one root schema.
@@ -17,7 +17,7 @@ pub(super) struct Instances<'a> {
 }
 
 impl<'a> Instances<'a> {
-    /// What `work` has no budget for becomes null.
+    /// Values beyond the budget of `work` become null.
     pub(super) fn of(work: &'a WorkBudget, root: &'a Value) -> Self {
         Self { root, work }
     }
@@ -222,7 +222,7 @@ fn merge(flat: &mut Map<String, Value>, schema: &Map<String, Value>) {
     }
 }
 
-/// Tries the plain numbers first, then the bounds and what lies next to them.
+/// Tries the plain numbers first, then the bounds and the numbers next to them.
 fn number(work: &WorkBudget, flat: &Map<String, Value>, whole: bool) -> Value {
     let low = [bound(flat, "minimum"), bound(flat, "exclusiveMinimum")];
     let high = [bound(flat, "maximum"), bound(flat, "exclusiveMaximum")];

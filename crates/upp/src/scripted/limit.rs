@@ -61,7 +61,7 @@ pub(super) fn call_words(call: &ToolCall) -> usize {
     1 + words(call.arguments.text())
 }
 
-/// Leaves so many words of a text and takes them away; tells whether it had more.
+/// Cuts a text to `left` words and subtracts the words it has from `left`. Returns whether it cut any.
 fn shorten(text: &mut String, left: &mut usize) -> bool {
     let n = words(text);
     if let Some(rest) = left.checked_sub(n) {

@@ -1,4 +1,4 @@
-//! Simple regular expressions: makes a text that one matches, and tells whether a text does.
+//! Simple regular expressions: generates a text that matches, and checks whether a text matches.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -103,8 +103,8 @@ impl Pattern {
         Some(text)
     }
 
-    /// Whether `text` matches; `None` when the pattern is too long to tell. Takes time in
-    /// proportion to text and pattern, whatever they are.
+    /// Whether `text` matches; `None` if the pattern is too long to check. Takes time proportional to
+    /// the length of text and pattern.
     pub(super) fn matches(&self, text: &str) -> Option<bool> {
         let steps = self.steps()?;
         let mut at = vec![false; steps.len() + 1];

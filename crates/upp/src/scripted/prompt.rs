@@ -22,11 +22,11 @@ pub(super) struct Failure {
 #[derive(Debug)]
 pub(super) struct Mention<'a> {
     pub(super) tool: &'a Tool,
-    /// What follows the name, up to the next one.
+    /// The text after the name, up to the next name.
     pub(super) rest: &'a str,
 }
 
-/// What one part of a chain does.
+/// The action of one part of a chain.
 #[derive(Debug)]
 pub(super) enum Action<'a> {
     Call(Vec<Mention<'a>>),
@@ -75,7 +75,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Whether `word` stands at `at` as a whole word, whatever its case.
+/// Whether the whole word at `at` is `word`, without regard to case.
 pub(super) fn stands_at(text: &str, at: usize, word: &str) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
     text.get(at..at + word.len())
@@ -99,8 +99,8 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|word| !word.is_empty())
 }
 
-/// What the parts of a text joined by `then` do, in order. Parts that only talk are left out. Where
-/// all do, the text may still mean a tool that is executed elsewhere.
+/// The actions of a text's parts, which `then` joins, in order. Parts without a tool or a failure are
+/// left out. If none has one, the text may still name an external tool.
 pub(super) fn actions<'a>(text: &'a str, tools: &'a [Tool]) -> Vec<Action<'a>> {
     let quoted = Quoted::of(text);
     let mut cuts = vec![0];

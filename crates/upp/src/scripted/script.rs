@@ -104,7 +104,7 @@ pub struct ScriptFailure {
     /// The message.
     #[serde(default = "asked_to_fail")]
     pub message: String,
-    /// How long the caller is asked to wait, in milliseconds.
+    /// The wait that the error requests of the caller, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What a request looks like from its end: the last user message and what happened since.
+//! The end of a request: the last user message and the calls and results since.
 
 use crate::content::UserContent;
 use crate::message::{Message, Messages};
@@ -69,7 +69,7 @@ impl Situation {
         words(&self.text) + results.sum::<usize>()
     }
 
-    /// What the tools gave, a sentence each; what was said, when there was no tool.
+    /// The tools' results, one sentence each; without results, the user's text repeated.
     pub(super) fn answer(&self) -> String {
         if !self.results.is_empty() {
             let said: Vec<String> = self.results.iter().map(sentence).collect();

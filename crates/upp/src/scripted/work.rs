@@ -3,10 +3,10 @@
 use serde_json::Value;
 use std::cell::Cell;
 
-/// What one answer may cost: about one for each value, keyword and character that is looked at.
+/// The budget of one answer: about one unit for each value, keyword and character that is examined.
 const BUDGET: usize = 200_000;
 
-/// What is left of the budget of one answer.
+/// The rest of the budget of one answer.
 pub(super) struct WorkBudget(Cell<usize>);
 
 impl WorkBudget {

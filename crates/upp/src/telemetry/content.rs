@@ -1,4 +1,4 @@
-//! What was said, in the JSON of the conventions. Used only where content is captured.
+//! The content of messages in the JSON of the conventions. Used only if content is captured.
 
 use super::names;
 use crate::content::{AssistantContent, Media, UserContent};

@@ -7,13 +7,13 @@
 
 /// `chat`, `execute_tool` or `invoke_agent`.
 pub const OPERATION_NAME: &str = "gen_ai.operation.name";
-/// Who provides the model.
+/// The model's provider.
 pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
 /// The conversation.
 pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// `json` where a structured answer is asked for.
+/// `json` if the request demands a structured answer.
 pub const OUTPUT_TYPE: &str = "gen_ai.output.type";
-/// The model that is asked.
+/// The requested model.
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
 /// Whether the answer is streamed.
 pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
@@ -45,7 +45,7 @@ pub const TOOL_NAME: &str = "gen_ai.tool.name";
 pub const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 /// `function`: a tool that runs at the client.
 pub const TOOL_TYPE: &str = "gen_ai.tool.type";
-/// What the tool says it does.
+/// The tool's description.
 pub const TOOL_DESCRIPTION: &str = "gen_ai.tool.description";
 /// The class of a failure.
 pub const ERROR_TYPE: &str = "error.type";

@@ -23,17 +23,18 @@ pub enum ArgumentsError {
 
 /// The arguments of a call: the provider's own text, byte for byte, which may be malformed.
 ///
-/// As JSON they are the object itself, in the provider's spelling (a line break between tokens
-/// becomes a space, so that a document stays one line); text that is no object is a string.
-/// A call that was cut off before it was whole never reads as one: where its text alone would not
-/// show it, as that is empty or the provider closed it, an open brace stands after the text.
-/// Reading gives the same text back, wherever `serde_json` reads directly; inside a type that
-/// buffers (flattened, untagged, internally tagged), the object is spelt anew.
+/// As JSON they are the object itself, in the provider's spelling. A line break between tokens becomes a
+/// space, so that a document stays one line. Text that is not an object becomes a string.
+///
+/// A call that was cut off never reads as complete. If its text would (it is empty, or the provider
+/// closed it), an open brace is appended to the text. Reading returns the same text if `serde_json`
+/// reads directly. Inside a type that buffers (flattened, untagged, internally tagged), the object is
+/// written in a new spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments(Arc<str>);
 
 impl Arguments {
-    /// What stands after the text of a call that was cut off, where the text would read as whole.
+    /// Appended to the text of a call that was cut off if the text would read as complete.
     pub(crate) const CUT: &str = "{";
 
     /// Keeps the provider's text. An empty text counts as `{}`.
@@ -128,8 +129,8 @@ impl Serialize for Arguments {
     }
 }
 
-/// The name under which `serde_json` hands out the text of a value. Its own `RawValue` asks by
-/// this name too, but fails where another deserializer stands in between.
+/// The name under which `serde_json` returns the text of a value. Its own `RawValue` uses this name too,
+/// but fails behind another deserializer.
 const RAW: &str = "$serde_json::private::RawValue";
 
 impl<'de> Deserialize<'de> for Arguments {

@@ -1,4 +1,4 @@
-//! What a running tool knows of its call (UAP §8.4).
+//! The call's properties that a running tool can read (UAP §8.4).
 
 use super::ToolCallId;
 use crate::model::Model;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a running tool knows of its call (UAP §8.4). Cloning shares.
+/// The call's properties that a running tool can read (UAP §8.4). Cloning shares.
 #[derive(Clone)]
 pub struct ToolContext {
     /// The call's id.
@@ -18,17 +18,17 @@ pub struct ToolContext {
     pub agent_id: Arc<str>,
     /// The id of the agent's state that ends in the call; empty where there is no state.
     pub state_id: Arc<str>,
-    /// The caller's model, for tools that want one of their own and were given none.
+    /// The caller's model, for tools that need one and have none configured.
     pub parent_model: Option<Arc<dyn Model>>,
     /// The caller's provider-native parameters (UAP `parentConfig`).
     pub parent_params: Arc<Map<String, Value>>,
-    /// Whether somebody was asked and has allowed this call ([`Tool`](super::Tool)'s
+    /// Whether a person or an application has approved this call ([`Tool`](super::Tool)'s
     /// `requires_approval`).
     pub approved: bool,
     /// Cancelled when the result is no longer wanted.
     pub signal: Signal,
-    /// What the caller offers its tools, of a type they both know; `agents` puts here what runs
-    /// sub-agents.
+    /// A value that the caller passes to its tools, of a type both know. `agents` puts the object here
+    /// that runs sub-agents.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -1,17 +1,17 @@
-//! What a tool can say about a call whose outcome a crash hid.
+//! A tool's report about a call whose outcome a crash hid.
 
 use super::{ToolContext, ToolFailure};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-/// What became of a call that may or may not have taken effect.
+/// The outcome of a call that may or may not have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reconciled {
     /// It took effect and gave this; it does not run again.
     Happened(Value),
     /// It did not take effect; it runs.
     DidNotHappen,
-    /// Nobody can tell; the model gets an interrupted result.
+    /// The outcome can't be determined; the model gets an interrupted result.
     Unknown,
 }
 

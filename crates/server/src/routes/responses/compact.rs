@@ -21,14 +21,14 @@ use jiff::Timestamp;
 use runtime::Filter;
 use serde_json::Value;
 
-/// What the model is told at the end of the conversation that it is to put in brief.
+/// The prompt at the end of the conversation that requests the summary.
 const IN_BRIEF: &str = "Now write a summary of everything above, for somebody who goes on from it \
 without having seen it. Name what was asked for, what was found, decided and done, with all names \
 and numbers that may matter, and what is still to be done. Write nothing but the summary.";
 
-/// Counts the tokens of an input: a quarter of its bytes, whatever the model.
+/// Estimates the tokens of an input: a quarter of its bytes, for every model.
 ///
-/// What `previous_response_id` or `conversation` stand for is counted too; images and files are not.
+/// The history of `previous_response_id` or `conversation` is included; images and files are not.
 #[utoipa::path(post, path = "/v1/responses/input_tokens", operation_id = "countInputTokens", tag = "responses", security(("key" = [])),
     request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -42,7 +42,7 @@ pub(crate) async fn count(
     Ok(Json(input_tokens(n_tokens(&request))))
 }
 
-/// The request with what it goes on with in its input.
+/// The request with the history that it continues added to its input.
 async fn with_past(
     api: &Api,
     caller: &Caller,
@@ -67,8 +67,8 @@ async fn with_past(
     Ok(request.with_past(&transcript)?)
 }
 
-/// Puts a conversation in brief: the model writes a summary, and what users have said in the request
-/// stays beside it. What is given back is the input of a conversation that goes on from there.
+/// Compacts a conversation: the model writes a summary, and the request's user messages stay next to it.
+/// The answer is the input for a new conversation that continues from there.
 #[utoipa::path(post, path = "/v1/responses/compact", operation_id = "compactResponse", tag = "responses", security(("key" = [])),
     request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

@@ -19,15 +19,15 @@ use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
 
-/// A response that has begun.
+/// A response that has started.
 pub(in crate::routes) struct StartedResponse {
     pub(in crate::routes) thread: ThreadKey,
     pub(in crate::routes) of: ResponseOf,
     /// The event before its first.
     pub(in crate::routes) after: Seq,
-    /// Whether an earlier request with the same token has begun it.
+    /// Whether an earlier request with the same token started it.
     pub(in crate::routes) repeated: bool,
-    /// Its thread, if that is not kept.
+    /// Its thread, if that is not stored.
     pub(in crate::routes) ephemeral: Option<Ephemeral>,
 }
 
@@ -195,7 +195,8 @@ impl Continuation<'_> {
         }
     }
 
-    /// The response to new messages. With `last`, only if the thread has no message and no execution after it.
+    /// The response to new messages. With `last`, only if no message and no execution follows it on the
+    /// thread.
     pub(in crate::routes) async fn start(
         &self,
         said: ThreadInput,
@@ -292,8 +293,8 @@ impl Continuation<'_> {
         Ok(open)
     }
 
-    /// Refuses a request without new messages while a call waits: the call would stay without a result. A stored call
-    /// with a result of its own is no answer to it.
+    /// Refuses a request without new messages while a call is pending: the call would stay without a
+    /// result. A stored call that already has a result does not count.
     async fn check_answered(&self, last: Option<Seq>) -> Result<(), RuntimeError> {
         let open = self.open(last).await?;
         match open.and_then(|open| open.calls.into_iter().next()) {

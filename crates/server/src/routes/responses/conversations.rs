@@ -94,8 +94,8 @@ pub(crate) async fn update(
     Ok(Json(conversation(&now.row().thread)))
 }
 
-/// Deletes a conversation with everything in it. What runs in it is stopped, and
-/// what waits never begins.
+/// Deletes a conversation with its items and responses. A running response is stopped, and queued ones
+/// never start.
 #[utoipa::path(delete, path = "/v1/conversations/{conversation_id}", operation_id = "deleteConversation", tag = "responses", security(("key" = [])),
     params(("conversation_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

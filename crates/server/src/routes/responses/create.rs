@@ -14,15 +14,15 @@ use interop::Converted;
 use interop::responses::{CreateRequest, RequestError};
 use serde_json::Value;
 
-/// What tokens of clients begin with.
+/// Prefix of the clients' tokens.
 const TOKEN: &str = "responses";
 
-/// Makes a response.
+/// Creates a response.
 ///
-/// Without `previous_response_id` and `conversation` it begins a thread, of which the input but for
-/// its last item is the past. After the last response of a thread, and in a conversation, the thread
-/// goes on; after an older response a fork of it does. With `"store": false` nothing is kept. The
-/// response is made whether or not anyone waits for it.
+/// Without `previous_response_id` and `conversation` it creates a thread; all input items except the
+/// last are its history. A conversation, or the last response of a thread, is continued on its thread.
+/// An older response is continued on a fork of its thread. With `"store": false` nothing is stored. The
+/// response is made even if the client disconnects.
 #[utoipa::path(post, path = "/v1/responses", operation_id = "createResponse", tag = "responses", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
@@ -57,7 +57,7 @@ pub(crate) async fn post(
     Ok(replayed(response, repeated))
 }
 
-/// A request as it was read. What it wishes and can't have is no reason to refuse it.
+/// The parsed request. Options that the server can't honor are logged and ignored.
 pub(super) fn read(read: Converted<CreateRequest>) -> CreateRequest {
     for loss in &read.losses {
         tracing::debug!(at = %loss.pointer, what = %loss.what, "a wish of a request is not met");

@@ -1,4 +1,4 @@
-//! `/v1/conversations/{id}/items`: what was said in a conversation.
+//! `/v1/conversations/{id}/items`: the items of a conversation.
 
 use super::conversations::found;
 use super::lookup::{Pairs, list_options, page};
@@ -22,7 +22,7 @@ use runtime::{Filter, PageRequest};
 use serde_json::Value;
 use timeline::Transcript;
 
-/// How many messages before its result a call can have been kept.
+/// Maximum number of messages between a stored call and its result.
 const AROUND: usize = 20;
 
 /// Lists the items of a conversation.
@@ -56,7 +56,8 @@ pub(crate) async fn list(
     Ok(super::json(listing.finish()?))
 }
 
-/// Refuses results of calls that wait, and of calls that are not kept with them or not long before.
+/// Refuses results of pending calls, and of calls that are neither in the request nor stored shortly
+/// before.
 async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiError> {
     let results = new.results_alone();
     if results.is_empty() {
@@ -127,9 +128,9 @@ pub(crate) async fn read(
     Ok(super::json(found.json))
 }
 
-/// Has a conversation have an item no longer, and reads the conversation. What an agent has said and
-/// done in one answer goes together. Models are not shown what was deleted; the log keeps it until the
-/// conversation is deleted.
+/// Deletes an item from a conversation and returns the conversation. All items of one agent's answer are
+/// deleted together. Models no longer receive deleted items. The log has them until the conversation is
+/// deleted.
 #[utoipa::path(delete, path = "/v1/conversations/{conversation_id}/items/{item_id}", operation_id = "deleteConversationItem", tag = "responses", security(("key" = [])),
     params(("conversation_id" = String, Path), ("item_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

@@ -1,4 +1,4 @@
-//! Responses that are kept: read, followed again, cancelled, deleted.
+//! Stored responses: read, follow again, cancel, delete.
 
 use super::continuation::StartedResponse;
 use super::past::{ResponseState, StoredResponse, find, hide};
@@ -29,7 +29,7 @@ pub(super) fn value<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// What a query wants to see beside what every list shows.
+/// The fields that a query's `include` adds to a list.
 pub(super) fn list_options(pairs: &Pairs) -> Result<ListOptions, RequestError> {
     let wanted = pairs
         .iter()
@@ -62,8 +62,8 @@ fn response_view(mut standing: ResponseState, id: &str) -> Result<Response, ApiE
     Ok(super::json(object.json))
 }
 
-/// Reads a response as it stands; with `stream=true` its events, from the first one on or after the
-/// one that `starting_after` names.
+/// Reads the current state of a response. With `stream=true` it streams the events instead, starting
+/// with the first event at or after the one that `starting_after` names.
 #[utoipa::path(get, path = "/v1/responses/{response_id}", operation_id = "readResponse", tag = "responses", security(("key" = [])),
     params(("response_id" = String, Path), ("stream" = Option<bool>, Query), ("starting_after" = Option<u64>, Query), ("include" = Option<Vec<String>>, Query)),
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
@@ -129,8 +129,8 @@ async fn stop(found: &StoredResponse, id: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Deletes a response; one that is being made is stopped. Where its thread has nothing else, the thread
-/// is deleted with it. Where a conversation goes on, its items stay in that.
+/// Deletes a response; if it is running, it is stopped first. If its thread has nothing else, the thread
+/// is deleted too. If the conversation continues, the response's items stay in it.
 #[utoipa::path(delete, path = "/v1/responses/{response_id}", operation_id = "deleteResponse", tag = "responses", security(("key" = [])),
     params(("response_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -171,8 +171,8 @@ pub(crate) async fn cancel(
     response_view(standing(&found, &id).await?, &id)
 }
 
-/// Lists what a response answers: what was said since the response before it, and the past that its
-/// request has brought.
+/// Lists the input of a response: the messages since the previous response, and the history that its
+/// request supplied.
 #[utoipa::path(get, path = "/v1/responses/{response_id}/input_items", operation_id = "listInputItems", tag = "responses", security(("key" = [])),
     params(("response_id" = String, Path), ("limit" = Option<u8>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

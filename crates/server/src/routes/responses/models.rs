@@ -1,4 +1,4 @@
-//! What a request can name as its `model`: the agents, and the models they can be run with.
+//! The values of a request's `model`: the agents, and the models that they can run with.
 
 use crate::app::App;
 use crate::body::PathOf;
@@ -13,11 +13,11 @@ use interop::responses::RequestError;
 use runtime::Run;
 use serde_json::{Value, json};
 
-/// How a response is made whose request has these options.
+/// The run for a request with these options.
 ///
-/// The model it names is an agent, which is run as it is configured; or else a model, with which the
-/// default agent is run: with the request's own tools alone, for a client that names a model does not
-/// expect calls of tools it has not given. Without a name it is the default agent.
+/// If `model` names an agent, that agent runs as configured. If it names a model, the default agent runs
+/// with that model and only the request's own tools: such a client does not expect calls of other tools.
+/// Without `model`, the default agent runs.
 pub(in crate::routes) fn run_of(app: &App, mut options: RunOptions) -> Result<Run, ApiError> {
     let mut agent = None;
     if let Some(name) = options.model.take() {

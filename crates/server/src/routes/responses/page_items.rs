@@ -23,7 +23,7 @@ impl<'a> Thread<'a> {
         Self(thread)
     }
 
-    /// Where an item stands; none where the conversation has none of this id.
+    /// The position of an item; `None` if the conversation has no item with this id.
     pub(super) async fn position(&self, item: &str) -> Result<Option<Position>, RuntimeError> {
         Ok(self.places(&[item]).await?.pop().flatten())
     }
@@ -36,7 +36,7 @@ impl<'a> Thread<'a> {
         self.0.positions_of(&landmarks).await
     }
 
-    /// What is found in the piece that has an item.
+    /// Searches the page that contains an item.
     pub(super) async fn find<T>(
         &self,
         item: &str,
@@ -98,7 +98,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
+    /// Reads a page. The streamed chunks are read only if an answer in it was cut off.
     async fn read(&self, page: PageRequest) -> Result<ThreadPage, RuntimeError> {
         let facts = self.0.page(page.clone(), Filter::Facts);
         let facts = facts.await?;

@@ -1,4 +1,4 @@
-//! Responses that were made: whether there is one, and where it stands in its thread.
+//! Earlier responses: whether one exists, and its position in its thread.
 
 use super::page_items::{ItemPages, Thread};
 use crate::auth::Caller;
@@ -18,7 +18,7 @@ use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.
 const PAGE: usize = 512;
-/// What says that a response was deleted whose thread goes on.
+/// Kind of the sidecar object that marks a deleted response on a thread that continues.
 const DELETED: &str = "responses.deleted";
 
 /// A stored response.
@@ -30,7 +30,7 @@ pub(super) struct StoredResponse {
 
 /// A response as its thread's log has it.
 pub(super) struct ResponseState {
-    /// What its records have come to.
+    /// The state after its records.
     pub(super) stream: ResponseStream,
     /// Its last event, if it is over.
     pub(super) end: Option<Seq>,
@@ -57,7 +57,7 @@ pub(super) async fn find(
     }))
 }
 
-/// Whether this response was deleted while its thread goes on.
+/// Whether this response was deleted without its thread.
 pub(super) async fn is_deleted(
     runtime: &Runtime,
     tenant: &TenantId,
@@ -67,7 +67,7 @@ pub(super) async fn is_deleted(
     Ok(mark.is_some())
 }
 
-/// Has a response be there no longer, while its thread goes on.
+/// Marks a response as deleted without deleting its thread.
 pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<(), ApiError> {
     let object = NewObject {
         kind: DELETED.to_owned(),
@@ -82,7 +82,7 @@ pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<
 }
 
 impl StoredResponse {
-    /// Where it stands; none where its thread has no such execution. Costs what it has written.
+    /// Its state; `None` if its thread has no such execution. Reads all records of the execution.
     pub(super) async fn state(&self) -> Result<Option<ResponseState>, RuntimeError> {
         self.state_with(ListOptions::default()).await
     }
@@ -144,8 +144,8 @@ impl StoredResponse {
         Ok(transcript_until(transcript, &self.execution))
     }
 
-    /// What it answers, the oldest first; none where its thread has no such execution. Costs that, and
-    /// a piece of what came before it.
+    /// Its input, the oldest item first; `None` if its thread has no such execution. Reads the execution
+    /// and one page before its input.
     pub(super) async fn input(
         &self,
         options: ListOptions,

@@ -1,11 +1,11 @@
-//! What the runtime refuses, in the words of the protocol.
+//! The runtime's refusals as the protocol's errors.
 
 use crate::error::ApiError;
 use interop::responses::RequestError;
 use runtime::{OptionsRefused, RuntimeError, StoreError};
 use timeline::{Entity, Rejected};
 
-/// What a client is told whose request was to go on with `goes_on`.
+/// The error for a request that was to continue `goes_on`.
 pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
     refused_at(error, goes_on, "/input")
 }
@@ -58,7 +58,7 @@ pub(super) fn refused_at(error: RuntimeError, goes_on: &str, input_at: &str) -> 
     what.into()
 }
 
-/// What a client is told whose item can't be deleted.
+/// The error for an item that can't be deleted.
 pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -> ApiError {
     let why = match &error {
         RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_)) => {
@@ -95,7 +95,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
     RequestError::not_removable(item, why).into()
 }
 
-/// What a client is told whose run no agent can do.
+/// The error for a run that no agent can execute.
 pub(super) fn impossible(refused: &OptionsRefused) -> ApiError {
     let at = |pointer: &str| RequestError::at(pointer, "invalid_value", refused.to_string());
     let error = match refused {

@@ -23,22 +23,22 @@ use upgrade::{Socket, Upgrade};
 
 /// How long a connection may last.
 const MAX_AGE: Duration = Duration::from_hours(1);
-/// How often the client is asked whether it is there.
+/// Interval of the pings to the client.
 const PING: Duration = Duration::from_secs(15);
 /// How long a message may take from its first frame to its last.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(30);
 /// How many messages are read ahead while a response is made.
 const AHEAD: usize = 8;
-/// A message that is longer than a body may be by up to so many bytes is read and refused. At a
-/// longer one the connection ends: what follows its head can't be told from messages.
+/// How much a message may exceed the body limit and still be read and refused, in bytes. A longer
+/// message ends the connection, because its rest can't be distinguished from messages.
 const READ_BEYOND: usize = 64 << 10;
 
 /// Opens a WebSocket on which responses are made.
 ///
-/// Each message of the client is `{"type": "response.create", …}` with the members of a request, but
-/// for `stream`, `stream_options` and `background`. The events of a response are a message each;
-/// what comes meanwhile waits. The last response that is not stored can be gone on with on the
-/// connection that made it.
+/// Each message of the client is `{"type": "response.create", …}` with the members of a request, except
+/// `stream`, `stream_options` and `background`. Each event of a response is one message. Messages that
+/// arrive meanwhile are queued. The last response that is not stored can be continued on its own
+/// connection only.
 #[utoipa::path(get, path = "/v1/responses", operation_id = "openResponsesSocket", tag = "responses", security(("key" = [])),
     responses((status = 101, description = "A WebSocket"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn open(
@@ -63,7 +63,7 @@ pub(crate) async fn open(
     Ok(response)
 }
 
-/// Why nothing more is said on a connection.
+/// The connection is over; nothing more can be sent.
 #[derive(Debug)]
 pub(super) struct Disconnected;
 
@@ -179,7 +179,7 @@ impl Line {
         }
     }
 
-    /// Tells the client why no more is read, where it is for a limit.
+    /// Sends the client the error if a limit ended the connection.
     async fn broken(&mut self, error: &Error) -> Result<(), Disconnected> {
         let limit = self.limit;
         let fault = self.socket.get_mut().take_fault();
@@ -207,7 +207,7 @@ impl Line {
         self.send(Message::Text(text.into())).await
     }
 
-    /// Tells an error.
+    /// Sends an error.
     pub(super) async fn refuse(&mut self, error: &ApiError) -> Result<(), Disconnected> {
         let (status, object) = openai::error_body(error);
         self.send_text(&socket_frame(status.as_u16(), &object))

@@ -1,5 +1,5 @@
-//! From a request to an execution: on a thread of its own, on the one it goes on with, on a fork of
-//! that, or on one that is forgotten.
+//! Starts an execution for a request: on a new thread, on the continued thread, on a fork of that, or on
+//! a thread that is not stored.
 
 use super::continuation::{Continuation, StartedResponse};
 use super::models::run_of;
@@ -17,14 +17,14 @@ use runtime::{Import, RequestToken, Run, RuntimeError};
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Transcript};
 
-/// A response that is not kept, and can be gone on with as long as this is.
+/// A response that is not stored. It can be continued while this value exists.
 pub(in crate::routes) struct LockedResponse {
     pub(super) id: String,
     pub(super) execution: ExecutionId,
     pub(super) ephemeral: Ephemeral,
 }
 
-/// Begins the response that is asked for. `held` is given up where the request goes on with it.
+/// Starts the requested response. Takes `held` if the request continues that response.
 pub(in crate::routes) async fn begin(
     api: &Api,
     caller: &Caller,
@@ -70,7 +70,7 @@ pub(in crate::routes) async fn begin(
     }
 }
 
-/// Who may touch only some threads makes none that are none of them.
+/// Refuses a new thread to a caller whose key is limited to some threads.
 pub(super) fn check_new(caller: &Caller) -> Result<(), ApiError> {
     if caller.rights.threads.is_some() {
         return Err(ApiError::ForbiddenThread);
@@ -78,7 +78,7 @@ pub(super) fn check_new(caller: &Caller) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What comes after a response: in its thread if it is the last one there, else in a fork of that.
+/// Continues a response: on its thread if it is the last one there, else on a fork.
 async fn after(
     api: &Api,
     caller: &Caller,
@@ -133,7 +133,7 @@ async fn give_up(api: &Api, thread: &ThreadKey) {
     }
 }
 
-/// What comes after a response that is not kept.
+/// Continues a response that is not stored.
 async fn after_locked(
     api: &Api,
     caller: &Caller,
@@ -167,7 +167,7 @@ async fn after_locked(
     })
 }
 
-/// What comes after all of a conversation, on a thread that is forgotten.
+/// Continues a copy of a whole conversation, on a thread that is not stored.
 async fn copied(
     api: &Api,
     caller: &Caller,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Shows the events of a response.
 struct Events {
     stream: ResponseStream,
-    /// Its thread, if that is not kept: until the stream is over.
+    /// Its thread, if that is not stored; held until the stream ends.
     _passing: Option<Ephemeral>,
 }
 

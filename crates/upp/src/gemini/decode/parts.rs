@@ -22,8 +22,8 @@ pub(super) struct Parts {
     growing: Option<Growing>,
 }
 
-/// A call that is not whole. Its arguments are told when they are: their pieces come by paths, in
-/// whatever order the provider likes.
+/// A call that is not complete. Its arguments are emitted at its end, because the provider sends them as
+/// paths in any order.
 #[derive(Debug)]
 struct Growing {
     index: u32,
@@ -47,7 +47,7 @@ impl Growing {
     }
 }
 
-/// What the parts are in the end.
+/// All parts after the end of the answer.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) events: Vec<StreamEvent>,
@@ -201,7 +201,7 @@ impl Parts {
         self.growing.as_ref()?.id.as_deref()
     }
 
-    /// Keeps what a part says beside name, arguments and id of the call that grows.
+    /// Stores a part's other fields (not name, arguments or id) with the incomplete call.
     fn keep_of_call(&mut self, key: &str, more: Map<String, Value>) {
         let Some(growing) = self.growing.as_ref().filter(|_| !more.is_empty()) else {
             return;
@@ -214,7 +214,7 @@ impl Parts {
         }
     }
 
-    /// The call is whole: its arguments are told.
+    /// Completes the call and emits its arguments.
     fn end_growing(&mut self) {
         if let Some(growing) = self.growing.take() {
             let arguments = growing.arguments.text();
@@ -267,7 +267,7 @@ fn under(key: &str, fields: Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([(key.to_owned(), Value::Object(fields))])
 }
 
-/// What the model made, where its type is one that an answer can hold.
+/// The model's media, if an answer can hold its type.
 fn media(data: &Value) -> Option<AssistantContent> {
     let text = |key: &str| data.get(key)?.as_str();
     let mime_type = text("mimeType")?;

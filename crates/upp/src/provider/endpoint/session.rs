@@ -23,8 +23,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// An error as the caller may see it. Providers quote a refused key, though usually shortened; a
-    /// key may be in a header of the caller's, too. What is as short as a word is none.
+    /// Removes secrets from an error before the caller sees it. Providers quote a refused key, though
+    /// usually shortened. A key may also be in a header that the caller configured. Header values that
+    /// are as short as a word don't count as keys.
     pub(crate) fn redacted(&self, error: Error) -> Error {
         let mut error = error.with_modality(self.endpoint.modality);
         let key = self.key.as_ref().map(ExposeSecret::expose_secret);
@@ -70,7 +71,7 @@ impl Session {
         Err(self.refused(response, signal).await)
     }
 
-    /// What an answer with a status other than 2xx means.
+    /// The error for an answer with a status other than 2xx.
     async fn refused(&self, response: reqwest::Response, signal: &CancellationToken) -> Error {
         let status = response.status().as_u16();
         let header = response.headers().get(RETRY_AFTER);
@@ -142,7 +143,7 @@ pub(crate) enum Answer<S> {
     Whole(String),
 }
 
-/// Whether the answer is one JSON text although a stream was asked for.
+/// Whether the answer is one JSON text although the request was for a stream.
 pub(in crate::provider) fn is_json(response: &reqwest::Response) -> bool {
     response
         .headers()

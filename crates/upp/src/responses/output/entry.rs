@@ -29,13 +29,13 @@ pub(super) struct Entry {
 pub(super) struct Call {
     index: u32,
     id: String,
-    /// What a custom tool's input is so far.
+    /// The input of a custom tool so far.
     input: Option<String>,
     closed: bool,
 }
 
 impl Entry {
-    /// Whether the item is a call that can be told.
+    /// Whether the item is a call with a name and an id, so that it can be emitted.
     pub(super) fn names_call(&self) -> bool {
         let has = |key| part::text_at(&self.item, key).is_some();
         matches!(Kind::of(&self.item), Kind::Function | Kind::Custom)
@@ -52,7 +52,7 @@ impl Entry {
         self.parts.values().any(Part::refuses)
     }
 
-    /// The item is of this type, where no event said so yet.
+    /// Sets the item's type if no event has set it yet.
     pub(super) fn imply(&mut self, kind: &str, about: &About<'_>) {
         if !self.item.contains_key("type") {
             self.item.insert("type".into(), Value::from(kind));
@@ -94,7 +94,7 @@ impl Entry {
         self.whole = true;
     }
 
-    /// Tells everything that the item has and no event told.
+    /// Emits all content of the item that no event has emitted yet.
     pub(super) fn finish_call(
         &mut self,
         call_ids: &mut BTreeSet<String>,
@@ -219,7 +219,7 @@ impl Entry {
         }
     }
 
-    /// Tells what is missing of a call's arguments.
+    /// Emits the missing rest of a call's arguments.
     pub(super) fn catch_up_call(&mut self, whole: &str, builder: &mut AnswerBuilder) {
         let Some(call) = &self.call else { return };
         let told = match &call.input {

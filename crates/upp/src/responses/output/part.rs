@@ -6,7 +6,7 @@ use crate::codec::AnswerBuilder;
 use crate::content::AssistantContent;
 use serde_json::{Map, Value, json};
 
-/// Where a part stands in its item. A summary comes before the text that it is of.
+/// The place of a part in its item. A summary comes before the text that it summarizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Slot {
     Summary(u64),
@@ -51,7 +51,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part is of this kind, where no event said so yet.
+    /// Sets the part's type if no event has set it yet.
     pub(super) fn imply(&mut self, item: Kind, kind: &'static str) {
         if self.raw.is_null() {
             let raw = match kind {
@@ -75,7 +75,7 @@ impl Part {
         }
     }
 
-    /// Tells what is missing of the text.
+    /// Emits the missing rest of the text.
     pub(super) fn catch_up(&mut self, whole: &str, builder: &mut AnswerBuilder) {
         let Some(block) = self.opened(builder) else {
             return;
@@ -93,7 +93,7 @@ impl Part {
         }
     }
 
-    /// Tells what the part has, and closes the block if the part is whole.
+    /// Emits the part's remaining text, and closes the block if the part is complete.
     pub(super) fn finish(&mut self, whole: bool, builder: &mut AnswerBuilder) {
         let Some((_, key)) = self.of else { return };
         let text = self.raw.get(key).and_then(Value::as_str);
@@ -189,7 +189,7 @@ pub(super) fn text_at<'a>(item: &'a Map<String, Value>, key: &str) -> Option<&'a
     item.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// A piece of text as it stands within a JSON string.
+/// A piece of text, escaped for the inside of a JSON string.
 pub(super) fn escaped(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     let inner = quoted.strip_prefix('"').and_then(|it| it.strip_suffix('"'));

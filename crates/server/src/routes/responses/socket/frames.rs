@@ -5,7 +5,7 @@ const MAX_HEAD: usize = 14;
 /// Maximum payload of a control frame, in bytes (RFC 6455, section 5.5).
 const MAX_CONTROL: u64 = 125;
 
-/// Follows the frames in the bytes of a client. Nothing is kept but the head of one frame.
+/// Follows the frames in a client's bytes. Stores only the head of one frame.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     head: [u8; MAX_HEAD],
@@ -13,14 +13,14 @@ pub(super) struct Frames {
     n_head: usize,
     /// How much of the payload is missing, once the head is complete.
     left: Option<u64>,
-    /// Whether the first frame of a message has begun and its last one has not ended.
+    /// Whether the first frame of a message has started and its last frame has not ended.
     in_message: bool,
 }
 
-/// What a piece of a stream of frames has.
+/// One finding in a piece of the byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// So many bytes of the payload of a message.
+    /// This many payload bytes of a message.
     Payload(usize),
     /// The end of a message.
     MessageEnd,
@@ -29,7 +29,7 @@ pub(super) enum Seen {
 }
 
 impl Frames {
-    /// Whether a frame or a message has begun and not ended.
+    /// Whether a frame or a message has started and not ended.
     pub(super) fn is_open(&self) -> bool {
         self.in_message || self.n_head > 0
     }

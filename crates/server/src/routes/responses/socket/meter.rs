@@ -1,4 +1,4 @@
-//! What a client may send over a WebSocket: bytes within the budgets, messages in time.
+//! Limits a client's input on a WebSocket: bytes within the budgets, messages within a time limit.
 
 use super::frames::{Frames, Seen};
 use crate::body::BodyLease;

@@ -75,7 +75,8 @@ async fn asked(
     Box::pin(begin(api, caller, read(request), None, held)).await
 }
 
-/// Whether the caller may still make responses: a connection outlives what was asked when it opened.
+/// Whether the caller may still make responses. The caller's key or limits may have changed since the
+/// connection opened.
 fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     if !api.app().config().is_development() && !api.app().keys().has(caller) {
         return Err(ApiError::Unauthorized);
@@ -84,7 +85,7 @@ fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     check_rates(api, caller)
 }
 
-/// Sends the events of a response, and holds it if it is not stored and can be gone on with.
+/// Sends the events of a response, and holds the response if it is not stored and can be continued.
 async fn made(
     begun: StartedResponse,
     line: &mut Line,
