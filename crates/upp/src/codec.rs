@@ -6,7 +6,8 @@
 //! conversation receive it back unchanged. Another provider or model receives what it may see; the
 //! rest is listed as [`Omission`].
 //!
-//! [`AssistantMessage`]: crate::AssistantMessage [`Provider`]: crate::Provider
+//! [`AssistantMessage`]: crate::AssistantMessage
+//! [`Provider`]: crate::Provider
 
 mod answer;
 mod body;
