@@ -1,4 +1,4 @@
-//! Reference material that lies outside the repository, for tests that hold the code against it.
+//! Reference material outside the repository, for tests that compare the code with it.
 
 use std::io::Write as _;
 use std::path::PathBuf;

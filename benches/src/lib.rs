@@ -1,4 +1,4 @@
-//! What the benches share: an agent of three tool rounds, a runtime over a store, percentiles.
+//! Shared by the benches: an agent of three tool rounds, a runtime over a store, percentiles.
 #![allow(
     clippy::unwrap_used,
     reason = "a bench that can't set itself up has nothing to measure"

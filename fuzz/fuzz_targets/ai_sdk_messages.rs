@@ -41,7 +41,7 @@ fn judge(archive: &Archive) {
     }
 }
 
-/// What is written may nest a little deeper than what was read.
+/// The output may nest a little deeper than the input.
 fn limits() -> Limits {
     Limits {
         max_depth: 512,

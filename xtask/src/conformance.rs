@@ -26,7 +26,7 @@ enum State {
 struct Row {
     line: usize,
     id: String,
-    /// What the rule says; requirements have none here.
+    /// The text of the rule; requirements have none here.
     rule: Option<String>,
     state: String,
     tests: Vec<String>,

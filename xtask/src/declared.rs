@@ -29,7 +29,7 @@ struct Open {
     exported: bool,
 }
 
-/// What production code declares as `pub`, `pub(crate)` or `pub(super)`, in order.
+/// The declarations of production code as `pub`, `pub(crate)` or `pub(super)`, in order.
 pub(crate) fn declared(text: &str) -> Vec<Declared> {
     let code = code(text);
     let mut found = Vec::new();

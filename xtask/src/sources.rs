@@ -297,7 +297,7 @@ fn pass_item<'a>(first: &'a str, lines: &mut impl Iterator<Item = &'a str>) -> u
     n_lines
 }
 
-/// The lines on which `needle` stands as a whole word, from 1.
+/// The lines that contain `needle` as a whole word, from 1.
 pub(crate) fn lines_with(text: &str, needle: &str) -> Vec<usize> {
     (1..)
         .zip(text.lines())

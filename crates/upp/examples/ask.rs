@@ -8,7 +8,7 @@
 //! `openai-chat` speaks Chat Completions, `openai` the Responses format, `anthropic` the Messages
 //! format; the base URL ends before `/chat/completions`, `/responses` or `/messages`. The key is
 //! read from the environment variable `ASK_API_KEY` and shown nowhere; without it the request has
-//! none. `--tool add` gives the model a tool that adds two numbers, and goes on until the model has
+//! none. `--tool add` gives the model a tool that adds two numbers, and runs until the model has
 //! answered. `--max-tokens` goes to `anthropic` only, which takes no request without; it is 1024
 //! there.
 //!
@@ -26,7 +26,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The options, as they were given.
+/// The options of the command line.
 #[derive(Debug, Default)]
 struct Options {
     provider: String,
@@ -190,7 +190,7 @@ async fn ask(options: &Options, model: Arc<dyn Model>, tools: Vec<Tool>) -> Resu
     Err(Error::new(Code::InvalidResponse, model.provider(), text))
 }
 
-/// Writes to standard output. Who closed it wants no more.
+/// Writes to standard output. A reader that closed it gets no more.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

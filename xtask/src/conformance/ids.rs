@@ -1,12 +1,12 @@
 //! The ids that `docs/conformance.md` has a row for, each once.
 
-/// Ids that differ in their number: what stands before it, and the number of the last.
+/// Ids that differ in their number: the text before it, and the number of the last.
 type Series = (&'static str, u32);
 
 /// Ids that are counted together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
-    /// What the summary calls them.
+    /// Their name in the summary.
     pub(super) name: &'static str,
     /// Whether a row says what its rule is.
     pub(super) has_rules: bool,
@@ -157,7 +157,7 @@ pub(super) fn all() -> impl Iterator<Item = (String, Group)> {
     })
 }
 
-/// Whether a cell is meant as an id, be it one that must have a row or not.
+/// Whether a cell is meant as an id, whether or not it must have a row.
 pub(super) fn is_id(cell: &str) -> bool {
     let is_rule = ["UAP §", "UPP §", "gap ", "untested "];
     let is_rule = is_rule.iter().any(|start| cell.starts_with(start));

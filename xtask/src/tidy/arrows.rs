@@ -1,4 +1,4 @@
-//! Who may know whom: the crate arrows, read from the manifests.
+//! The allowed dependencies between crates, read from the manifests.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -35,7 +35,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
 /// Crates that do no I/O, have no clock and no randomness.
 pub(super) const PURE: [&str; 3] = ["thread", "timeline", "interop"];
 
-/// What a pure crate has no use for.
+/// Dependencies that a pure crate must not have.
 const IMPURE: [&str; 7] = [
     "tokio",
     "reqwest",

@@ -1,4 +1,4 @@
-//! What source files may say.
+//! Rules for the text of source files.
 
 use super::arrows::{DATABASE, PURE};
 use crate::sources::{Source, code, lines_with, production};
@@ -24,7 +24,7 @@ const UNFINISHED_JS: [&str; 4] = [
     concat!("skip", ":"),
 ];
 
-/// What touches the world.
+/// Names of I/O, clocks and randomness.
 const IMPURE: [&str; 6] = [
     "std::fs",
     "std::net",

@@ -9,7 +9,7 @@ pub const REQUESTS: &str = "https://loomline.dev/aitp/requests/v1.0.0/schema.jso
 const DOCUMENTS: &str = "https://aitp.dev/capabilities/";
 /// The URLs that NEAR AI wrote: `…/decisions/schema.json`.
 const SHORT: &str = "https://aitp.dev/v1/";
-/// What our own URLs begin with.
+/// The prefix of our own URLs.
 const OURS: &str = "https://loomline.dev/aitp/";
 
 /// A capability whose messages are read here.
@@ -46,7 +46,7 @@ impl Family {
         Self::Requests,
     ];
 
-    /// The name that stands in its URL.
+    /// The name in its URL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Payments => "aitp-01-payments",
