@@ -179,7 +179,7 @@ impl RunSlots {
         Ok(self.grant(&mut counts, claimant))
     }
 
-    /// A slot for a run that must not be refused and must not wait, beyond the limits if need be: it
+    /// A slot for a run that must not be refused and must not wait, even beyond the limits: it
     /// continues a run that waited for answers, and the request that brought one has been admitted.
     pub(crate) fn take_beyond(self: &Arc<Self>, tenant: &TenantId, model: Option<&str>) -> RunSlot {
         let claimant = self.claimant(tenant, model, false);

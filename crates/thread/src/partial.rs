@@ -6,7 +6,7 @@
 //! document and never in it: in a document that turn type is unknown, and validation for writing
 //! refuses it.
 //!
-//! | member | what it is |
+//! | member | meaning |
 //! |---|---|
 //! | `turn_type` | `partial` |
 //! | `agent_id`, `started_at` | as in the turn it becomes |
