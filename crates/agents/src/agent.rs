@@ -30,16 +30,16 @@ use upp::{Message, Model, Tool, Turn};
 pub struct GenerateResult {
     /// All messages and tool executions of the run, from the input on.
     pub turn: Turn,
-    /// The state to go on from.
+    /// The state from which the run continues.
     pub state: AgentState,
     /// The calls that wait for an answer from outside; empty if the run is complete. To continue
     /// the run, call [`Agent::resume`].
     pub pending: Vec<PendingCall>,
 }
 
-/// A model with tools, a prompt and a way to run (UAP §4.3). Cloning shares it.
+/// A model with tools, a prompt and a strategy (UAP §4.3). Clones share it.
 ///
-/// It keeps nothing between calls: state goes in and comes out.
+/// It has no state between calls: the state is an argument and a result.
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,
@@ -55,14 +55,14 @@ struct Inner {
 }
 
 impl Agent {
-    /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once, and so is whether the model
-    /// can do what the options ask of it.
+    /// Makes an agent (`agent()`, UAP §4.1). Checks the tools once, and whether the model supports
+    /// the options.
     pub fn new(options: AgentOptions) -> Result<Self, OptionsError> {
         Self::made(options, None)
     }
 
-    /// Makes an agent of other options. The schemas of tools that this one has, too, are not
-    /// compiled again.
+    /// Makes an agent with other options. Schemas of tools that this agent has are not compiled
+    /// again.
     pub fn with_options(&self, options: AgentOptions) -> Result<Self, OptionsError> {
         Self::made(options, Some(&self.inner.toolbox))
     }
@@ -99,8 +99,8 @@ impl Agent {
         self.stream(input, state).result().await
     }
 
-    /// Runs the agent on an input, and shows what happens (UAP §4.5). Nothing happens until the
-    /// stream or its result is polled.
+    /// Runs the agent on an input, and streams its events (UAP §4.5). The run advances only while
+    /// the stream or its result is polled.
     pub fn stream(&self, input: impl Into<Message>, state: AgentState) -> AgentStream {
         AgentStream::new(self.clone(), Start::Input(input.into()), state)
     }
@@ -115,9 +115,9 @@ impl Agent {
         self.generate(input, state).await
     }
 
-    /// Answers one input from nothing, and keeps no state (UAP §4.7): no checkpoint either, for it
-    /// would take the place of the session's. A run that comes to wait for answers from outside
-    /// is [`AgentError::Waiting`], for there is no state to go on from.
+    /// Answers one input without a history and without storing a state (UAP §4.7). It saves no
+    /// checkpoint, which would replace the session's. A run that waits for outside answers fails
+    /// with [`AgentError::Waiting`], as there is no state to continue from.
     pub async fn query(&self, input: impl Into<Message>) -> Result<Turn, AgentError> {
         let ephemeral = self.without_checkpoints();
         let result = ephemeral.generate(input, AgentState::initial()).await?;

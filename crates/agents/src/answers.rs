@@ -21,7 +21,7 @@ pub struct PendingCall {
 pub enum PendingKind {
     /// A [`Verdict`]: may the tool run?
     Approval,
-    /// An [`ExternalResult`]: somebody else executes the call.
+    /// An [`ExternalResult`]: the client executes the call.
     External,
     /// A [`Resumption`]: the call's sub-agent waits on its host. The call runs again when the
     /// sub-agent continues.
@@ -50,7 +50,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalResult {
-    /// The value, or what went wrong; as in [`upp::ToolResult`].
+    /// The value, or the error, as in [`upp::ToolResult`].
     pub result: Value,
     /// Whether it failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -64,18 +64,18 @@ pub struct Resumption {
     /// The arguments it ran with, if they were not the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Whether it ran because somebody approved it.
+    /// Whether it ran because of an approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
 }
 
-/// Answers to pending calls, by call id. Some may be missing: their calls go on waiting.
+/// Answers to pending calls, by call id. Calls without an answer continue to wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answers {
     /// For calls that wait for an approval.
     pub approvals: BTreeMap<ToolCallId, Verdict>,
-    /// For calls that somebody else has executed.
+    /// Results of calls that the client executed.
     pub results: BTreeMap<ToolCallId, ExternalResult>,
     /// For calls whose sub-agents waited.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -101,7 +101,7 @@ impl Answers {
         self.verdict(call, Verdict::Approve { arguments })
     }
 
-    /// Does not let a call run.
+    /// Denies a call.
     #[must_use]
     pub fn deny(self, call: impl Into<ToolCallId>) -> Self {
         self.verdict(call, Verdict::Deny { message: None })
@@ -150,7 +150,7 @@ impl Answers {
     }
 }
 
-/// Why answers can't be taken; nothing has run.
+/// Why answers are refused; nothing has run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// The conversation does not end with open calls, so there is nothing to continue.
@@ -178,7 +178,7 @@ pub enum AnswerError {
         /// The kind the call waits for; `None` if it waits for no answer.
         expected: Option<PendingKind>,
     },
-    /// The call can't be settled yet, for it comes after another one that still waits.
+    /// The call can't be answered yet, because it depends on another call that still waits.
     #[error("the tool call '{call}' comes after another one that still waits for its own answer")]
     Early {
         /// The call.

@@ -2,11 +2,10 @@
 
 use futures_util::future::BoxFuture;
 
-/// Puts a future in a box.
+/// Boxes a future without copying it.
 ///
-/// `FutureExt::boxed` makes the future first, then the box, and copies all of it, which for a run are
-/// thousands of bytes that nobody has written yet. Here the place is there first, and what the
-/// future begins with is written to it.
+/// `FutureExt::boxed` builds the future first and then copies all of it to the box; for a run these
+/// are thousands of bytes. This allocates the box first and builds the future in it.
 #[inline]
 pub(crate) fn boxed<'a, F>(make: impl FnOnce() -> F) -> BoxFuture<'a, F::Output>
 where

@@ -52,7 +52,7 @@ pub struct CheckpointMetadata {
     pub checkpoint_id: String,
     /// When it was saved.
     pub timestamp: jiff::Timestamp,
-    /// How many steps the state has taken.
+    /// Number of steps of the state.
     pub step: u64,
     /// The agent, where the state's metadata names it as `agentId`; agents that save do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,8 +69,8 @@ struct Head {
 }
 
 impl CheckpointMetadata {
-    /// The metadata of a new checkpoint of this `AgentStateJSON`, saved now. Fails when the text
-    /// is not the JSON of a state; its messages are passed over, not read.
+    /// The metadata of a new checkpoint of this `AgentStateJSON`, saved now. Fails if the text is
+    /// no JSON of a state; its messages are skipped without parsing.
     pub fn of(session_id: &str, state: &str) -> Result<Self, CheckpointError> {
         let head: Head = serde_json::from_str(state).map_err(CheckpointError::NotAState)?;
         let agent_id = head.metadata.get("agentId").and_then(Value::as_str);
@@ -84,15 +84,15 @@ impl CheckpointMetadata {
     }
 }
 
-/// Keeps the latest state of each session (UAP §12.4.1).
+/// Stores the latest state of each session (UAP §12.4.1).
 ///
-/// A state goes in and comes out as the text of its `AgentStateJSON`, unchanged to the byte: read
-/// it with [`AgentState::from_json`](crate::AgentState::from_json). A session id may be any text.
-/// Calls come from several tasks at once. A save replaces the session's checkpoint at once or not
-/// at all. An agent never saves one session twice at the same time, see [`Checkpoints`].
+/// States are texts in the form `AgentStateJSON`, which a store must not change; parse them with
+/// [`AgentState::from_json`](crate::AgentState::from_json). A session id may be any text. Calls
+/// come from several tasks concurrently. A save replaces the session's checkpoint atomically. An
+/// agent never saves one session twice at the same time; see [`Checkpoints`].
 ///
-/// Every save has the whole state, as the specification asks: a run of n steps writes in the order
-/// of n² bytes. For long threads use the runtime, whose log is written once.
+/// Every save has the whole state, as the specification requires, so a run of n steps writes O(n²)
+/// bytes. For long threads use the runtime, whose log is written once.
 pub trait CheckpointStore: Send + Sync {
     /// Replaces the session's checkpoint.
     fn save<'a>(
@@ -101,8 +101,8 @@ pub trait CheckpointStore: Send + Sync {
         state: String,
     ) -> BoxFuture<'a, Result<(), CheckpointError>>;
 
-    /// The session's checkpoint; none when nothing was saved. One that is there but can't be read
-    /// is an error, never none.
+    /// The session's checkpoint; none if nothing was saved. An unreadable checkpoint is an error,
+    /// never none.
     fn load<'a>(
         &'a self,
         session_id: &'a str,
@@ -114,7 +114,7 @@ pub trait CheckpointStore: Send + Sync {
         session_id: &'a str,
     ) -> BoxFuture<'a, Result<Option<CheckpointMetadata>, CheckpointError>>;
 
-    /// Forgets the session; one that is not there is no error.
+    /// Deletes the session's checkpoint. An unknown session is no error.
     fn delete<'a>(&'a self, session_id: &'a str) -> BoxFuture<'a, Result<(), CheckpointError>>;
 
     /// The sessions that have a checkpoint, sorted.

@@ -1,15 +1,14 @@
-//! How deeply JSON may be nested, so that what is written can be read again.
+//! The limit on the nesting of JSON, so that written JSON can be read again.
 
 use serde_json::Value;
 
-/// How deeply a tool's arguments and results may be nested: how many arrays and objects stand
-/// inside each other.
+/// Maximum nesting depth of a tool's arguments and results, in arrays and objects.
 ///
-/// A reader of JSON gives up at about 128, and what a tool takes and gives is written a few levels
-/// down in a state. So it is refused where it comes in, rather than written and never read again.
+/// JSON parsers fail at about 128 levels, and a state adds a few levels to these values. So a
+/// deeper value is refused as input; it could be written but not read again.
 pub const MAX_DEPTH: usize = 100;
 
-/// Whether a value is nested more deeply than it may be. Looks no deeper than that.
+/// Whether a value exceeds the nesting limit. Visits no deeper level.
 pub(crate) fn is_too_deep(value: &Value) -> bool {
     exceeds(value, MAX_DEPTH)
 }
@@ -28,7 +27,7 @@ fn exceeds(value: &Value, left: usize) -> bool {
     }
 }
 
-/// How deeply the JSON of a text is nested. The text is one that was just written.
+/// The nesting depth of a JSON text that was just written.
 pub(crate) fn of_text(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut in_string = false;

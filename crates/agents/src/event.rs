@@ -43,19 +43,19 @@ pub struct UapEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UapEventType {
-    /// A step begins.
+    /// A step starts.
     StepStart,
-    /// A step is complete. It does not come for one that waits for answers from outside: the run
-    /// that brings them begins the step again.
+    /// A step is complete. Not emitted for a step that waits for outside answers; the run with the
+    /// answers starts that step again.
     StepEnd,
     /// The model has reasoned (`ReAct`): `{reasoning}`.
     Reasoning,
-    /// The model has called tools, none of which has started: `{toolCalls}`. Once for each response,
-    /// unless a step is repeated after a crash: not again for one that waited.
+    /// The model has called tools, none of which has started: `{toolCalls}`. Emitted once for each
+    /// response, and again only if a step is repeated after a crash.
     Action,
     /// All calls of a response have results: `{observations}`, in call order. Once for each response.
     Observation,
-    /// A sub-agent begins (UAP §8.7); [`UapEvent::subagent`] reads the data.
+    /// A sub-agent starts (UAP §8.7); [`UapEvent::subagent`] parses the data.
     SubagentStart,
     /// A sub-agent's own event (UAP §8.7).
     SubagentEvent,

@@ -1,4 +1,4 @@
-//! The hooks of an agent's life (UAP §10).
+//! The hooks of an agent (UAP §10).
 
 use crate::agent::GenerateResult;
 use crate::error::AgentError;
@@ -14,7 +14,7 @@ use upp::{ToolCall, ToolResult};
 /// `on_step_end`, `stop_condition` and `on_complete` are called by the run that ends it. That run
 /// also calls `on_step_start` again.
 pub trait AgentStrategy: Send + Sync {
-    /// A step begins; `state.step()` is `step`.
+    /// A step starts; `state.step()` is `step`.
     fn on_step_start(&self, step: u64, state: &AgentState) {
         let _ = (step, state);
     }
@@ -30,14 +30,14 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, actions);
     }
 
-    /// All calls of the response have results, in call order. A step of several rounds of tools has
-    /// one `on_act` and one `on_observe` a round.
+    /// All calls of the response have results, in call order. A step with several tool rounds has
+    /// one `on_act` and one `on_observe` for each round.
     fn on_observe(&self, step: u64, observations: &[ToolResult]) {
         let _ = (step, observations);
     }
 
-    /// A step is complete; the turn is that of the step alone, with all its model calls. Its response
-    /// is the last one of the state, or an empty one where no model has spoken yet.
+    /// A step is complete. The turn is that of the step alone, with all its model calls. Its
+    /// response is the last one of the state, or an empty one if there is none yet.
     fn on_step_end(&self, step: u64, result: &GenerateResult) {
         let _ = (step, result);
     }

@@ -1,10 +1,10 @@
-//! The one place of this crate that mints ids and reads the clock.
+//! The only place in this crate that makes ids and reads the clock.
 
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
-/// An id as text: one that was minted here is written down when somebody asks for it, for a state has
-/// a new one with each change and few of them are ever looked at.
+/// An id as text. The text of a new id is formatted only when it is read, because each change of a
+/// state makes an id and few of them are read.
 #[derive(Clone)]
 pub(crate) enum Id {
     /// Minted here.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use upp::{Response, ToolExecution, UserMessage};
 
-/// The keeper's refusal: the run must stop, for what it does would no longer count.
+/// The journal's refusal: the run must stop, because its results can't be stored any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the keeper of the run refused to go on")]
 pub struct Stopped;
@@ -21,7 +21,7 @@ impl From<Stopped> for AgentError {
     }
 }
 
-/// A keeper that has nothing to do. It has no size, so boxing it allocates nothing.
+/// A future without work. It has no size, so boxing it allocates nothing.
 pub(crate) struct Recorded;
 
 impl Future for Recorded {
@@ -37,7 +37,7 @@ impl Future for Recorded {
 #[must_use = "an event that must wait is not shown before"]
 pub(crate) struct EmitFuture<'a>(Option<BoxFuture<'a, Result<(), Stopped>>>);
 
-/// Shows an event, with a future only where it must wait.
+/// Emits an event; the future has work only if the event must wait.
 pub(crate) fn show(journal: &dyn Journal, event: impl Into<AgentStreamEvent>) -> EmitFuture<'_> {
     let left = journal.try_emit(event.into());
     EmitFuture(left.map(|event| journal.emit(event)))
@@ -65,26 +65,25 @@ pub trait Journal: Send + Sync {
     /// Shows an event.
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>>;
 
-    /// Shows an event at once, where that takes no waiting; else gives it back, to be shown by
-    /// [`emit`](Self::emit). Events come by the thousand, and this one needs no future.
+    /// Emits an event at once if that is possible without waiting. Otherwise it returns the event,
+    /// for [`emit`](Self::emit). This avoids a future for each of many events.
     fn try_emit(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
         Some(event)
     }
 
-    /// The strategy itself says something to the model, in the user's place (UAP §5.3, §5.4): a
-    /// message of the conversation like any other, marked in its metadata
-    /// ([`PromptMark`](crate::PromptMark)). There is at most one a cycle, and it comes before
-    /// `responded`; must be durable by then.
+    /// The strategy adds a prompt in the user's role (UAP §5.3, §5.4). It is a message of the
+    /// conversation, marked in its metadata ([`PromptMark`](crate::PromptMark)). There is at most
+    /// one in a cycle. It comes before `responded` and must be durable by then.
     fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
         let _ = message;
         Recorded.boxed()
     }
 
-    /// The model has answered; must be durable before a tool starts.
+    /// The model has responded. This must be durable before a tool starts.
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>>;
 
-    /// The call at this position of the response has ended, by its tool or without one; must be
-    /// durable before the next model call. Ids may repeat in one response, positions don't.
+    /// The call at this position of the response has ended, with or without its tool. This must be
+    /// durable before the next model call. Ids may repeat in one response; positions don't.
     fn returned<'a>(
         &'a self,
         position: usize,

@@ -34,8 +34,8 @@ pub struct MiddlewareContext {
     pub input: Message,
     /// The state the run starts from; the agent receives it with the changes of `before`. A
     /// strategy reads its progress from the messages after the user's last one. So a resumed run
-    /// needs its last prompt ([`PromptMark`](crate::PromptMark)) there. A user message added after
-    /// the prompt starts the run anew.
+    /// needs its last prompt ([`PromptMark`](crate::PromptMark)) there. If you add a user message
+    /// after the prompt, the run starts again.
     pub state: AgentState,
     /// Data that middlewares store for this request only; initially empty.
     pub metadata: Map<String, Value>,
@@ -85,8 +85,8 @@ pub trait Middleware: Send + Sync {
     }
 }
 
-/// The way in: gives how many layers were entered, and whether all were. Agents do it themselves;
-/// it is for a runtime that runs an agent step by step.
+/// Runs `before` of all layers. Returns the number of layers entered, and an error if one failed.
+/// Agents call it themselves; it is public for a runtime that runs an agent step by step.
 pub async fn enter(
     layers: &[Arc<dyn Middleware>],
     context: &mut MiddlewareContext,
@@ -101,7 +101,7 @@ pub async fn enter(
     (layers.len(), Ok(()))
 }
 
-/// The way out, through the layers that were entered.
+/// Calls `after` or `on_error` of the entered layers, in reverse order.
 pub async fn leave(
     layers: &[Arc<dyn Middleware>],
     context: &mut MiddlewareContext,

@@ -1,8 +1,8 @@
-//! The plan a state carries (UAP §5.4).
+//! The plan of a state (UAP §5.4).
 
 use serde::{Deserialize, Serialize};
 
-/// How far a step of a plan is (UAP §5.4).
+/// The status of a plan's step (UAP §5.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
@@ -25,13 +25,13 @@ pub struct PlanStep {
     pub id: String,
     /// A description of the step's work.
     pub description: String,
-    /// The tool it uses, where it names one.
+    /// The tool it uses, if it names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The ids of the steps that must complete first.
     #[serde(default)]
     pub depends_on: Vec<String>,
-    /// How far it is.
+    /// The status.
     #[serde(default)]
     pub status: PlanStatus,
 }

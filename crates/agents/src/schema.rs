@@ -29,7 +29,7 @@ pub enum SchemaError {
     /// It exceeds a limit.
     #[error(transparent)]
     Refused(#[from] upp::schema::RefusedSchema),
-    /// It is no JSON Schema, or refers to one that is not part of it.
+    /// It is no JSON Schema, or it refers to a schema outside of itself.
     #[error(transparent)]
     Invalid(#[from] Box<ValidationError<'static>>),
     /// It could not be compiled within the time.

@@ -17,9 +17,9 @@ use upp::{AssistantMessage, Message, Messages, Prefix, Response, Sent, ToolCallI
 
 /// A snapshot of an agent's execution (UAP §6.1).
 ///
-/// It never changes: each `with_*` returns another state with an id of its own, and shares with the
-/// original all that stayed the same. Cloning keeps the id, for a clone is the same snapshot.
-/// Appending a message is O(log n) whatever the length of the history.
+/// It is immutable: each `with_*` returns another state with a new id, which shares all unchanged
+/// data with the original. A clone has the same id, as it is the same snapshot. Appending a message
+/// is O(log n) in the length of the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentState {
     id: Id,
@@ -40,7 +40,7 @@ struct Rest {
     suspended: BTreeSet<ToolCallId>,
 }
 
-/// Equal to any other: what was sent says nothing about what there is.
+/// Equal to any other value, so that the last request does not affect the equality of states.
 #[derive(Clone, Debug, Default)]
 struct LastRequest(Option<Arc<Prefix>>);
 
@@ -77,7 +77,7 @@ impl AgentState {
         &self.messages
     }
 
-    /// How many steps were taken (UAP §6.1); it counts on over calls of one agent.
+    /// Number of steps so far (UAP §6.1), over all calls of the agent.
     pub fn step(&self) -> u64 {
         self.step
     }
@@ -92,12 +92,12 @@ impl AgentState {
         self.rest.reasoning.iter().map(AsRef::as_ref)
     }
 
-    /// The [`reasoning`](Self::reasoning) after the first `n`; what it costs doesn't depend on those.
+    /// The [`reasoning`](Self::reasoning) after the first `n`; the cost does not depend on `n`.
     pub fn reasoning_since(&self, n: usize) -> impl Iterator<Item = &str> {
         since(&self.rest.reasoning, n).map(AsRef::as_ref)
     }
 
-    /// The plan, where there is one (UAP §6.1).
+    /// The plan, if there is one (UAP §6.1).
     pub fn plan(&self) -> Option<&[PlanStep]> {
         self.rest.plan.as_deref()
     }
@@ -116,7 +116,7 @@ impl AgentState {
         self.rest.subagent_traces.iter().map(AsRef::as_ref)
     }
 
-    /// The [traces](Self::subagent_traces) after the first `n`; what it costs doesn't depend on those.
+    /// The [traces](Self::subagent_traces) after the first `n`; the cost does not depend on `n`.
     pub fn subagent_traces_since(&self, n: usize) -> impl Iterator<Item = &SubagentExecutionTrace> {
         since(&self.rest.subagent_traces, n).map(AsRef::as_ref)
     }
@@ -143,8 +143,8 @@ impl AgentState {
         self.clone().and_message(message.into())
     }
 
-    /// Appends what the model answered, and remembers the request that it answered, so that the
-    /// next one can be compared with it.
+    /// Appends the model's response, and stores the fingerprint of its request, so that the next
+    /// request can be compared with it.
     #[must_use]
     pub fn with_response(&self, response: Response) -> Self {
         let Response {
@@ -178,7 +178,7 @@ impl AgentState {
         }
     }
 
-    /// Sets the number of steps taken (UAP §6.2).
+    /// Sets the number of steps so far (UAP §6.2).
     #[must_use]
     pub fn with_step(&self, step: u64) -> Self {
         let mut state = self.renewed();
@@ -233,8 +233,8 @@ impl AgentState {
         }
     }
 
-    /// [`with_message`](Self::with_message) of a state that is not needed any more: where nobody
-    /// else has its messages, they are appended to in place.
+    /// [`with_message`](Self::with_message) for a state that is no longer needed. If no other state
+    /// shares its messages, the message is appended in place.
     pub(crate) fn and_message(mut self, message: Message) -> Self {
         if matches!(message, Message::Assistant(_)) && !self.rest.suspended.is_empty() {
             // They were calls of the response before.
@@ -245,7 +245,7 @@ impl AgentState {
         self
     }
 
-    /// [`with_response`](Self::with_response) of a state that is not needed any more.
+    /// [`with_response`](Self::with_response) for a state that is no longer needed.
     pub(crate) fn and_response(self, response: Box<Response>) -> Self {
         let Response {
             message, request, ..
@@ -261,8 +261,8 @@ impl AgentState {
         state
     }
 
-    /// [`with_suspended`](Self::with_suspended) of a state that is not needed any more; where nothing
-    /// changes, the state stays as it is.
+    /// [`with_suspended`](Self::with_suspended) for a state that is no longer needed. Without a
+    /// change, the state is returned as it is.
     pub(crate) fn and_suspended(self, calls: BTreeSet<ToolCallId>) -> Self {
         if self.rest.suspended == calls {
             return self;
@@ -274,13 +274,13 @@ impl AgentState {
         Arc::clone(self.id.shared())
     }
 
-    /// Puts inherited messages before those of a snapshot that was written without them.
+    /// Adds inherited messages before those of a snapshot that was written without them.
     pub(crate) fn with_inherited(self, mut messages: Messages) -> Self {
         messages.extend(self.messages.iter().cloned());
         Self { messages, ..self }
     }
 
-    /// A state with another rest.
+    /// A state with other rarely changed fields.
     fn changed(&self, change: impl FnOnce(&mut Rest)) -> Self {
         let mut state = self.renewed();
         change(Arc::make_mut(&mut state.rest));
@@ -300,7 +300,7 @@ fn since<T>(list: &rpds::VectorSync<T>, n: usize) -> impl Iterator<Item = &T> {
     (n..list.len()).filter_map(|at| list.get(at))
 }
 
-/// The first `n` of a list that has as many: shared, but for what is dropped.
+/// The first `n` elements of a list that has at least `n`; the result shares memory with the list.
 fn first<T: Clone>(list: &rpds::VectorSync<T>, n: usize) -> rpds::VectorSync<T> {
     let n_dropped = list.len().saturating_sub(n);
     if n < n_dropped {
@@ -313,7 +313,7 @@ fn first<T: Clone>(list: &rpds::VectorSync<T>, n: usize) -> rpds::VectorSync<T> 
     list
 }
 
-/// Equality that does not look into a message that is shared.
+/// Equality; messages that share memory are equal without a comparison.
 pub(crate) fn is_same(a: &Message, b: &Message) -> bool {
     let is_shared = match (a, b) {
         (Message::User(a), Message::User(b)) => Arc::ptr_eq(a, b),

@@ -122,7 +122,7 @@ pub trait ExecutionStrategy: Any + Send + Sync {
     }
 }
 
-/// Where a cycle left the run.
+/// The result of a cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepOutcome {
     /// The state after the cycle.
@@ -136,10 +136,10 @@ pub struct StepOutcome {
 pub enum Next {
     /// Another cycle follows.
     Continue,
-    /// Calls at the end of the state wait for answers from outside, so the step is not complete:
-    /// with answers, it is run again from the state as it is. A strategy need not say it: when the
-    /// open calls can do nothing but wait, the run waits whatever the strategy says. Where no call
-    /// waits, it is an error ([`AgentError::NothingWaits`]).
+    /// Calls at the end of the state wait for outside answers, so the step is not complete. With
+    /// answers, it runs again from this state. A strategy need not return this: if the open calls
+    /// can only wait, the run waits in any case. If no call waits, it is an error
+    /// ([`AgentError::NothingWaits`]).
     Wait,
     /// The run is complete.
     Done,
@@ -156,7 +156,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether `n` is more than there may be.
+    /// Whether `n` exceeds the limit.
     pub(crate) fn is_below(self, n: usize) -> bool {
         match self {
             Self::Unbounded => false,

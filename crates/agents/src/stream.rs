@@ -1,4 +1,4 @@
-//! A run that can be watched (UAP §11).
+//! A run with its stream of events (UAP §11).
 
 mod queue;
 
@@ -26,12 +26,12 @@ use upp::{Response, Signal, ToolExecution};
 pub struct AgentStream {
     run: Option<BoxFuture<'static, Result<Box<GenerateResult>, AgentError>>>,
     outcome: Option<Result<Box<GenerateResult>, AgentError>>,
-    /// While there are events to read, the run rests.
+    /// The run does not advance while there are events to read.
     events: Queue,
     guard: Guard,
 }
 
-/// Cancels what nobody polls any more.
+/// Cancels the run when it is dropped.
 struct Guard(Signal);
 
 impl Drop for Guard {
@@ -53,8 +53,8 @@ impl AgentStream {
         }
     }
 
-    /// The result (UAP §11.1). Whether or not the stream was read, this drives the run to its end;
-    /// events that were not read are dropped.
+    /// The result (UAP §11.1). This drives the run to its end, whether or not the stream was read.
+    /// Unread events are dropped.
     pub async fn result(self) -> Result<GenerateResult, AgentError> {
         let Self {
             run,
@@ -118,8 +118,8 @@ impl std::fmt::Debug for AgentStream {
     }
 }
 
-/// Feeds the stream that polls the run. A reader who has gone stops nothing: the result may still be
-/// wanted.
+/// Feeds the stream that polls the run. The end of the reader does not stop the run, as the result
+/// may still be needed.
 struct Watched;
 
 impl Journal for Watched {

@@ -1,7 +1,7 @@
 //! Sub-agents: agents that other agents call as tools (UAP §8).
 //!
-//! A sub-agent is a tool with a schema of its own. No schema is ever derived from an agent: a
-//! prompt is not a description, and what a task needs can't be guessed (UAP §2.6, §8.3).
+//! A sub-agent is a tool with a schema of its own. No schema is derived from an agent, because a
+//! prompt is no description and a task's inputs can't be guessed (UAP §2.6, §8.3).
 
 mod event;
 mod host;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use upp::{Message, ToolCallId, ToolContext, Turn};
 
-/// One run of a sub-agent that is to begin.
+/// One run of a sub-agent to start.
 #[derive(Clone, Debug)]
 pub struct Spawn {
     /// The agent that runs, from an empty state.
@@ -37,11 +37,12 @@ pub struct Spawn {
     pub tool_call_id: ToolCallId,
     /// The task.
     pub prompt: Message,
-    /// Whether the parent's stream shows what happens inside; start and end are shown in any case.
+    /// Whether the parent's stream has the events of the run; the start and end events are emitted
+    /// in any case.
     pub propagate: bool,
-    /// Cancelled when the parent no longer wants the result.
+    /// Cancelled when the parent no longer needs the result.
     pub signal: CancellationToken,
-    /// How a host says that the run waits for somebody outside.
+    /// Through this a host reports that the run waits for an outside answer.
     pub waits: Waits,
 }
 
@@ -60,8 +61,8 @@ impl Spawn {
         }
     }
 
-    /// Runs it where the call's context says: events go to the parent's stream, the trace into the
-    /// parent's state. Called by no agent, it runs all the same, unseen.
+    /// Runs it on the host of the call's context: events go to the parent's stream, the trace to
+    /// the parent's state. Without an agent as caller, it runs without a stream.
     pub async fn run(self, context: &ToolContext) -> SubAgentRun {
         let hosted = context.host.as_ref();
         match hosted.and_then(|host| host.downcast_ref::<Hosted>()) {

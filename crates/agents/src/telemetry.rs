@@ -1,9 +1,9 @@
-//! The span of an agent's run, in the words of OpenTelemetry's `GenAI` conventions.
+//! The span of an agent's run, according to OpenTelemetry's `GenAI` conventions.
 //!
-//! [`Agent::generate`] and [`Agent::stream`] make one span a run; its model calls and tool
-//! executions are its children ([`upp::telemetry`]), and the run of a sub-agent is a child of the
-//! tool execution that spawned it. [`Agent::run_step`] makes none, for only its caller knows the
-//! conversation: it wraps the step with [`invoke_agent`] and [`observe`].
+//! [`Agent::generate`] and [`Agent::stream`] make one span for each run. Its children are the run's
+//! model calls and tool executions ([`upp::telemetry`]). A sub-agent's run is a child of the tool
+//! execution that spawned it. [`Agent::run_step`] makes no span, because only its caller knows the
+//! conversation: the caller wraps the step with [`invoke_agent`] and [`observe`].
 
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -14,7 +14,7 @@ use tracing::field::Empty;
 use upp::TokenUsage;
 use upp::telemetry::{Operation, TARGET, code_name, count, error_type, names, provider_name};
 
-/// Begins a run of an agent, in a span named `invoke_agent {name}`, a child of the current one.
+/// Starts a run of an agent, in a span named `invoke_agent {name}`, a child of the current one.
 pub fn invoke_agent(agent: &Agent, conversation_id: Option<impl Display>) -> Operation {
     let model = agent.model();
     Operation::new(tracing::info_span!(
@@ -35,8 +35,8 @@ pub fn invoke_agent(agent: &Agent, conversation_id: Option<impl Display>) -> Ope
     ))
 }
 
-/// Runs `run` in the operation's span and records how it ended. `usage` gives what the run used,
-/// where that is known.
+/// Runs `run` in the operation's span and records the outcome. `usage` returns the token usage of
+/// the run, if it is known.
 pub async fn observe<T>(
     operation: Operation,
     run: impl Future<Output = Result<T, AgentError>>,

@@ -1,4 +1,4 @@
-//! The tools of an agent: checked when it is made, run side by side (UAP §8.5, §8.6).
+//! The tools of an agent: checked when it is built, run concurrently (UAP §8.5, §8.6).
 
 mod phase;
 mod round;

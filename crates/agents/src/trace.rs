@@ -20,7 +20,7 @@ pub struct ToolExecutionTrace {
     /// Whether it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// How long it ran, in milliseconds.
+    /// The duration of the run, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
 }
@@ -58,8 +58,8 @@ pub struct SubagentExecutionTrace {
 }
 
 impl From<&upp::ToolExecution> for ToolExecutionTrace {
-    /// Keeps everything: arguments that were no object stand under the key `arguments`, as the text
-    /// that the model sent; so do those that are nested too deeply to be read again.
+    /// Builds the trace without loss. Arguments that are no object, or that are nested too deeply
+    /// to be read again, are stored under the key `arguments`, as the model's text.
     fn from(execution: &upp::ToolExecution) -> Self {
         let given = &execution.arguments;
         let is_deep = depth::is_too_deep(given);

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use upp::Messages;
 
-/// How many nodes a tree may have, so that every tree that was written can be read.
+/// Maximum number of nodes of a tree, so that every written tree can be read.
 const MAX_NODES: usize = 100_000;
 
-/// One place of a tree (UAP §7.1).
+/// One node of a tree (UAP §7.1).
 #[derive(Clone, Debug)]
 pub struct ThreadNode {
     id: Arc<str>,
@@ -25,7 +25,7 @@ pub struct ThreadNode {
     state: AgentState,
     name: Option<Arc<str>>,
     children: Vec<Arc<str>>,
-    /// The parent's snapshot, where this node's state begins with its messages.
+    /// The id of the parent's snapshot, if this node's state starts with all its messages.
     extends: Option<Arc<str>>,
 }
 
@@ -44,7 +44,7 @@ impl ThreadNode {
         id::random()
     }
 
-    /// The node's id, a random UUID (v4; UAP §3.4). Cloning it is cheap.
+    /// The node's id, a random UUID (v4; UAP §3.4). Clones are cheap.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
@@ -59,24 +59,24 @@ impl ThreadNode {
         &self.state
     }
 
-    /// The branch's name, where it has one. Names may repeat.
+    /// The branch's name, if it has one. Names may repeat.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The nodes that branched from it, in the order they did.
+    /// The nodes that branched from it, in the order of their creation.
     pub fn children(&self) -> impl ExactSizeIterator<Item = &str> {
         self.children.iter().map(AsRef::as_ref)
     }
 }
 
-/// A tree of conversations with one current place (UAP §7.1).
+/// A tree of conversations with one current node (UAP §7.1).
 ///
-/// A node keeps a snapshot. It may hold the whole conversation up to the node, as the pattern of
-/// UAP §7.2 leaves it, or only what the node added: [`history`](Self::history) gives every message
-/// of the path once in either case. Snapshots share their messages in memory. In the JSON of
-/// UAP §12.2 each node has all of its own, so that a tree of whole conversations is written in the
-/// sum of their lengths; [`to_compact_json`](Self::to_compact_json) writes each message once.
+/// A node has a snapshot: either the whole conversation up to the node (the pattern of UAP §7.2),
+/// or only the node's additions. In both cases [`history`](Self::history) returns every message of
+/// the path once. Snapshots share their messages in memory. In the JSON of UAP §12.2 each node has
+/// all messages of its snapshot, so a tree of whole conversations is as long as their sum.
+/// [`to_compact_json`](Self::to_compact_json) writes each message once.
 ///
 /// ```
 /// # use loomline_agents::{AgentState, ThreadTree};
@@ -91,9 +91,9 @@ impl ThreadNode {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadTree {
     root: ThreadNode,
-    /// All others, in the order they were made.
+    /// All other nodes, in the order of their creation.
     rest: Vec<ThreadNode>,
-    /// Where in `rest` a node is.
+    /// The indexes of the nodes in `rest`.
     places: BTreeMap<Arc<str>, usize>,
     current: Arc<str>,
 }
@@ -138,12 +138,12 @@ impl ThreadTree {
         self.node(&self.current).unwrap_or(&self.root)
     }
 
-    /// All nodes: the root, then the others in the order they were made.
+    /// All nodes: the root, then the others in the order of their creation.
     pub fn nodes(&self) -> impl Iterator<Item = &ThreadNode> {
         std::iter::once(&self.root).chain(&self.rest)
     }
 
-    /// How many nodes there are, at least one.
+    /// Number of nodes, at least one.
     pub fn n_nodes(&self) -> usize {
         self.rest.len().saturating_add(1)
     }
@@ -156,19 +156,19 @@ impl ThreadTree {
         self.places.get(id).and_then(|place| self.rest.get(*place))
     }
 
-    /// The nodes nothing branched from, in the order of [`nodes`](Self::nodes).
+    /// The nodes without children, in the order of [`nodes`](Self::nodes).
     pub fn leaves(&self) -> impl Iterator<Item = &ThreadNode> {
         self.nodes().filter(|node| node.children.is_empty())
     }
 
-    /// The nodes that have a name, with it, in the order of [`nodes`](Self::nodes).
+    /// The named nodes with their names, in the order of [`nodes`](Self::nodes).
     pub fn branches(&self) -> impl Iterator<Item = (&str, &ThreadNode)> {
         self.nodes()
             .filter_map(|node| node.name().map(|name| (name, node)))
     }
 
-    /// Makes a child of a node and gives its id; the child starts with the node's state (UAP
-    /// §7.1). The current node stays as it is. Refused when the node is unknown or the tree full.
+    /// Makes a child of a node and returns its id; the child starts with the node's state (UAP
+    /// §7.1). The current node does not change. Fails if the node is unknown or the tree is full.
     pub fn branch(
         &mut self,
         from: impl AsRef<str>,
@@ -198,9 +198,9 @@ impl ThreadTree {
         Ok(())
     }
 
-    /// Puts a state at the current node (`tree.current.state = …`, UAP §7.2). Compares it with the
-    /// parent's and the children's, message by message; the same message shared is compared by its
-    /// address.
+    /// Replaces the current node's state (`tree.current.state = …`, UAP §7.2). It compares the
+    /// state with those of the parent and the children, message by message. Messages that share
+    /// memory are compared by address.
     pub fn set_state(&mut self, state: AgentState) {
         let node = self.current();
         let parent = node.parent_id().and_then(|id| self.node(id));
@@ -226,9 +226,9 @@ impl ThreadTree {
     /// The state at the current node, with all messages from the root to it in order (UAP §7.3).
     ///
     /// If each snapshot of the path has the whole conversation, this is the current snapshot
-    /// itself, at the cost of one comparison for each node. Otherwise it is that snapshot under a
-    /// new id, with the messages of the path merged. Messages are identified by their ids, so none
-    /// is doubled or lost. If several snapshots have a message, its latest form counts. If a later
+    /// itself. That costs one comparison for each node. Otherwise it is that snapshot under a new
+    /// id, with the messages of the path merged. Messages are identified by their ids, so none is
+    /// doubled or lost. If several snapshots have a message, its latest form counts. If a later
     /// snapshot put a message before an earlier one, such as a summary, it is placed there.
     pub fn history(&self) -> AgentState {
         let path = self.path();
@@ -274,12 +274,12 @@ impl ThreadTree {
     }
 }
 
-/// Whether the child's snapshot begins with all messages of its parent's.
+/// Whether the child's snapshot starts with all messages of its parent's.
 fn is_extension(parent: &ThreadNode, child: &ThreadNode) -> bool {
     child.extends.as_deref() == Some(parent.state.id())
 }
 
-/// The id of `earlier`, where `state` begins with all its messages.
+/// The id of `earlier`, if `state` starts with all its messages.
 fn extended(state: &AgentState, earlier: &AgentState) -> Option<Arc<str>> {
     begins_with(state.messages(), earlier.messages()).then(|| earlier.shared_id())
 }

@@ -18,7 +18,7 @@ use std::fmt::{Display, Write};
 pub(crate) struct Json {
     /// The text.
     pub(crate) text: String,
-    /// How many arrays and objects stand inside each other.
+    /// The nesting depth in arrays and objects.
     pub(crate) depth: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn write(value: &(impl Serialize + ?Sized), n_bytes: usize) -> Result
 
 struct Writer {
     json: String,
-    /// How many brackets are open.
+    /// Number of open brackets.
     depth: usize,
     deepest: usize,
     /// The next text is JSON.
@@ -67,8 +67,8 @@ fn is_plain(text: &str) -> bool {
     }
 }
 
-/// Whether no byte of a block is escaped. It has no way out early, so that it becomes a few
-/// instructions for all of them.
+/// Whether no byte of a block needs an escape. It has no early return, so that it compiles to a few
+/// instructions for all bytes.
 fn are_plain<const N: usize>(block: &[u8; N]) -> bool {
     !block
         .iter()

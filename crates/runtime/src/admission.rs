@@ -1,4 +1,4 @@
-//! Whether a request may begin a run or queue a trigger, before anything of it is written.
+//! Checks whether a request may start a run or queue a trigger, before anything is written.
 
 use crate::error::RuntimeError;
 use crate::live::Live;
@@ -17,7 +17,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// The request is written: the thread has the slot.
+    /// Moves the slot to the thread after the request is written.
     pub(crate) fn resolve(self, live: &Live) {
         if let Some(slot) = self.slot {
             live.occupied.occupy(slot);
@@ -26,8 +26,8 @@ impl Admitted {
 }
 
 impl Runtime {
-    /// Takes what a request needs: a slot if its run begins at once, else a place in the queue. The
-    /// thread's lock is held.
+    /// Acquires a slot if the request's run starts at once, else a place in the queue. The caller
+    /// holds the thread's lock.
     pub(crate) fn admit(
         &self,
         live: &Live,
@@ -46,8 +46,8 @@ impl Runtime {
         self.admit_run(live, model.as_deref())
     }
 
-    /// Takes a slot for a run that begins on this thread, unless the thread has one. The thread's lock
-    /// is held.
+    /// Acquires a slot for a run that starts on this thread, unless the thread has one. The caller
+    /// holds the thread's lock.
     pub(crate) fn admit_run(
         &self,
         live: &Live,
@@ -62,7 +62,7 @@ impl Runtime {
         })
     }
 
-    /// Counts a trigger that is to be queued on this thread.
+    /// Counts a trigger that will be queued on this thread.
     pub(crate) fn admit_trigger(&self, live: &Live) -> Result<Admitted, RuntimeError> {
         Ok(Admitted {
             slot: None,

@@ -65,7 +65,7 @@ pub struct AgentReactor {
 /// The state cached between steps.
 struct Remembered {
     state: AgentState,
-    /// The agent as the run wants it, where it wants it otherwise than it is.
+    /// The agent with the run's parameters, if they change it.
     configured: Option<AgentReactor>,
     /// The usage of the run, if it has a limit.
     spent: Option<Spent>,
@@ -83,7 +83,7 @@ impl AgentReactor {
         }
     }
 
-    /// Lets runs ask for one of these models instead of the agent's.
+    /// Lets runs select one of these models instead of the agent's.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
         Self {
@@ -248,8 +248,8 @@ impl AgentReactor {
         Ok(cycle)
     }
 
-    /// A step whose model had answered before a crash, run again with that answer; and whether
-    /// sub-agents had ended in it.
+    /// Runs a step again whose model had answered before a crash, with that answer. Also returns
+    /// whether sub-agents had ended in it.
     async fn resumed(
         &self,
         step: &StepRun,
@@ -266,7 +266,7 @@ impl AgentReactor {
         Ok((ran.await?, !record::traces(&resumed.parts).is_empty()))
     }
 
-    /// A step that has no answer of a model, but what comes of calls that had waited.
+    /// Runs a step without a model call, which applies answers to waiting calls.
     async fn answered(
         &self,
         step: &StepRun,

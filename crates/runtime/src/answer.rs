@@ -1,4 +1,4 @@
-//! Answers from outside: to calls that a thread has left open.
+//! Answers from outside to the open calls of a thread.
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
@@ -26,8 +26,8 @@ use timeline::{
 const N_LOOKED_AT: usize = 50;
 
 impl Runtime {
-    /// The calls of a thread that wait for an answer from outside, with the execution that left
-    /// them, and the last event of the log. None while an execution runs.
+    /// The calls of a thread that wait for an outside answer, the execution that left them open,
+    /// and the log's last event. None while an execution runs.
     pub async fn open_calls(
         &self,
         tenant: &TenantId,
@@ -37,7 +37,7 @@ impl Runtime {
         Ok((state.open().cloned(), tail))
     }
 
-    /// Refuses what does not fit what waits.
+    /// Fails if an answer does not fit its waiting call.
     fn check(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
         state.check_answers(&request.item)?;
         let (run, calls) = waiting_run(state);
@@ -166,8 +166,8 @@ impl Runtime {
         Ok(accepted)
     }
 
-    /// Has a thread wait no longer for answers, which is an execution that is stopped as it begins.
-    /// None where it waits for none.
+    /// Closes the calls for whose answers a thread waits. It does so by an execution that is
+    /// stopped when it starts. Returns none if the thread waits for none.
     pub(crate) async fn withdraw(
         &self,
         live: &Arc<Live>,
@@ -213,7 +213,7 @@ impl Runtime {
     }
 }
 
-/// How the execution that left the open calls was run, and the calls.
+/// The parameters of the execution that left the calls open, and the calls.
 pub(crate) fn waiting_run(state: &State) -> (Run, &[OpenCall]) {
     let (execution, calls) = match (state.active(), state.open()) {
         (Some(active), _) => (&active.execution, active.open_calls.as_slice()),
@@ -227,7 +227,8 @@ pub(crate) fn waiting_run(state: &State) -> (Run, &[OpenCall]) {
     (run, calls)
 }
 
-/// Why a call is not open: it was answered, or left behind, or never made in this piece of its thread.
+/// Why a call is not open: it was answered, it was closed, or it does not occur in the searched
+/// part of its thread.
 fn became_of(call: String, transcript: &Transcript) -> Rejected {
     let mut was_open = false;
     let steps = transcript.entries.iter().flat_map(|entry| match entry {

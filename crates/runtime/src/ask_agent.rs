@@ -1,4 +1,4 @@
-//! Text in, text out: the simple way to run a durable agent.
+//! Runs a durable agent with a text as input and output.
 
 use crate::agent::called;
 use crate::error::RuntimeError;
@@ -20,18 +20,18 @@ use timeline::{
 /// An agent's reply to a message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunReply {
-    /// The text of its last answer; empty where it gave none.
+    /// The text of its last answer; empty if there is none.
     pub text: String,
     /// The calls that wait for an answer from outside. To continue the run, call
     /// [`Runtime::answer_calls`].
     pub pending: Vec<PendingCall>,
-    /// Why the run ended before its time; absent where it is complete or waits.
+    /// Why the run ended early; none if it is complete or waits.
     pub interruption: Option<Interruption>,
 }
 
 impl AnswerRequest {
-    /// Answers to calls that wait, as the item of this id. They are the same [`Answers`] that an agent
-    /// in memory takes.
+    /// A request with answers to waiting calls, as the item of this id. The [`Answers`] are those
+    /// that an agent in memory accepts.
     pub fn new(
         tenant: TenantId,
         key: impl Into<String>,
@@ -132,7 +132,7 @@ fn ends(event: &Event, execution: &ExecutionId) -> bool {
 /// The reply of an execution so far.
 #[derive(Default)]
 struct Gathered {
-    /// The texts of the step at work, by their positions.
+    /// The texts of the current step, by their positions.
     texts: BTreeMap<u32, String>,
     reply: RunReply,
 }

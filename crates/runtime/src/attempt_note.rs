@@ -14,9 +14,9 @@ use timeline::{Payload, State};
 use tokio::runtime::Handle;
 use upp::{CallRecord, Code, Error};
 
-/// How long the telling of one agent may take.
+/// Timeout for the notification of one agent.
 const TELLING: Duration = Duration::from_mins(1);
-/// And how long it may still take once the process is to end.
+/// Timeout once the process shuts down.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The call of a model in one step: its notes are in the step's log.
@@ -28,7 +28,7 @@ pub(crate) struct AttemptNote {
 }
 
 impl AttemptNote {
-    /// For a step that an earlier attempt has left this note.
+    /// For a step with this note of an earlier attempt.
     pub(crate) fn new(live: &Live, writer: &Arc<StepWriter>, note: Option<&Payload>) -> Self {
         Self {
             key: format!("{}:{}", live.thread, writer.step()),

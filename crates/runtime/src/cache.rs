@@ -1,4 +1,4 @@
-//! The threads in memory: bounded by their total size and by the time since they were used.
+//! The threads in memory, limited by their total size and by the time since their last use.
 
 use crate::live::Live;
 use crate::runtime::{Inner, Runtime};
@@ -10,14 +10,14 @@ use store::TenantId;
 use timeline::ThreadId;
 use tokio::time::Instant;
 
-/// How long a thread that nobody uses stays in memory, at least.
+/// Minimum time that an unused thread stays in memory.
 pub(crate) const IDLE: Duration = Duration::from_mins(1);
-/// How often threads that nobody uses are looked for.
+/// Interval of the search for unused threads.
 const SWEEP: Duration = Duration::from_secs(10);
-/// Memory that a thread takes besides its records and its state, in bytes.
+/// Memory of a thread besides its records and its state, in bytes.
 const BASE_BYTES: usize = 4 << 10;
 
-/// How many bytes the threads of a runtime take, of how many.
+/// The memory of a runtime's threads, in bytes, and its limit.
 #[derive(Debug)]
 pub(crate) struct CacheSize {
     max_bytes: usize,
@@ -34,17 +34,17 @@ impl CacheSize {
         }
     }
 
-    /// Whether the threads take more than they may.
+    /// Whether the threads exceed their maximum size.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes() > self.max_bytes
     }
 
-    /// How many bytes the threads take.
+    /// The bytes that the threads occupy.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many bytes they may take.
+    /// The maximum of these bytes.
     pub(crate) fn max_bytes(&self) -> usize {
         self.max_bytes
     }
@@ -70,7 +70,7 @@ impl Share {
         &self.of
     }
 
-    /// Sets how many bytes the thread takes now, besides what every thread takes.
+    /// Sets the bytes that the thread occupies now, besides the base of every thread.
     pub(crate) fn set(&self, bytes: usize) {
         let now = bytes.saturating_add(BASE_BYTES);
         let before = self.bytes.swap(now, Ordering::Relaxed);
@@ -94,13 +94,13 @@ impl Drop for Share {
 
 type Threads = BTreeMap<ThreadId, Arc<Live>>;
 
-/// Whether a thread may be forgotten. Only what nobody else holds may go: two of one thread in one
-/// process would fence each other off.
+/// Whether a thread may be dropped from memory. Only an unshared one may: two instances of one
+/// thread in a process would fence each other off.
 fn is_unused(live: &Arc<Live>) -> bool {
     Arc::strong_count(live) == 1 && live.is_idle()
 }
 
-/// Forgets the threads that were used longest ago until the others take half of what they may.
+/// Drops the least recently used threads until the others occupy half of the maximum size.
 fn shrink(threads: &mut Threads, size: &CacheSize) {
     let mut unused: Vec<(Instant, usize, ThreadId)> = threads
         .values()
@@ -119,8 +119,8 @@ fn shrink(threads: &mut Threads, size: &CacheSize) {
 }
 
 impl Inner {
-    /// Makes room if the threads in memory take more than they may. `threads` is their map, whose lock
-    /// is held.
+    /// Frees memory if the threads exceed their maximum size. `threads` is their map, whose lock
+    /// the caller holds.
     pub(crate) fn make_room(&self, threads: &mut Threads) {
         if self.cache.is_over() {
             shrink(threads, &self.cache);
@@ -128,7 +128,7 @@ impl Inner {
         }
     }
 
-    /// Forgets what nobody has used for a minute, and what is beyond the size.
+    /// Drops the threads that were unused for a minute, and those beyond the memory limit.
     fn sweep(&self) -> bool {
         let now = Instant::now();
         self.pages.clear();
@@ -150,7 +150,7 @@ impl Inner {
 }
 
 impl Runtime {
-    /// Has unused threads looked for as long as any are in memory.
+    /// Starts the search for unused threads, which runs while any thread is in memory.
     pub(crate) fn ensure_sweeps(&self) {
         if self.inner.cache.is_swept.swap(true, Ordering::Relaxed) {
             return;

@@ -53,7 +53,8 @@ impl Runtime {
         .await
     }
 
-    /// Whoever asks holds the thread's lock. Costs what is removed.
+    /// Checks that an entry can be removed. The caller holds the thread's lock. The cost is
+    /// proportional to the entry.
     async fn check_removable(&self, live: &Live, what: &Removed) -> Result<(), RuntimeError> {
         let store = self.inner.store.as_ref();
         let chain = Chain::of(store, store.row(&live.thread).await?).await?;
@@ -79,7 +80,7 @@ impl Runtime {
     }
 }
 
-/// Where something is, if it is there and is not removed yet.
+/// The position of an entry that exists and is not removed yet.
 pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Position, RuntimeError> {
     let landmark = match &what {
         Removed::Item(id) => Landmark::Item(id),
@@ -94,7 +95,7 @@ pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Positi
     Ok(place)
 }
 
-/// Whether an execution writes the item that is here.
+/// Whether an execution writes the item at this position.
 pub(crate) async fn is_written(chain: &Chain<'_>, place: Position) -> Result<bool, RuntimeError> {
     let made = chain.records(place.before(), 1).await?;
     let made = made.first().map(|logged| &logged.record.event);
@@ -104,7 +105,7 @@ pub(crate) async fn is_written(chain: &Chain<'_>, place: Position) -> Result<boo
 /// Records read at once.
 const PAGE: usize = 100;
 
-/// Whether a step that is over has left calls for somebody to answer.
+/// Whether a finished step left calls open for answers.
 async fn left_open(
     chain: &Chain<'_>,
     mut place: Position,

@@ -33,7 +33,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use store::{CheckpointRow, Store, TenantId};
 
-/// A tenant's checkpoints in a runtime's store, as agents use them.
+/// A tenant's checkpoints in a runtime's store.
 #[derive(Clone)]
 pub struct StoreCheckpoints {
     store: Arc<dyn Store>,
@@ -41,7 +41,7 @@ pub struct StoreCheckpoints {
 }
 
 impl StoreCheckpoints {
-    /// The checkpoints of a tenant in a store. Nothing is touched yet.
+    /// The checkpoints of a tenant in a store, which is not accessed yet.
     pub fn new(store: Arc<dyn Store>, tenant: TenantId) -> Self {
         Self { store, tenant }
     }

@@ -131,7 +131,7 @@ impl Site {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call has this child, and its run is over or not.
+    /// Stores a child of the call, with whether its run is over.
     fn note(&self, call: &str, child: OpenChild) {
         let mut begun = self.begun();
         let children = begun.entry(call.to_owned()).or_default();

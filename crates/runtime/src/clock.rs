@@ -1,10 +1,10 @@
-//! Time and ids, so that tests can give their own.
+//! Sources of time and ids, which tests can replace.
 
 use jiff::Timestamp;
 
 /// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// The present instant.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -14,7 +14,7 @@ pub trait Ids: Send + Sync {
     fn mint(&self) -> String;
 }
 
-/// The system's clock, to the microsecond: what every other library of the field can hold.
+/// The system's clock, with a resolution of one microsecond for compatibility with other systems.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

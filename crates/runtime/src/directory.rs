@@ -1,4 +1,4 @@
-//! Which threads are in this process's memory.
+//! The threads in this process's memory.
 
 use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use store::{NewRecord, StoreError, TenantId, ThreadRow};
 use timeline::{Seq, ThreadId};
 
-/// A thread that is not there yet. Where making it breaks off, this process forgets it.
+/// A thread that does not exist yet. If its creation fails, this process drops it.
 pub(crate) struct PendingThread<'a> {
     runtime: &'a Runtime,
     pub(crate) live: Arc<Live>,
@@ -45,8 +45,8 @@ impl PendingThread<'_> {
 }
 
 impl Runtime {
-    /// A thread that was not there a moment ago, to be made by what is committed to it first. Nobody
-    /// else finds it before; whoever looks for it right after finds this. Nothing is read or written.
+    /// A thread that did not exist a moment ago. Its first commit creates it. Until then only
+    /// callers in this process find it. Nothing is read or written.
     pub(crate) fn pending_thread(
         &self,
         tenant: &TenantId,
@@ -102,7 +102,7 @@ impl Runtime {
         Ok(live)
     }
 
-    /// Finds a thread by its key from now on without asking the store.
+    /// Registers a thread's key, so that look-ups need no store access.
     fn name(&self, live: &Live) {
         let place = (live.tenant.clone(), live.key.clone());
         let keys = &self.inner.keys;
@@ -131,7 +131,7 @@ impl Runtime {
         })
     }
 
-    /// The thread as it is in memory; where it is not, as it is made here.
+    /// The thread in memory, or a new one from `make`.
     fn kept_or(
         &self,
         thread: ThreadId,
@@ -156,13 +156,13 @@ impl Runtime {
         Arc::clone(found)
     }
 
-    /// Forgets a thread that the store no longer has.
+    /// Drops a thread that the store no longer has.
     pub(crate) fn forget(&self, live: &Live) {
         live.gone();
         self.drop_live(live);
     }
 
-    /// Forgets what is known here of a thread: whoever looks for it asks the store.
+    /// Drops a thread from memory; the next look-up reads the store.
     fn drop_live(&self, live: &Live) {
         let all = &self.inner.live;
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);

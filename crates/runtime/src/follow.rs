@@ -8,14 +8,14 @@ use std::sync::{Arc, Weak};
 use store::{Filter, Logged, Store, StoreError};
 use timeline::{Event, ExecutionId, Seq, ThreadId};
 
-/// When a follower has seen enough.
+/// When a follower stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Never: it stays for what comes.
+    /// Never: it waits for new records.
     Forever,
-    /// When it has seen all there is and no execution runs.
+    /// When it has read all records and no execution runs.
     Rest,
-    /// When it has seen the end of this execution.
+    /// When it has read the end of this execution.
     Execution(ExecutionId),
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {
     })
 }
 
-/// A follower's place in a page. It does not keep a page from the store in memory: a follower that
-/// does not read for a while reads the page again.
+/// A follower's position in a page. It does not hold a page from the store in memory; after a pause
+/// of its reader it reads the page again.
 struct Reading {
     page: Option<Arc<Page>>,
     shared: Weak<Page>,
@@ -111,8 +111,9 @@ pub(crate) fn facts(store: Arc<dyn Store>, thread: ThreadId, end: Seq) -> Follow
     })
 }
 
-/// The records of a thread from its beginning on, for those who fold the log and have seen it up to
-/// `seen`: of what was over by then the facts alone, of the step that ran then everything.
+/// The records of a thread from its start, for readers that fold the log and have seen it up to
+/// `seen`. Up to that event, finished steps have facts only; the step that ran then has all its
+/// records.
 pub(crate) async fn refollow(
     store: &Arc<dyn Store>,
     live: Arc<Live>,

@@ -1,4 +1,4 @@
-//! Threads that go on from a place in another one.
+//! Threads that continue from a position in another thread.
 
 use crate::error::RuntimeError;
 use crate::request::NewThreadRequest;
@@ -8,9 +8,10 @@ use store::{Created, NewRecord, Side, StoreError, TenantId, ThreadRow};
 use timeline::{Fork, Seq, ThreadId, ThreadStatus};
 
 impl Runtime {
-    /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
-    /// it shares (architecture rule 5). Without `at`, up to its end. Calls that wait there can be
-    /// answered in both, unless they wait for sub-agents: those are this thread's alone.
+    /// Makes a thread that shares the content of this one up to `at`, or to its end without `at`.
+    /// Shared content costs nothing (architecture rule 5). Waiting calls at that position can be
+    /// answered in both threads. Calls that wait for sub-agents can be answered only in the
+    /// original.
     pub async fn fork(
         &self,
         tenant: &TenantId,
@@ -26,7 +27,7 @@ impl Runtime {
         self.fork_as(tenant, row, at, new).await
     }
 
-    /// Makes a fork of a thread where that is at rest.
+    /// Makes a fork of a thread at a position where nothing runs.
     pub(crate) async fn fork_as(
         &self,
         tenant: &TenantId,
@@ -49,9 +50,9 @@ impl Runtime {
         Ok(self.inner.store.row(&created.thread).await?)
     }
 
-    /// Makes the thread that these records begin, or finds the one with its key. A fork and the deletion
-    /// of its parent never overlap: either the fork is made and the deletion is refused, or the parent
-    /// is gone and the fork is refused.
+    /// Creates the thread that these records start, or finds the thread with its key. A fork and
+    /// the deletion of its parent never overlap: either the fork is made and the deletion is
+    /// refused, or the parent is deleted and the fork is refused.
     pub(crate) async fn make(
         &self,
         tenant: &TenantId,
@@ -70,12 +71,12 @@ impl Runtime {
         .await
     }
 
-    /// Where a thread can be forked: at this event, or at its end.
+    /// The fork point of a thread: at this event, or at its end.
     ///
     /// # Errors
     ///
-    /// [`RuntimeError::NotAtRest`] if an execution runs there, [`RuntimeError::BeyondEnd`] if the thread has
-    /// no such event.
+    /// [`RuntimeError::NotAtRest`] if an execution runs there, [`RuntimeError::BeyondEnd`] if the
+    /// thread has no such event.
     pub async fn fork_point(&self, row: ThreadRow, at: Option<Seq>) -> Result<Fork, RuntimeError> {
         let rests = row.thread.status != ThreadStatus::Streaming;
         let tail = row.tail;
@@ -94,7 +95,7 @@ impl Runtime {
         })
     }
 
-    /// Refuses a place at which an execution runs.
+    /// Fails if an execution runs at this position.
     async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
         let last = self
             .inner

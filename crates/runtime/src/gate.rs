@@ -1,5 +1,4 @@
-//! Judging what somebody says where nothing can come between: under the thread's lock, before it is
-//! written.
+//! Checks of posted items under the thread's lock, before they are written.
 
 use crate::error::RuntimeError;
 use crate::live::{Live, LockedThread};
@@ -14,11 +13,11 @@ use timeline::{Command, NewItem, Seq, ThreadId};
 /// The items that are about to be written to a thread.
 #[derive(Debug)]
 pub struct GateRequest<'a> {
-    /// The thread; none where the request is about to make it.
+    /// The thread; none if the request is about to create it.
     pub thread: Option<&'a ThreadId>,
-    /// The last event of its log. Nothing is written before what is judged.
+    /// The last event of its log. Nothing is written between it and the checked items.
     pub tail: Seq,
-    /// The instant that it will have.
+    /// The time that the items will have.
     pub at: Timestamp,
     /// The items, in order. The gate can change only those that are no part of an answer.
     pub items: &'a mut [NewItem],
@@ -32,7 +31,7 @@ pub struct GateRequest<'a> {
 /// another client created the thread first, the items are checked again on that thread.
 pub trait Gate: Send + Sync {
     /// Prepares the check of items on a thread whose log ends near `_tail`. The thread's lock is
-    /// not held, so this blocks nobody. A missing thread is no error.
+    /// not held, so no other request waits. A missing thread is no error.
     fn prepare<'a>(
         &'a self,
         _thread: &'a ThreadId,
@@ -41,11 +40,11 @@ pub trait Gate: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whether this may be written; if not, nothing of the request is.
+    /// Checks the items. If they are refused, nothing of the request is written.
     ///
     /// # Errors
     ///
-    /// [`RuntimeError::TurnedAway`] with the reason, which the caller gets back as it is.
+    /// [`RuntimeError::TurnedAway`] with the reason, which the caller receives unchanged.
     fn check<'a>(&'a self, entering: GateRequest<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
 }
 
@@ -103,7 +102,7 @@ impl Runtime {
     }
 }
 
-/// Has a gate judge items; gives the instant that they are to be written with.
+/// Runs a gate on items; returns the time with which to write them.
 pub(crate) async fn judged(
     live: &Live,
     held: &mut LockedThread<'_>,

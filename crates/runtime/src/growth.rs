@@ -1,12 +1,12 @@
-//! Which writes count against what a tenant may store.
+//! The writes that count against a tenant's storage limit.
 
 use timeline::{Command, ItemType, NewItem, Trigger};
 
-/// Whether events are refused once their tenant has stored as much as it may. Determined by the commands that
-/// make them.
+/// Whether events are refused once their tenant has reached its storage limit. The commands that
+/// make them decide.
 ///
-/// New messages and the output of running steps are refused. The end of a run, answers that a run waits for, and
-/// removals are not: with them a run ends and space is freed.
+/// New messages and the output of running steps are refused. The end of a run, answers that a run
+/// waits for, and removals are accepted, because they end runs and free space.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Growth {
     says: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Takes one more command into account.
+    /// Counts one more command.
     pub(crate) fn note(&mut self, command: &Command) {
         match command {
             Command::Record { item }

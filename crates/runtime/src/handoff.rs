@@ -17,11 +17,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use upp::{Effect, Tool, ToolContext, ToolOutput};
 
-/// The namespace of this system's entries in a tool's metadata; no provider is sent them.
+/// The key of this system's entries in a tool's metadata, which are not sent to providers.
 const NAMESPACE: &str = "loomline";
-/// The entry that names whom a tool hands over to.
+/// The metadata entry with the agent that a tool hands over to.
 const ENTRY: &str = "handoff";
-/// How long a tool's name may be with every provider.
+/// Maximum length of a tool's name that all providers accept.
 const MAX_NAME: usize = 64;
 
 /// An agent's decision that another agent continues.
@@ -29,21 +29,21 @@ const MAX_NAME: usize = 64;
 pub struct Handoff {
     /// The name of the agent that continues.
     pub to: String,
-    /// Why, in the words of the one that hands over.
+    /// The reason, in the words of the agent that hands over.
     pub reason: Option<String>,
     /// The call that decided it.
     pub tool_call_id: String,
 }
 
-/// Why agents can't hand over as their tools say.
+/// Why agents can't hand over as their tools declare.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandoffError {
     /// There is no agent of this name.
     #[error("the agent {agent:?} can hand over to {target:?}, and there is no such agent")]
     Unknown {
-        /// Whose tool it is.
+        /// The agent that has the tool.
         agent: String,
-        /// Whom it names.
+        /// The target agent's name.
         target: String,
     },
     /// An agent would hand over to itself.
@@ -54,11 +54,11 @@ pub enum HandoffError {
     },
 }
 
-/// The tool that hands over to the agent `target`. The model sees `description`, which says when to
-/// use it; the call may give a `reason`.
+/// Makes the tool that hands over to the agent `target`. The model sees `description`, which must
+/// explain when to use it. A call may have a `reason`.
 ///
-/// Characters that tool names can't have are `_` in the name; the agent is found by its own name
-/// all the same. Outside the runtime the tool only says that it has transferred.
+/// Characters that are not allowed in tool names become `_` in the tool's name; the target is
+/// stored unchanged. Outside the runtime the tool only returns a text that it has transferred.
 pub fn tool(target: &str, description: &str) -> Tool {
     let parameters = json!({
         "type": "object",
@@ -88,12 +88,12 @@ pub fn tool_name(target: &str) -> String {
     "transfer_to_".chars().chain(safe).take(MAX_NAME).collect()
 }
 
-/// Whom a tool hands over to, if it is one of [`tool`].
+/// The agent that a tool hands over to, if [`tool`] made it.
 pub fn target_of(tool: &Tool) -> Option<&str> {
     tool.metadata.get(NAMESPACE)?.get(ENTRY)?.as_str()
 }
 
-/// Checks, before anything runs, that every agent these could hand over to is one of them.
+/// Checks, before anything runs, that the targets of all handoffs are among these agents.
 pub fn check<'a>(agents: impl IntoIterator<Item = &'a Agent>) -> Result<(), HandoffError> {
     let agents: Vec<&Agent> = agents.into_iter().collect();
     let names: BTreeSet<&str> = agents.iter().map(|agent| agent.name()).collect();

@@ -1,4 +1,4 @@
-//! A thread in this process: its lock, its state, the tail of its log.
+//! A thread in this process: its lock, its state and the tail of its log.
 
 mod records;
 mod size;
@@ -44,7 +44,7 @@ const RECENT_BYTES: usize = 1 << 20;
 /// The cached state of one thread between runs may use 1/4 of the memory limit for threads.
 const REMEMBERED_SHARE: usize = 4;
 
-/// Where a log ends, and whether more is coming.
+/// The tail of a log, and whether a run streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) seq: Seq,
@@ -66,10 +66,11 @@ pub(crate) struct Core {
     pub(crate) tail: Seq,
     epoch: Epoch,
     pub(crate) last_at: Timestamp,
-    /// Counts what changed the history other than the running step: what was remembered before is void.
+    /// Counts changes of the history by others than the running step. Each change voids the
+    /// reactor's memory.
     pub(crate) generation: u64,
     pub(crate) memory: Option<Memory>,
-    /// The step that was made in this process and has not been tried yet: nothing of it was shown.
+    /// The step that this process created and has not run yet, so it has no output.
     pub(crate) fresh: Option<StepId>,
     /// Whether an append was started whose result is unknown; then the log's contents are unknown.
     in_doubt: bool,
@@ -78,12 +79,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Whether the thread is not there yet, and is made by what is committed first.
+    /// Whether the thread does not exist yet and its first commit creates it.
     pub(crate) fn is_pending(&self) -> bool {
         self.unmade.is_some()
     }
 
-    /// About how many bytes the state takes.
+    /// The approximate size of the state, in bytes.
     fn bytes(&self) -> usize {
         let texts = |payload: Option<&Payload>| payload.map_or(0, |it| it.text().len());
         let waiting = self.state.waiting();
@@ -102,7 +103,7 @@ impl Core {
         }
     }
 
-    /// The instant of what is appended now: never before the last event, unless that is far ahead.
+    /// The time of the next append: never before the last event, unless that event is far ahead.
     fn instant(&self, now: Timestamp) -> Timestamp {
         if self.last_at.duration_since(now) > MAX_AHEAD {
             now
@@ -135,12 +136,12 @@ pub(crate) struct Live {
     pages: Arc<Pages>,
     pub(crate) share: Share,
     message_bytes: usize,
-    /// The bytes that the log takes in the store.
+    /// The size of the log in the store, in bytes.
     log_bytes: AtomicUsize,
     used: std::sync::Mutex<Instant>,
     /// The thread's share of the process's limits, and the execution that this process runs.
     pub(crate) occupied: Occupied,
-    /// Whether a task of this process works on the thread. Changed only by who holds the lock.
+    /// Whether a task of this process works on the thread. Changed only by the owner of the lock.
     pub(crate) worked: AtomicBool,
     /// Cancelled to stop the execution that is being worked on.
     signal: std::sync::Mutex<Option<(ExecutionId, CancellationToken)>>,
@@ -182,7 +183,7 @@ impl Live {
         }
     }
 
-    /// A thread whose log takes this many bytes in the store.
+    /// Sets the size of the thread's log in the store, in bytes.
     pub(crate) fn with_log(self, bytes: u64) -> Self {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         Self {
@@ -191,7 +192,7 @@ impl Live {
         }
     }
 
-    /// A thread that is to be made with these records and what is committed first. It is no fork.
+    /// A thread to be created with these records and the first commit. It is no fork.
     pub(crate) fn pending(self, first: Vec<NewRecord>) -> Self {
         let mut state = State::default();
         apply(&mut state, &first);
@@ -218,8 +219,8 @@ impl Live {
         }
     }
 
-    /// Takes the thread's lock; claims the thread first if this process has not. A thread that is
-    /// deleted is not found.
+    /// Takes the thread's lock; claims the thread first if this process has not. A deleted thread
+    /// is not found.
     pub(crate) async fn hold(&self) -> Result<LockedThread<'_>, RuntimeError> {
         let mut slot = self.core.lock().await;
         if self.tail.borrow().gone {
@@ -252,13 +253,13 @@ impl Live {
         Ok(LockedThread { live: self, slot })
     }
 
-    /// Waits until the thread is neither forked nor deleted by others; nobody does until the guard is
+    /// Waits until no other task forks or deletes the thread, and prevents both until the guard is
     /// dropped.
     pub(crate) async fn forks(&self) -> MutexGuard<'_, ()> {
         self.forks.lock().await
     }
 
-    /// Makes the thread with all this, unless somebody else has.
+    /// Creates the thread with all these records, unless it exists already.
     async fn make(
         &self,
         mut first: Vec<NewRecord>,
@@ -290,7 +291,7 @@ impl Live {
         }
     }
 
-    /// Stops the work on an execution; what it writes from here on is refused by the state.
+    /// Stops the work on an execution; the state refuses its later writes.
     pub(crate) fn stop(&self, execution: &ExecutionId) {
         let mut slot = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, signal)) = slot.take_if(|(of, _)| of == execution) {
@@ -303,7 +304,7 @@ impl Live {
         self.tail.send_modify(|tail| tail.gone = true);
     }
 
-    /// Where the log ends, as far as this process knows.
+    /// The last known position of the log.
     pub(crate) fn end(&self) -> Seq {
         self.tail.borrow().seq
     }
@@ -322,18 +323,17 @@ impl Live {
         self.tail.receiver_count() == 0 && !self.tail.borrow().streaming
     }
 
-    /// Notes that somebody uses the thread now.
+    /// Records that the thread is in use now.
     pub(crate) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// When somebody has used the thread last.
+    /// The time of the thread's last use.
     pub(crate) fn used(&self) -> Instant {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the records that are in memory for followers, unless more are coming: who follows reads
-    /// the store.
+    /// Drops the records in memory unless a run streams; followers then read the store.
     pub(crate) fn forget_recent(&self) {
         if !self.tail.borrow().streaming {
             let recent = self.recent.write();
@@ -342,7 +342,7 @@ impl Live {
         }
     }
 
-    /// A page of the records after `after`: from memory if they are there, else from the store.
+    /// A page of the records after `after`: from memory if it has them, else from the store.
     pub(crate) async fn after(&self, after: Seq) -> Result<Arc<Page>, StoreError> {
         if let Some(found) = self.remembered(after) {
             return Ok(Arc::new(found));
@@ -394,7 +394,7 @@ impl Live {
         self.tail.send_replace(tail);
     }
 
-    /// Folds the whole log, a fork's ancestors first; from memory if all of it is there.
+    /// Folds the whole log, a fork's ancestors first; from memory if it has all records.
     pub(crate) async fn transcript(&self, filter: Filter) -> Result<Transcript, RuntimeError> {
         if let Some(transcript) = self.remembered_whole(filter) {
             return Ok(transcript);
@@ -450,7 +450,7 @@ impl LockedThread<'_> {
         Ok(())
     }
 
-    /// Where the log ends, and the instant that what is appended next has.
+    /// The last position of the log, and the time of the next append.
     pub(crate) fn next_position(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
         let now = self.live.clock.now();
         let core = self.core()?;

@@ -17,9 +17,9 @@ pub trait Observer: Send + Sync {
 pub struct Ended {
     /// Its agent, if it was started for a named one.
     pub agent: Option<String>,
-    /// Why it was stopped or has failed; absent where it has completed.
+    /// Why it was stopped or failed; none if it completed.
     pub reason: Option<String>,
-    /// From its beginning to its end, with what lay between where a process was down.
+    /// The time from its start to its end, including downtimes of a process.
     pub took: Duration,
 }
 

@@ -10,15 +10,16 @@ use tokio::sync::Semaphore;
 pub(crate) const PAGE: usize = 1_000;
 /// The unit of the budget for large records, in bytes.
 const UNIT: usize = 1 << 10;
-/// The share of the budget that the pages which were read last may take.
+/// The share of the budget for recently read pages, as a divisor.
 const KEPT_SHARE: usize = 4;
-/// How many places of a thread may be known before those whose pages are dropped are forgotten.
+/// Number of positions of a thread above which those with dropped pages are removed.
 const MAX_PLACES: usize = 64;
 
 /// A page of a log.
 pub(crate) struct Page {
     pub(crate) records: Vec<Arc<Logged>>,
-    /// Whether it was read from the store, so that others find it as long as it is in memory.
+    /// Whether it was read from the store, so that other followers can use it while it is in
+    /// memory.
     pub(crate) is_shared: bool,
     bytes: usize,
 }
@@ -42,7 +43,7 @@ impl Page {
     }
 }
 
-/// About how many bytes of memory a record takes: its text, and the event that was read from it.
+/// The approximate memory of a record, in bytes: its text and the parsed event.
 pub(crate) fn weight(logged: &Logged) -> usize {
     2 * logged.text.len() + 512
 }
@@ -52,7 +53,7 @@ pub(crate) fn text_bytes(records: &[Logged]) -> usize {
     records.iter().map(|logged| logged.text.len()).sum()
 }
 
-/// The pages of all threads that were read last, and the budget for large records.
+/// The recently read pages of all threads, and the budget for large records.
 pub(crate) struct Pages {
     max_bytes: usize,
     kept: Mutex<Kept>,
@@ -74,8 +75,8 @@ impl Kept {
 }
 
 impl Pages {
-    /// Pages within a budget: large records that followers hold take at most `max_bytes`, and the pages
-    /// that were read last a quarter of it.
+    /// Pages within a budget: large records that followers hold use at most `max_bytes`, and
+    /// recently read pages use a quarter of it.
     pub(crate) fn new(max_bytes: usize) -> Self {
         let units = max_bytes.div_ceil(UNIT).clamp(1, u32::MAX as usize);
         Self {
@@ -99,7 +100,7 @@ impl Pages {
         }
     }
 
-    /// Drops the pages that were read last. Pages that followers still send stay in memory.
+    /// Drops the recently read pages. Pages that followers still send stay in memory.
     pub(crate) fn clear(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Kept::default();
@@ -110,7 +111,7 @@ impl Pages {
 #[derive(Default)]
 pub(crate) struct ThreadPages {
     by_place: Mutex<BTreeMap<Seq, Weak<Page>>>,
-    /// Held while a page is read, so that followers at one place read it once.
+    /// Locked while a page is read, so that followers at one position read it once.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -121,9 +122,10 @@ impl ThreadPages {
         places.get(&after)?.upgrade()
     }
 
-    /// The page after a place, from memory if another follower has read it.
+    /// The page after a position, from memory if another follower has read it.
     ///
-    /// A page whose only record is larger than [`PAGE_BYTES`] waits until the budget has room for it.
+    /// A page whose only record is larger than [`PAGE_BYTES`] waits until the budget has room for
+    /// it.
     pub(crate) async fn read(
         &self,
         pages: &Pages,

@@ -1,4 +1,4 @@
-//! Triggers, and what happens to those that find a thread busy.
+//! Triggers, and the policies for busy threads.
 
 use crate::attempt_note::Abandoned;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use store::{Run, Side, StoreError, TenantId};
 use timeline::{Command, Ending, ExecutionId, Interruption, NewItem, Payload, Seq, State, Trigger};
 
-/// How often a thread that others make and delete meanwhile is looked for.
+/// Number of attempts to find a thread that other requests create and delete meanwhile.
 const MAX_TRIES: u32 = 8;
 
-/// The messages that wait on one thread take at most as many bytes as this number of the largest
-/// messages, and one more: all of them are in memory as long as the thread is.
+/// Limits the size of the messages queued on one thread: at most this number times the size of the
+/// largest allowed message, plus one message. All of them are in memory while the thread is.
 const QUEUED_MESSAGES: usize = 4;
 
 impl Runtime {
@@ -26,7 +26,7 @@ impl Runtime {
         self.react_on(request, Preconditions::default()).await
     }
 
-    /// Reacts on these preconditions. A thread that is continued after a position must exist.
+    /// Reacts under these preconditions. A thread that is continued after a position must exist.
     pub async fn react_on(
         &self,
         mut request: ReactRequest,
@@ -85,7 +85,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The thread that a request is for, if there is one, and the gate ready to judge there.
+    /// The thread of a request, if it exists. Prepares the gate for it.
     async fn entered(
         &self,
         request: &ReactRequest,
@@ -104,7 +104,7 @@ impl Runtime {
         Ok(Some(live))
     }
 
-    /// Refuses what makes no thread where there is none.
+    /// Fails if the request can't create a thread that does not exist.
     fn check_new(&self, request: &ReactRequest) -> Result<(), RuntimeError> {
         let agent = request.run.agent.as_deref();
         if self.inner.reactors.find(agent).is_none() {
@@ -117,7 +117,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Takes a trigger on a thread that is there; one that is gone is not made again.
+    /// Accepts a trigger on an existing thread. If the thread was deleted, it is not created again.
     pub(crate) async fn accept_on(
         &self,
         live: &Arc<Live>,
@@ -277,7 +277,7 @@ impl Runtime {
         }
     }
 
-    /// Begins an execution, under the id that its run names.
+    /// Starts an execution, under the id that its run names.
     pub(crate) fn start(&self, trigger: Trigger, mut run: Run) -> Result<Command, RuntimeError> {
         let ids = &self.inner.ids;
         // A run that goes on with it has another.
@@ -335,7 +335,7 @@ impl Runtime {
         .await
     }
 
-    /// Ends an execution and begins what waits, in one transaction.
+    /// Ends an execution and starts the next queued one, in one transaction.
     pub(crate) async fn end(
         &self,
         live: &Arc<Live>,
@@ -363,7 +363,7 @@ impl Runtime {
     }
 }
 
-/// The bytes of the messages that wait.
+/// The size of the queued messages, in bytes.
 fn waiting_bytes(state: &State) -> usize {
     let contents = state.waiting().filter_map(|it| it.item.content.as_ref());
     contents.map(|content| content.text().len()).sum()

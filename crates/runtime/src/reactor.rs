@@ -1,4 +1,4 @@
-//! The reactor contract (EK §6): who runs one step.
+//! The reactor contract (EK §6): the interface that runs one step.
 
 use crate::error::AnswerRefusal;
 use crate::handoff::Handoff;
@@ -20,7 +20,7 @@ use upp::CallRecord;
 /// The rest of a step that a crash interrupted after the model had answered.
 #[derive(Clone, Debug)]
 pub struct Resumed {
-    /// The step's parts as they stand; a tool part has its result if it came.
+    /// The step's stored parts; a tool part has its result if there is one.
     pub parts: Vec<Payload>,
     /// The model's metadata of its response.
     pub response: Payload,
@@ -28,7 +28,7 @@ pub struct Resumed {
     pub started: Vec<String>,
 }
 
-/// One step to be run.
+/// One step to run.
 pub struct StepRun {
     /// Whose thread.
     pub tenant: TenantId,
@@ -61,7 +61,7 @@ pub struct StepRun {
     pub call_record: Arc<dyn CallRecord>,
     /// Runs the step's sub-agents and knows the agents it may hand over to.
     pub children: Arc<dyn Children>,
-    /// Cancelled when the step is no longer wanted.
+    /// Cancelled when the step must stop.
     pub signal: CancellationToken,
     /// The generation of the thread's history. Another generation voids the reactor's memory.
     pub(crate) generation: u64,
@@ -80,7 +80,7 @@ pub trait Children: Send + Sync {
     /// Whether the runtime has an agent of this name.
     fn has(&self, agent: &str) -> bool;
 
-    /// Whether writing has failed, so that the step is tried again.
+    /// Whether a write has failed, so that the step will be retried.
     fn is_abandoned(&self) -> bool;
 
     /// Whether the execution may hand over once more.
@@ -110,7 +110,7 @@ impl MessagesForModel {
 pub struct Reacted {
     /// The normalized tool calls and their outcomes.
     pub outcome: StepOutcome,
-    /// Whether it wants another step.
+    /// Whether it requests another step.
     pub wants_more: bool,
     /// The effective prompt.
     pub messages_for_model: Option<MessagesForModel>,
@@ -124,13 +124,14 @@ pub struct Reacted {
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReactorError {
-    /// The step is no longer wanted: cancelled, interrupted, or taken over by another process.
+    /// The step was cancelled, interrupted, or taken over by another process.
     #[error("the step was stopped")]
     Stopped,
     /// It failed.
     #[error("{detail}")]
     Failed {
-        /// ThreadProtocol's word: `error`, `safety_halt`, `network_failure`, `timeout`, or another.
+        /// The interruption reason of ThreadProtocol: `error`, `safety_halt`, `network_failure`,
+        /// `timeout`, or another.
         reason: String,
         /// For people.
         detail: String,
@@ -138,7 +139,7 @@ pub enum ReactorError {
 }
 
 impl ReactorError {
-    /// It failed, and no other word of the protocol's fits better than `error`.
+    /// A failure with the reason `error`.
     pub fn failed(detail: impl Into<String>) -> Self {
         Self::Failed {
             reason: Interruption::ERROR.to_owned(),
@@ -155,9 +156,10 @@ impl From<WriterStopped> for ReactorError {
 
 /// Runs one step of an execution.
 ///
-/// A reactor writes only through the step's writer: chunks while the model speaks, then
-/// [`StepWriter::respond`] once, before any tool starts, then each tool's result as it comes.
-/// It may be dropped at any await, and is called again for the same step after a crash.
+/// A reactor writes only through the step's writer: chunks while the model generates, then
+/// [`StepWriter::respond`] once, before any tool starts, then each tool's result when it is ready.
+/// The future may be dropped at any await. After a crash the reactor is called again for the same
+/// step.
 pub trait Reactor: Send + Sync {
     /// Runs the step to its end.
     fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
@@ -184,14 +186,14 @@ pub trait Reactors: Send + Sync {
     /// The reactor of this agent, or of the default one.
     fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>>;
 
-    /// Whether there is an agent of this very name: one that can run as a sub-agent on a thread of
-    /// its own, or be handed over to. A registry that gives one reactor whatever the name has none.
+    /// Whether there is an agent of exactly this name. Such an agent can run as a sub-agent on a
+    /// thread of its own, or receive a handoff. A registry with one reactor for all names has none.
     fn has(&self, agent: &str) -> bool {
         let _ = agent;
         false
     }
 
-    /// The name of the model that a run asks first, if its concurrent runs are limited by model.
+    /// The name of the model that a run calls first, if concurrent runs of that model are limited.
     fn model(&self, run: &Run) -> Option<String> {
         let _ = run;
         None

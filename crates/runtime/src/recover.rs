@@ -13,12 +13,12 @@ use store::{Head, StoreError, TenantId};
 use timeline::ThreadId;
 use tokio::time::Instant;
 
-/// From this number of starts on, a run is started alone.
+/// From this number of starts on, a run starts alone.
 const STARTS_BEFORE_TRIAL: u32 = 2;
-/// How long the next such run waits at most for this one to complete a step.
+/// Maximum time that the next such run waits for this one to complete a step.
 const TRIAL: Duration = Duration::from_secs(5);
 
-/// A thread that another process has left unfinished.
+/// A thread that another process left unfinished.
 struct UnfinishedThread {
     thread: ThreadId,
     model: Option<String>,
@@ -48,7 +48,7 @@ impl Runtime {
         Ok(n)
     }
 
-    /// Number of unfinished threads whose recovery has not come yet.
+    /// Number of unfinished threads that are not recovered yet.
     pub fn unrecovered(&self) -> usize {
         self.inner.unrecovered.load(Ordering::Relaxed)
     }
@@ -74,7 +74,8 @@ impl Runtime {
         }
     }
 
-    /// One thread after the other, each when it has a slot, so that only those are in memory.
+    /// Recovers the threads one after the other, each when it has a slot, so that only those are in
+    /// memory.
     async fn recover_tenant(&self, tenant: &TenantId, threads: Vec<UnfinishedThread>) {
         let shutdown = &self.inner.shutdown;
         for left in threads {
@@ -128,7 +129,7 @@ impl Runtime {
         Ok(Some((head.tenant, left)))
     }
 
-    /// Whether a run is a sub-agent's and the run that has called it is unfinished, too.
+    /// Whether a run is a sub-agent's and its parent run is unfinished, too.
     async fn is_called(&self, run: &Run) -> Result<bool, RuntimeError> {
         let Some(parent) = &run.parent else {
             return Ok(false);
@@ -145,7 +146,7 @@ impl Runtime {
         }
     }
 
-    /// Has a thread go on, in this slot if it needs one.
+    /// Continues a thread, in this slot if it needs one.
     pub(crate) async fn recover_one(
         &self,
         thread: &ThreadId,

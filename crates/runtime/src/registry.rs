@@ -7,22 +7,22 @@ use agents::Agent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why agents make no registry.
+/// Why a registry can't be built from agents.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// Two agents have one name.
     #[error("two agents are named {0:?}")]
     Duplicate(String),
-    /// The default agent is none of them.
+    /// The default agent is not among the agents.
     #[error("the default agent {0:?} is none of the agents")]
     NoDefault(String),
-    /// An agent could hand over to one that is not there.
+    /// An agent can hand over to an agent that does not exist.
     #[error(transparent)]
     Handoff(#[from] HandoffError),
 }
 
 /// Agents by name, one of them the default. Each can run as a sub-agent of another, on a thread of
-/// its own, and be handed over to.
+/// its own, and can receive handoffs.
 #[derive(Clone)]
 pub struct AgentReactors {
     agents: Arc<BTreeMap<String, Arc<AgentReactor>>>,
@@ -30,7 +30,7 @@ pub struct AgentReactors {
 }
 
 impl AgentReactors {
-    /// Takes the agents by their names; `default` answers where nobody is named.
+    /// A registry of the agents by their names; `default` answers if a run names none.
     pub fn new(
         agents: impl IntoIterator<Item = Agent>,
         default: &str,

@@ -38,7 +38,7 @@ impl Runtime {
             .transpose()
     }
 
-    /// The earlier answer to a token's request, read under the thread's lock. The run continues.
+    /// The earlier answer to a token's request, read under the thread's lock. Its run continues.
     pub(crate) async fn answered_before(
         &self,
         live: &Arc<Live>,
@@ -57,8 +57,8 @@ impl Runtime {
     }
 }
 
-/// Writes what was accepted, with its answer under the token. Where the token was used meanwhile nothing
-/// is written, and the answer is the first one: [repeated](Accepted::repeated).
+/// Writes the accepted request, with its answer under the token. If the token was used meanwhile,
+/// nothing is written, and the first answer is returned: [repeated](Accepted::repeated).
 pub(crate) async fn commit_accepted(
     held: &mut LockedThread<'_>,
     commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,

@@ -12,12 +12,12 @@ use timeline::{Command, ExecutionId, Fork, ItemId, NewItem, Payload, Seq, Thread
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// It waits; triggers are answered in the order they came.
+    /// It is queued; triggers are answered in order of arrival.
     #[default]
     Queue,
     /// It is refused.
     Reject,
-    /// The running execution is stopped, and this one begins.
+    /// The running execution is stopped, and the new one starts.
     Interrupt,
 }
 
@@ -27,7 +27,7 @@ pub fn continued_run(payload: Option<&Payload>) -> Run {
     for_others(Run::of(payload))
 }
 
-/// The parameters of a run for a caller who has no options for it.
+/// The parameters of a run for a caller without options of its own.
 pub(crate) fn for_others(mut run: Run) -> Run {
     if let Some(params) = &mut run.params {
         RunOptions::go_on_for_others(params);
@@ -35,10 +35,10 @@ pub(crate) fn for_others(mut run: Run) -> Run {
     run
 }
 
-/// A client's name for its request, with a fingerprint of what the request says.
+/// A client's token for its request, with a fingerprint of the request's content.
 ///
-/// A token that comes again with another fingerprint names another request, and is refused. Where
-/// either has no fingerprint they are taken for the same request.
+/// A token with a different fingerprint belongs to another request and is refused. If either
+/// request has no fingerprint, they count as the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestToken {
     pub(crate) text: String,
@@ -51,7 +51,7 @@ impl RequestToken {
         Self { text, fingerprint }
     }
 
-    /// The fingerprint of what the request says, if it has one.
+    /// The fingerprint of the request's content, if it has one.
     pub fn fingerprint(&self) -> Option<&str> {
         self.fingerprint.as_deref()
     }
@@ -92,7 +92,7 @@ impl Display for RequestToken {
     }
 }
 
-/// A thread to be made.
+/// A thread to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewThreadRequest {
     /// The key; a new id when absent.
@@ -118,7 +118,7 @@ pub enum Rewind {
 }
 
 impl Rewind {
-    /// The item, whether it stays or goes.
+    /// The item that the rewind names.
     pub fn item(&self) -> &ItemId {
         match self {
             Self::From(id) | Self::After(id) => id,
@@ -148,12 +148,13 @@ pub struct ReactRequest {
     /// Whether the thread must exist. If it was deleted meanwhile, it is not created again and the
     /// request fails with [`StoreError::NotFound`](crate::StoreError::NotFound).
     pub must_exist: bool,
-    /// The client's token: repeating it gives the first answer again.
+    /// The client's token: a repeated request with it gets the first answer.
     pub token: Option<RequestToken>,
 }
 
 impl ReactRequest {
-    /// An item that a thread's default agent answers, in its turn. The thread is made if there is none.
+    /// Posts an item that a thread's default agent answers, queued if necessary. The thread is
+    /// created if it does not exist.
     pub fn new(tenant: TenantId, key: impl Into<String>, item: NewItem) -> Self {
         Self {
             tenant,
@@ -169,7 +170,7 @@ impl ReactRequest {
     }
 }
 
-/// Answers to calls that a thread has left open.
+/// Answers to the open calls of a thread.
 #[derive(Clone, Debug)]
 pub struct AnswerRequest {
     /// Whose thread.
@@ -177,15 +178,15 @@ pub struct AnswerRequest {
     /// Its key.
     pub key: String,
     /// An item of type `action_result` whose content is a list of [`timeline::Answer`]s. Its
-    /// metadata says who answers.
+    /// metadata names the answerer.
     pub item: NewItem,
     /// The run's parameters; those of the waiting run if absent.
     pub run: Option<Run>,
-    /// The client's token: repeating it gives the first answer again.
+    /// The client's token: a repeated request with it gets the first answer.
     pub token: Option<RequestToken>,
 }
 
-/// A trigger that is durable.
+/// An accepted trigger, which is durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
@@ -193,10 +194,12 @@ pub struct Accepted {
     pub thread_id: ThreadId,
     /// The trigger item.
     pub item_id: ItemId,
-    /// The execution that answers; absent while the trigger waits, unless the request named it.
+    /// The execution that answers; none while the trigger is queued, unless the request named the
+    /// execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// The last event before this request's own: follow from here to see all of it.
+    /// The last event before this request's own. Follow from here to receive all events of the
+    /// request.
     pub after: Seq,
     /// Whether it waits.
     pub queued: bool,
@@ -224,7 +227,7 @@ pub struct Import {
     pub metadata: Option<Payload>,
     /// The fork point, as [`Runtime::fork_point`](crate::Runtime::fork_point) returned it.
     pub fork: Option<Fork>,
-    /// When the conversation began.
+    /// The start of the conversation.
     pub created_at: Option<Timestamp>,
     /// The commands with their times.
     pub commands: Vec<(Timestamp, Command)>,

@@ -12,16 +12,16 @@ use timeline::{
     Command, Ending, Entry, Interruption, ItemId, Rejected, Removed, State, Transcript, Trigger,
 };
 
-/// Why what waited is never answered.
+/// The detail of queued messages that are never answered after a rewind.
 const TAKEN_BACK: &str = "the conversation was taken back to before this message";
 
 impl Runtime {
-    /// The commands that take a thread back, for when what runs has been stopped. Whoever asks holds
-    /// the thread's lock. Costs what goes.
+    /// The commands that rewind a thread, to be applied after its run was stopped. The caller holds
+    /// the thread's lock. The cost is proportional to the removed entries.
     ///
     /// # Errors
     ///
-    /// [`RuntimeError::Rejected`] if the item is not there, is removed already, or waits for its turn.
+    /// [`RuntimeError::Rejected`] if the item does not exist, is already removed, or is queued.
     pub(crate) async fn taken_back(
         &self,
         live: &Live,
@@ -93,9 +93,9 @@ impl Runtime {
     }
 }
 
-/// Where a thread is cut.
+/// The position at which a thread is cut.
 struct Cut {
-    /// The first place of what goes.
+    /// The position of the first removed entry.
     first: Position,
     stays: Stays,
 }
@@ -103,7 +103,7 @@ struct Cut {
 /// The part of those entries that stays.
 enum Stays {
     Nothing,
-    /// The item that was named.
+    /// The named item.
     This,
     /// The trigger of the first execution.
     Trigger,

@@ -20,12 +20,12 @@ use take_up::must_take_up;
 pub(crate) use take_up::next_run;
 use timeline::{Command, Ending, Interruption, StepId, ThreadId};
 
-/// How long the work waits after the store failed under it, for the first time.
+/// Pause after the first failure of the store during the work.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause between retries of a store that still fails.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Deleted, closed, or another process's by now: nothing is left to do here.
+/// The thread is deleted, closed, or owned by another process, so there is no work here.
 fn is_elsewhere(error: &RuntimeError) -> bool {
     matches!(
         error,
@@ -33,10 +33,11 @@ fn is_elsewhere(error: &RuntimeError) -> bool {
     )
 }
 
-/// A thread is free for another worker when this one is gone, however it went.
+/// Releases the thread for another worker on drop, however this worker ends.
 struct Worked {
     live: Arc<Live>,
-    /// Whether the thread is still marked as this worker's; it says so itself when it is at rest.
+    /// Whether the thread is still marked as this worker's. At rest the worker clears the mark
+    /// itself.
     mine: bool,
 }
 
@@ -53,7 +54,7 @@ impl Drop for Worked {
 enum Next {
     /// Nothing: the thread is at rest.
     Rests,
-    /// An execution must be taken up first, or a slot is needed for it.
+    /// An execution must be taken up first, or a slot must be acquired.
     TakeUp,
     Step(Box<StepRun>),
 }
@@ -80,8 +81,8 @@ impl Again {
 }
 
 impl Runtime {
-    /// Sees to it that a thread with something to do has exactly one task of this process that
-    /// works on it. Whoever writes calls this before it gives the lock back.
+    /// Ensures that a thread with pending work has exactly one task of this process. A caller that
+    /// writes calls this before it releases the lock.
     pub(crate) fn ensure_worker(
         &self,
         live: &Arc<Live>,
@@ -136,7 +137,7 @@ impl Runtime {
         false
     }
 
-    /// Sees to it that a thread is worked on if the store has it and something is to be done there.
+    /// Ensures that a thread has a worker if the store has the thread and it has pending work.
     pub(crate) fn look_after(&self, thread: ThreadId) {
         let runtime = self.clone();
         self.inner.tasks.spawn(async move {

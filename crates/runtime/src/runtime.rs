@@ -1,4 +1,4 @@
-//! The runtime itself: what it is made of, and what it allows.
+//! The runtime: its dependencies and limits.
 
 use crate::cache::CacheSize;
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
@@ -20,20 +20,20 @@ use tokio_util::task::TaskTracker;
 /// The limits of a runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeOptions {
-    /// How many triggers may wait on one thread.
+    /// Maximum number of triggers queued on one thread.
     pub queue_limit: usize,
     /// Maximum size of the threads that stay in memory for followers and later requests, in bytes.
     pub thread_cache_bytes: usize,
     /// Maximum size of one message, or of one part of an agent's answer, as JSON in bytes.
     pub message_bytes: usize,
-    /// How long an execution may take, if its trigger does not say.
+    /// Maximum duration of an execution, unless its trigger sets one.
     pub run_timeout: Option<Duration>,
-    /// How often agents may hand over to each other before a user speaks again.
+    /// Maximum number of handoffs between agents for one message of a user.
     pub max_handoffs: u32,
-    /// How many processes may die while they execute one step of a run; the next process ends the run
-    /// as failed.
+    /// Number of processes that may die while they execute one step of a run; the next process ends
+    /// the run as failed.
     pub max_starts: u32,
-    /// How long the second start of a step waits after a process died with it. Each further start
+    /// Pause before the second start of a step after a process died with it. Each further start
     /// waits four times as long, at most a minute.
     pub restart_pause: Duration,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) runs: Arc<RunSlots>,
     pub(crate) unrecovered: AtomicUsize,
-    /// Held while a run that may have killed its process is on trial.
+    /// Locked while a run that may have killed its process is tried again.
     pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
     pub(crate) pages: Arc<Pages>,
@@ -96,14 +96,14 @@ pub(crate) struct Inner {
     pub(crate) keys: Mutex<BTreeMap<(TenantId, String), ThreadId>>,
 }
 
-/// Runs the threads of a store. Cloning shares it.
+/// Runs the threads of a store. Clones share it.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
 }
 
 impl Runtime {
-    /// A runtime over a store. Call [`Runtime::recover`] before the first request.
+    /// A runtime with a store. Call [`Runtime::recover`] before the first request.
     pub fn new(
         store: Arc<dyn Store>,
         reactors: Arc<dyn Reactors>,
@@ -112,7 +112,7 @@ impl Runtime {
         Self::with_sources(store, reactors, options, Sources::default())
     }
 
-    /// A runtime with a clock, ids or an observer of the caller's.
+    /// A runtime with its own clock, ids or observer.
     pub fn with_sources(
         store: Arc<dyn Store>,
         reactors: Arc<dyn Reactors>,
@@ -157,7 +157,7 @@ impl Runtime {
         self.inner.store.objects()
     }
 
-    /// A new id for an item, or for whatever the caller needs one.
+    /// A new id for an item or for any use of the caller.
     pub fn mint(&self) -> String {
         self.inner.ids.mint()
     }
@@ -167,7 +167,7 @@ impl Runtime {
         &self.inner.runs
     }
 
-    /// How many threads are being worked on in this process.
+    /// Number of threads that this process works on.
     pub fn running(&self) -> usize {
         self.inner.running.load(Ordering::Relaxed)
     }
@@ -196,8 +196,8 @@ impl Runtime {
             })
     }
 
-    /// Stops all work as a crash would, but tidily: executions stay unfinished and go on at the
-    /// next [`Runtime::recover`]. Waits for the tasks, then closes the store.
+    /// Stops all work. Executions stay unfinished and continue at the next [`Runtime::recover`].
+    /// Waits for the tasks, then closes the store.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         self.inner.shutdown.cancel();
         self.inner.tasks.close();

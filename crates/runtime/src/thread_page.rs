@@ -1,8 +1,7 @@
-//! Reading a piece of a long thread at the cost of the piece.
+//! Reads a page of a long thread, at a cost proportional to the page.
 //!
-//! A [`Position`] counts the events of a thread through: first what a fork has of its ancestors, then
-//! its own. A stretch never cuts an execution: it begins and ends where none runs, or at the end of
-//! the log.
+//! A [`Position`] counts the events of a thread: first those of a fork's ancestors, then its own. A
+//! page never cuts an execution: it starts and ends where none runs, or at the end of the log.
 
 mod chain;
 
@@ -25,13 +24,13 @@ impl Position {
     /// After everything.
     pub const END: Self = Self(u64::MAX);
 
-    /// The one after it.
+    /// The next position.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The one before it.
+    /// The previous position.
     #[must_use]
     pub fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
@@ -50,38 +49,38 @@ pub enum PageRequest {
     Run(ExecutionId),
     /// About `n` posted messages before a position, with the executions that answer them.
     Before {
-        /// The place; [`Position::END`] for the end of the thread.
+        /// The position; [`Position::END`] for the end of the thread.
         before: Position,
-        /// How many; one at least.
+        /// Number of messages; at least one.
         n: usize,
     },
     /// Up to a position, which is included, with the continuations of its execution.
     UpTo {
         /// The place.
         place: Position,
-        /// How many; one at least.
+        /// Number of messages; at least one.
         n: usize,
     },
     /// About `n` posted messages after a position, with the executions that answer them.
     After {
-        /// The place; [`Position::START`] for the beginning of the thread.
+        /// The position; [`Position::START`] for the start of the thread.
         after: Position,
-        /// How many; one at least.
+        /// Number of messages; at least one.
         n: usize,
     },
 }
 
-/// A piece of a thread.
+/// A page of a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadPage {
     /// The page's items and executions. Its thread is the requested one in its current state. Its
     /// `seq` is that of the last event read, in the log that contains the event.
     pub transcript: Transcript,
-    /// Where it begins: what goes before it is [`PageRequest::Before`] this.
+    /// The first position of the page; [`PageRequest::Before`] it reads the previous page.
     pub first: Position,
-    /// Where it ends: what comes after it is [`PageRequest::After`] this.
+    /// The last position of the page; [`PageRequest::After`] it reads the next page.
     pub last: Position,
-    /// Whether there is more: before it, if it was read backwards, else after it.
+    /// Whether there are more events: before the page if it was read backwards, else after it.
     pub more: bool,
 }
 
@@ -181,7 +180,8 @@ impl Runtime {
         })
     }
 
-    /// Reads a part of a thread with its removed messages, which [`Transcript::removed`] marks. For audits.
+    /// Reads a page of a thread with its removed messages, which [`Transcript::removed`] marks. For
+    /// audits.
     pub async fn page_with_removed(
         &self,
         tenant: &TenantId,
@@ -207,7 +207,7 @@ impl Runtime {
     }
 }
 
-/// An execution of a thread, by places.
+/// An execution of a thread, by positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     trigger: Position,
@@ -221,7 +221,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Whether it runs at a place after its beginning.
+    /// Whether it runs at a position after its start.
     fn holds(&self, place: Position) -> bool {
         self.finished.is_none_or(|finished| finished >= place)
     }
@@ -312,7 +312,7 @@ async fn is_more_after(chain: &Chain<'_>, last: Position) -> Result<bool, Runtim
     Ok(!chain.triggers_after(last, 1).await?.is_empty() || chain.run_after(last).await?.is_some())
 }
 
-/// The place itself if no execution runs there, else where that begins.
+/// The position itself if no execution runs there, else the start of that execution.
 async fn at_rest(chain: &Chain<'_>, place: Position) -> Result<Position, RuntimeError> {
     match chain.run_before(place).await? {
         Some(run) if run.holds(place) => begun(chain, run).await,

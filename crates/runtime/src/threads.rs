@@ -1,4 +1,4 @@
-//! Threads by key: made, found, followed, forked, imported, deleted.
+//! Threads by key: create, find, follow, fork, import and delete.
 
 use crate::children::{StoppedChildren, waiting_parent};
 use crate::error::RuntimeError;
@@ -14,7 +14,7 @@ use timeline::{
 };
 
 impl Runtime {
-    /// Makes a thread, or finds the one with that key.
+    /// Creates a thread, or finds the one with that key.
     pub async fn get_or_create(
         &self,
         tenant: &TenantId,
@@ -95,8 +95,8 @@ impl Runtime {
         Ok(self.inner.store.list(tenant, page).await?)
     }
 
-    /// Closes a thread for good (ruling 9). Calls that wait for answers wait no longer, and neither
-    /// do the sub-agents that they wait for.
+    /// Closes a thread for good (ruling 9). Its waiting calls are closed, and their sub-agents are
+    /// stopped.
     pub async fn close(&self, tenant: &TenantId, key: &str) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
@@ -142,7 +142,7 @@ impl Runtime {
         self.written(live, record).await
     }
 
-    /// Keeps items in order in a thread that is there, all or none. Nothing answers them.
+    /// Stores items in order in an existing thread, all or none. No execution answers them.
     pub async fn record_all(
         &self,
         tenant: &TenantId,
@@ -272,7 +272,7 @@ impl Runtime {
         Ok(self.inner.store.row(&created.thread).await?)
     }
 
-    /// Follows a thread: every record after `after`, once, in order, then what comes.
+    /// Follows a thread: every record after `after`, once and in order, then new records.
     pub async fn follow(
         &self,
         tenant: &TenantId,

@@ -1,9 +1,10 @@
 //! Trees of conversations as threads and their forks (UAP §7).
 //!
-//! A [`ThreadTree`] is stored as one thread a node: the root's under the key, each other as a fork
-//! of its parent's thread, right after the last message that the two share (at its end, where they
-//! share none). So a branch stores what it adds, and each branch is a thread like any other: it can
-//! be reacted on, followed, exported and forked. Any thread with forks can be read as a tree.
+//! A [`ThreadTree`] is stored as one thread for each node. The root's thread has the key. Each
+//! other node is a fork of its parent's thread, right after the last message that the two share; if
+//! they share none, at the parent's end. So a branch stores only its additions. Each branch is an
+//! ordinary thread: it can be reacted on, followed, exported and forked. Any thread with forks can
+//! be read as a tree.
 //!
 //! ```
 //! use agents::{AgentState, ThreadTree};
@@ -88,11 +89,11 @@ use walk::{Walked, about, mark, read, walk};
 /// A node of a stored tree, and its thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// The node's id. It is the thread's own where the thread was not made for a node.
+    /// The node's id. If the thread was not made for a node, it is the thread's id.
     pub node_id: Arc<str>,
     /// The node it was forked from; none for the root.
     pub parent_id: Option<Arc<str>>,
-    /// Its thread: its key is the one to react on.
+    /// Its thread. Use its key to react on the branch.
     pub row: ThreadRow,
     /// Whether it is the current one.
     pub is_current: bool,
@@ -106,15 +107,15 @@ impl Branch {
 }
 
 impl Runtime {
-    /// Stores a tree under a key, or what is new of it: nodes that the store does not have become
-    /// forks, the others' threads get what their snapshots have more. Costs what the tree holds,
-    /// and writes what it adds.
+    /// Stores a tree under a key, or its additions to the stored one. Nodes that the store does not
+    /// have become forks. Other nodes' threads get the additional messages of their snapshots. The
+    /// cost is proportional to the tree; only additions are written.
     ///
     /// # Errors
     ///
     /// [`StoredTreeError::AnotherTree`] if the key is that of a thread that is not the tree's root.
-    /// [`RuntimeError::Busy`] if something is new to a thread that runs. See the [module](self) for what
-    /// is written then.
+    /// [`RuntimeError::Busy`] if a running thread would get additions. The [module](self) lists
+    /// what is written in that case.
     pub async fn store_tree(
         &self,
         tenant: &TenantId,
@@ -139,9 +140,9 @@ impl Runtime {
     /// posted on its threads since. Any other thread is returned with its forks as a tree. Each log
     /// is read once.
     ///
-    /// If `key` is the root's, the current node is the last one that was [checked
-    /// out](Self::checkout), else the root. If `key` is a branch's, the current node is that
-    /// branch.
+    /// If `key` is the root's, the current node is the last one that was
+    /// [checked out](Self::checkout), else the root. If `key` is a branch's, the current node is
+    /// that branch.
     pub async fn load_tree(
         &self,
         tenant: &TenantId,
@@ -162,9 +163,9 @@ impl Runtime {
         Ok(walked.into_iter().map(|it| it.branch).collect())
     }
 
-    /// Makes a child of a node (UAP §7.1): a fork of its thread where that ends, under a key made of
-    /// the root's and the new node's id. The current node stays as it is. Refused while an execution
-    /// runs on the node's thread.
+    /// Makes a child of a node (UAP §7.1): a fork at the end of its thread. The fork's key consists
+    /// of the root's key and the new node's id. The current node does not change. Fails while an
+    /// execution runs on the node's thread.
     pub async fn branch(
         &self,
         tenant: &TenantId,
@@ -194,7 +195,7 @@ impl Runtime {
         })
     }
 
-    /// Makes a node the current one (UAP §7.1): a fact in the log of the root's thread.
+    /// Makes a node the current one (UAP §7.1), as a record in the log of the root's thread.
     pub async fn checkout(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! The budget of requests that read threads, or large pieces of them, as a whole.
+//! The memory budget of requests that read whole threads or large parts of them.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 const FREE_BYTES: usize = 64 << 10;
 /// The unit of the budget, in bytes.
 const UNIT: usize = 64 << 10;
-/// A reading of up to this many bytes does not wait for the turn of long ones.
+/// A read of up to this many bytes does not wait for long reads.
 const SHORT_BYTES: usize = SHORT_UNITS as usize * UNIT;
 const SHORT_UNITS: u32 = 16;
-/// The budget of short readings is this share of the whole, on top of it.
+/// The additional budget for short reads is the whole budget divided by this number.
 const SHORT_SHARE: usize = 4;
-/// How long a request waits for its share.
+/// Maximum time that a request waits for its share.
 const WAIT: Duration = Duration::from_secs(10);
 /// The name of the limit in the configuration.
 const NAME: &str = "thread_view_bytes";
@@ -23,10 +23,10 @@ tokio::task_local! {
     static CURRENT: ViewShare;
 }
 
-/// A request is refused because of how much of threads it reads at once.
+/// Why a request was refused: the limit on concurrently read thread data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewRefused {
-    /// More than any request may read.
+    /// The thread exceeds the maximum for one request.
     #[error(
         "the thread is larger than the {max} bytes that are read as a whole; read its events, or pages of it"
     )]
@@ -39,10 +39,10 @@ pub enum ViewRefused {
     Busy(LimitReached),
 }
 
-/// How much of threads all requests may hold in memory at once.
+/// The limit on the thread data that all requests hold in memory at once.
 ///
-/// A reading of up to 64 KiB needs no share. A longer one gets a share for 1 MiB at once, so that it
-/// never waits while it holds a part. One reading at a time gets more than that.
+/// A read of up to 64 KiB needs no share. A longer one acquires a share for 1 MiB at once, so that
+/// it never waits while it holds a part. One read at a time may acquire more.
 #[derive(Clone, Debug)]
 pub struct ViewBudget {
     inner: Arc<Budget>,
@@ -73,7 +73,7 @@ impl ViewBudget {
         }
     }
 
-    /// The share of one request, which is nothing at first.
+    /// The share of one request, which is initially empty.
     pub fn view(&self) -> ViewShare {
         let share = Share {
             budget: Arc::clone(&self.inner),
@@ -84,7 +84,7 @@ impl ViewBudget {
         }
     }
 
-    /// How many bytes are not in use.
+    /// Number of unused bytes.
     pub fn free_bytes(&self) -> usize {
         let budget = &self.inner;
         let units = budget.short.available_permits() + budget.long.available_permits();
@@ -112,12 +112,12 @@ struct Held {
     short: Option<OwnedSemaphorePermit>,
     long: Option<OwnedSemaphorePermit>,
     turn: Option<OwnedMutexGuard<()>>,
-    /// The largest reading so far, in bytes.
+    /// The largest read so far, in bytes.
     bytes: usize,
 }
 
 impl Held {
-    /// How many more units it needs for this many bytes, beyond those of a short reading.
+    /// Number of additional units for this many bytes, beyond those of a short read.
     fn missing(&self, bytes: usize) -> u32 {
         let held = self
             .long
@@ -134,7 +134,7 @@ impl Held {
         }
     }
 
-    /// A reading is over: gives back what it does not need.
+    /// Ends a read: releases the units that it does not need.
     fn publish(&mut self) {
         self.turn = None;
         let needed = self.bytes.min(SHORT_BYTES).div_ceil(UNIT);
@@ -159,17 +159,17 @@ struct Share {
 }
 
 impl ViewShare {
-    /// The share of the request that runs.
+    /// The share of the current request.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// Counts what a future reads.
+    /// Counts the reads of a future.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// Counts what one poll of a future reads.
+    /// Counts the reads of one poll of a future.
     pub fn sync_scope<T>(&self, poll: impl FnOnce() -> T) -> T {
         CURRENT.sync_scope(self.clone(), poll)
     }
@@ -180,7 +180,7 @@ impl ViewShare {
         held.short.is_some() || held.long.is_some()
     }
 
-    /// Gives back what it holds.
+    /// Releases its units.
     pub fn release(&self) {
         drop(std::mem::take(&mut *self.held()));
     }
@@ -190,7 +190,7 @@ impl ViewShare {
         held.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gets the share for this many bytes that are to be sent, if there is room for them now.
+    /// Acquires the share for sending this many bytes, if there is room for them now.
     pub fn try_hold(&self, bytes: usize) -> Result<(), ViewRefused> {
         let mut held = self.held();
         let budget = &self.inner.budget;
@@ -199,7 +199,7 @@ impl ViewShare {
         Ok(())
     }
 
-    /// Gets the share for a reading of this many bytes; waits until there is room for them.
+    /// Acquires the share for a read of this many bytes; waits until there is room.
     async fn hold(&self, bytes: usize) -> Result<(), ViewRefused> {
         let budget = &self.inner.budget;
         let max = budget.max_bytes;
@@ -236,7 +236,7 @@ impl ViewShare {
     }
 }
 
-/// Counts one reading of a thread.
+/// Counts one read of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSize {
     bytes: usize,

@@ -1,4 +1,4 @@
-//! The only way a reactor writes: into its own step, while that step runs.
+//! The only way for a reactor to write: to its own step, while that step runs.
 
 use crate::error::RuntimeError;
 use crate::live::Live;
@@ -13,12 +13,12 @@ use timeline::{
 };
 use tokio::time::Instant;
 
-/// Chunks of one kind are written together for so long at most…
+/// Chunks of one kind are written together for at most this time…
 const WINDOW: Duration = Duration::from_millis(30);
 /// …or until they hold this many bytes.
 const WINDOW_BYTES: usize = 4_096;
 
-/// The step is no longer this writer's: it was cancelled, interrupted, or taken over.
+/// The writer no longer owns the step, which was cancelled, interrupted, or taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the step was stopped")]
 pub struct WriterStopped;
@@ -75,10 +75,10 @@ impl PendingChunk {
 struct Buffer {
     pieces: Vec<PendingChunk>,
     bytes: usize,
-    /// When it is written at the latest, unless the step ends first.
+    /// The latest time to write it, unless the step ends first.
     due: Option<Instant>,
     last: Option<Instant>,
-    /// How many parts the step has once all this is written.
+    /// Number of parts of the step after all this is written.
     n_parts: u32,
 }
 
@@ -89,7 +89,7 @@ impl Buffer {
             .push(PendingChunk::command(Command::PutPart { idx, part }));
     }
 
-    /// Puts a part after those there are; gives its position.
+    /// Appends a part; returns its index.
     fn add(&mut self, part: Payload) -> u32 {
         let idx = self.n_parts;
         self.put(idx, part);
@@ -174,14 +174,14 @@ impl StepWriter {
         }
     }
 
-    /// Shows more of a block. The first piece is written as soon as the model pauses; what follows
-    /// within 30 ms or 4 KB is written together. Returns once it is durable or buffered.
+    /// Streams more of a block. The first chunk is written as soon as the model pauses; what
+    /// follows within 30 ms or 4 KB is written together. Returns once it is durable or buffered.
     pub async fn delta(&self, kind: BlockDelta, id: &str, text: &str) -> Result<(), WriterStopped> {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }
 
-    /// Shows something else, in its place between the deltas. The runtime's own markers are refused
-    /// (EK §11), and nothing is written.
+    /// Emits another chunk, in order with the deltas. The runtime's own marker types are refused
+    /// (EK §11); then nothing is written.
     pub async fn emit(&self, kind: &str, data: Payload) -> Result<(), WriterStopped> {
         if chunk_type::MARKERS.contains(&kind) {
             return Err(WriterStopped);
@@ -193,7 +193,7 @@ impl StepWriter {
         .await
     }
 
-    /// Shows a chunk that is no marker.
+    /// Emits a chunk that is no marker.
     pub(crate) async fn emit_chunk(&self, chunk: NewChunk) -> Result<(), WriterStopped> {
         self.put(|buffer| {
             buffer.bytes += chunk.data.as_ref().map_or(0, |data| data.text().len());
@@ -213,18 +213,18 @@ impl StepWriter {
         if full { self.flush().await } else { Ok(()) }
     }
 
-    /// Writes what is buffered; durable when this returns.
+    /// Writes the buffered chunks; durable when this returns.
     pub async fn flush(&self) -> Result<(), WriterStopped> {
         let _order = self.order.lock().await;
         self.write().await
     }
 
-    /// Waits until nothing is being written.
+    /// Waits until no write is in progress.
     pub(crate) async fn flushed(&self) {
         drop(self.order.lock().await);
     }
 
-    /// Why writing failed, if it did and the step was still this writer's.
+    /// Why a write failed, if one failed while the writer still owned the step.
     pub(crate) fn fault(&self) -> Option<RuntimeError> {
         self.fault
             .lock()
@@ -245,9 +245,9 @@ impl StepWriter {
         }
     }
 
-    /// The model has answered: its parts and what it says of itself. `last` are the chunks that end
-    /// the open blocks. With tool calls it is durable when this returns, before any tool starts
-    /// (architecture rule 4); without, it is written with the end of the step.
+    /// Records the model's response: its parts and its metadata. `last` are the chunks that end the
+    /// open blocks. If the response has tool calls, it is durable when this returns, before any
+    /// tool starts (architecture rule 4). Otherwise it is written with the end of the step.
     pub async fn respond(
         &self,
         last: Vec<NewChunk>,
@@ -273,7 +273,8 @@ impl StepWriter {
         if acts { self.flush().await } else { Ok(()) }
     }
 
-    /// An effect tool starts; if a crash follows, its outcome is unknown. Durable when this returns.
+    /// Records the start of an effect tool. If a crash follows, its outcome is unknown. Durable
+    /// when this returns.
     pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), WriterStopped> {
         let start = Command::StartTool {
             tool_call_id: tool_call_id.to_owned(),
@@ -282,8 +283,8 @@ impl StepWriter {
         self.flush().await
     }
 
-    /// Notes what the step is to find again, should it be run again; in place of the note before.
-    /// Durable when this returns.
+    /// Stores a note that the step finds if it runs again; it replaces the previous note. Durable
+    /// when this returns.
     pub async fn note(&self, note: Payload) -> Result<(), WriterStopped> {
         let note = Command::Note { note };
         self.buffer().pieces.push(PendingChunk::command(note));
@@ -295,14 +296,14 @@ impl StepWriter {
         &self.step
     }
 
-    /// Writes a part again: a tool call got its result. Durable when this returns.
+    /// Replaces a part, such as a tool call that got its result. Durable when this returns.
     pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), WriterStopped> {
         self.buffer().put(idx, part);
         self.flush().await
     }
 
-    /// Writes the last result the step waits for: with the end of the step if that comes at once,
-    /// else as soon as the step pauses. It is durable before the next step begins.
+    /// Writes the last result that the step waits for: with the end of the step if that follows at
+    /// once, else as soon as the step pauses. It is durable before the next step starts.
     pub fn put_last_part(&self, idx: u32, part: Payload) {
         let mut buffer = self.buffer();
         buffer.put(idx, part);
@@ -317,7 +318,7 @@ impl StepWriter {
         Ok(idx)
     }
 
-    /// Adds a part that is written as [`StepWriter::put_last_part`] writes.
+    /// Appends a part that is written like that of [`StepWriter::put_last_part`].
     pub fn add_last_part(&self, part: Payload) -> u32 {
         let mut buffer = self.buffer();
         let idx = buffer.add(part);
@@ -330,13 +331,13 @@ impl StepWriter {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// Whether the work on the step is over, or will be because writing has failed.
+    /// Whether the work on the step is over, or will end because a write failed.
     pub(crate) fn is_abandoned(&self) -> bool {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         fault.is_some() || self.given_up.load(Ordering::Acquire)
     }
 
-    /// The parts of the step as they stand.
+    /// The current parts of the step.
     pub async fn parts(&self) -> Result<Vec<Payload>, WriterStopped> {
         let mut held = self.live.hold().await.map_err(|_| WriterStopped)?;
         let core = held.core().map_err(|_| WriterStopped)?;

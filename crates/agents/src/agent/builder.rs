@@ -1,4 +1,4 @@
-//! An agent, put together one option after another.
+//! A builder of agents.
 
 use super::{Agent, AgentOptions};
 use crate::checkpoint::Checkpoints;
@@ -29,7 +29,7 @@ pub struct AgentBuilder {
 }
 
 impl Agent {
-    /// Begins an agent with a name and a model; nothing else is needed.
+    /// Starts an agent from a name and a model; all other options have defaults.
     pub fn builder(name: impl Into<String>, model: impl Model + 'static) -> AgentBuilder {
         AgentBuilder::of(AgentOptions::new(name, Arc::new(model)))
     }
@@ -113,7 +113,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The session that checkpoints are of.
+    /// The session id of the checkpoints.
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         self.options.session_id = Some(id.into());
         self

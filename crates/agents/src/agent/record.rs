@@ -27,7 +27,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Adds what came later.
+    /// Adds a later record.
     fn append(&mut self, later: Self) {
         if self.is_empty() {
             *self = later;
@@ -90,7 +90,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A step begins.
+    /// Starts a step.
     pub(crate) fn begin_step(&mut self) {
         self.n_before = None;
     }
@@ -164,7 +164,7 @@ fn standing(state: &AgentState) -> StopReason {
     }
 }
 
-/// The messages of `state` from this one on; all of them where the strategy has dropped it.
+/// The messages of `state` from `first` on; all messages if the strategy has removed `first`.
 pub(crate) fn messages_from(state: &AgentState, first: &MessageId, hint: usize) -> Vec<Message> {
     let messages = state.messages();
     let is_first = |at: usize| {
@@ -185,7 +185,7 @@ pub(crate) fn messages_from(state: &AgentState, first: &MessageId, hint: usize) 
         .collect()
 }
 
-/// The messages of `state` that came after the one that was the last, of which there were `n`.
+/// The messages of `state` after the message `last`, which was number `n`.
 pub(crate) fn messages_after(state: &AgentState, last: &MessageId, n: usize) -> Vec<Message> {
     let mut messages = messages_from(state, last, n.saturating_sub(1));
     if messages.first().is_some_and(|message| message.id() == last) {
@@ -194,7 +194,7 @@ pub(crate) fn messages_after(state: &AgentState, last: &MessageId, n: usize) -> 
     messages
 }
 
-/// Passes all on to the journal, and keeps what the turn needs.
+/// Passes all events to the journal, and stores the data for the turn.
 pub(crate) struct Recorder<'a> {
     journal: &'a dyn Journal,
     record: Mutex<Record>,

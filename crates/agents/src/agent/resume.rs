@@ -53,8 +53,8 @@ impl Agent {
         AgentStream::new(self.clone(), Start::Resume(answers), state)
     }
 
-    /// The calls at the end of a state that wait for an answer from outside and can be answered
-    /// now. Calls that come after one of them are not among them.
+    /// The calls at the end of a state that wait for an outside answer and can be answered now.
+    /// Calls that depend on one of them are not included.
     pub fn pending(&self, state: &AgentState) -> Vec<PendingCall> {
         Round::open(self, state).map_or_else(Vec::new, |round| round.pending())
     }
@@ -65,8 +65,8 @@ impl Agent {
         first.map_or(Ok(()), Err)
     }
 
-    /// Everything that is wrong with answers to the calls that a state waits for, for whoever takes
-    /// some of it all the same.
+    /// All errors of answers to the calls that a state waits for. Use it to accept some of the
+    /// answers anyway.
     pub fn faults(&self, answers: &Answers, state: &AgentState) -> Vec<AnswerError> {
         match Round::open(self, state) {
             Some(round) => round.faults(answers),
@@ -87,7 +87,7 @@ pub(super) fn question(state: &AgentState) -> Message {
         .unwrap_or_else(|| Message::from(""))
 }
 
-/// Whether the run waits: it can do nothing before an answer comes, whatever the strategy makes of it.
+/// Whether the run can do nothing before an answer arrives, whatever the strategy returned.
 pub(super) fn waits(agent: &Agent, outcome: &StepOutcome) -> bool {
     outcome.next == Next::Wait
         || Round::open(agent, &outcome.state).is_some_and(|round| round.is_stuck())

@@ -1,4 +1,4 @@
-//! The one way an agent runs, whether anybody listens or not (UAP §11.4).
+//! Runs an agent; the only implementation, with or without a reader of the stream (UAP §11.4).
 
 use super::record::{Progress, Recorder, messages_after, messages_from};
 use super::session::{checkpoint, in_effect, note};
@@ -18,14 +18,14 @@ use upp::{Message, Signal, ToolCall};
 
 /// The start of a run.
 pub(crate) enum Start {
-    /// A message that is new.
+    /// A new message.
     Input(Message),
-    /// Answers to the calls that the state ends in.
+    /// Answers to the open calls at the end of the state.
     Resume(Answers),
 }
 
-/// Runs one request, in a span of its own. The result is in a box, for it is large, and handed on
-/// often.
+/// Runs one request, in a span of its own. The result is boxed, because it is large and often
+/// moved.
 pub(crate) async fn request(
     agent: Agent,
     start: Start,
@@ -64,7 +64,7 @@ async fn in_middleware(
     Box::pin(in_layers(agent, input, answers, state, journal, signal)).await
 }
 
-/// Runs one request through the layers that there are.
+/// Runs one request through the configured layers.
 async fn in_layers(
     agent: Agent,
     input: Message,
@@ -94,7 +94,7 @@ async fn in_layers(
     outcome.map(Box::new)
 }
 
-/// Takes cycles until one is the last.
+/// Runs cycles until one is the last.
 async fn execute(
     agent: &Agent,
     input: &Message,
@@ -129,7 +129,7 @@ fn failed(
     }
 }
 
-/// Leaves in `state` the one after the last complete cycle.
+/// Stores the state after the last complete cycle in `state`.
 async fn steps(
     agent: &Agent,
     input: &Message,
@@ -193,7 +193,7 @@ async fn steps(
     }))
 }
 
-/// How many open calls of the state the input leaves open.
+/// The number of the state's open calls for which the input has no result.
 fn n_unanswered(state: &AgentState, input: &Message) -> usize {
     let results = match input {
         Message::ToolResult(message) => message.results.as_slice(),
@@ -206,8 +206,8 @@ fn n_unanswered(state: &AgentState, input: &Message) -> usize {
     state.open_calls().iter().filter(is_open).count()
 }
 
-/// Runs one cycle with the events and hooks of the step it belongs to. `progress` is what earlier
-/// cycles did, as far as the caller knows.
+/// Runs one cycle with the events and hooks of its step. `progress` is the work of earlier cycles
+/// that the caller knows.
 pub(crate) async fn step(
     agent: &Agent,
     state: &AgentState,

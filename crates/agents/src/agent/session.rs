@@ -11,8 +11,8 @@ const AGENT_ID: &str = "agentId";
 /// checkpoints.
 ///
 /// The session is the agent's configured one. Without it, but with checkpoints, the state's own
-/// session continues, so that a state restored from a checkpoint keeps its session (UAP §12.4.7,
-/// 3). A state without one gets the agent's generated session.
+/// session continues. So a state restored from a checkpoint keeps its session (UAP §12.4.7, 3). A
+/// state without one gets the agent's generated session.
 pub(super) fn note(agent: &Agent, state: &mut AgentState) {
     let Some(session) = in_effect(agent, state) else {
         return;
@@ -41,7 +41,7 @@ pub(super) fn in_effect<'a>(agent: &'a Agent, state: &'a AgentState) -> Option<&
     }
 }
 
-/// Has the state saved where a step has ended (UAP §12.4.5); waits for nothing.
+/// Queues the state to be saved at the end of a step (UAP §12.4.5), without a wait.
 pub(super) fn checkpoint(agent: &Agent, state: &mut AgentState) {
     let Some(checkpoints) = &agent.checkpoints else {
         return;

@@ -17,7 +17,7 @@ pub enum CheckpointError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A checkpoint is larger than the store takes.
+    /// A checkpoint exceeds the store's maximum size.
     #[error("the checkpoint of session {session_id:?} has more than {limit} bytes")]
     TooLarge {
         /// The session.
@@ -33,12 +33,12 @@ pub enum CheckpointError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("can't {doing} {}", path.display())]
     Io {
         /// The failed operation, such as `read`.
         doing: &'static str,
-        /// To which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The system's own error.
         #[source]

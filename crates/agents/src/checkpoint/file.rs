@@ -21,11 +21,11 @@ pub enum Compression {
 /// The directory and the format of checkpoints (UAP §12.4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCheckpointOptions {
-    /// The directory; `.checkpoints` by default. It is made when first needed.
+    /// The directory. Default: `.checkpoints`. It is created when first needed.
     pub dir: PathBuf,
-    /// How they are compressed; not at all by default. Either form is read, whatever is set here.
+    /// The compression of saved states. Default: none. Both formats are read, whatever is set here.
     pub compression: Option<Compression>,
-    /// How long a state's JSON may be, in bytes, to be saved or read; 1 GiB by default.
+    /// Maximum size of a state's JSON, in bytes, to save or read. Default: 1 GiB.
     pub max_bytes: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct FileCheckpoints {
 }
 
 impl FileCheckpoints {
-    /// A store with these options (`fileCheckpoints()`, UAP §12.4.3). Nothing is touched yet.
+    /// A store with these options (`fileCheckpoints()`, UAP §12.4.3). No file is accessed yet.
     pub fn new(options: FileCheckpointOptions) -> Self {
         Self {
             options: Arc::new(options),

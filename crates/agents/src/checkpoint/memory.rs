@@ -1,4 +1,4 @@
-//! Checkpoints that are gone with the process.
+//! Checkpoints in memory, which are lost when the process ends.
 
 use super::{CheckpointError, CheckpointMetadata, CheckpointStore};
 use futures_util::FutureExt;

@@ -32,7 +32,7 @@ pub struct Checkpoints {
 
 struct Inner {
     store: Arc<dyn CheckpointStore>,
-    /// The sessions that a task is saving, each with what waits for the task, in order.
+    /// The sessions that a task is saving, each with its queue, in order.
     busy: Mutex<BTreeMap<Arc<str>, VecDeque<Waiting>>>,
     tasks: TaskTracker,
 }
@@ -62,7 +62,7 @@ impl Checkpoints {
         &self.inner.store
     }
 
-    /// Has the state saved after the session's earlier ones, and returns at once.
+    /// Queues the state after the session's earlier ones, and returns at once.
     pub fn save(&self, session_id: &str, state: AgentState) {
         let Ok(runtime) = Handle::try_current() else {
             let why = "checkpoints need a Tokio runtime";
@@ -120,12 +120,12 @@ impl Inner {
     }
 }
 
-/// One session while its task runs. Dropping it, as a runtime does that shuts down, frees the
-/// session for another task.
+/// One session while its task runs. Dropping it, for example when the Tokio runtime shuts down,
+/// frees the session for another task.
 struct Session {
     id: Arc<str>,
     inner: Arc<Inner>,
-    /// Whether the session is free already, so that it may be another task's by now.
+    /// Whether the session is free already; then another task may have it.
     is_done: bool,
 }
 

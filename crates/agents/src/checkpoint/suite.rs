@@ -15,7 +15,8 @@ use std::sync::Arc;
 use upp::{Media, MediaSource, MessageOptions, UserContent, UserMessage};
 
 /// Makes a test of every function of [`suite`](crate::checkpoint::suite). The expression makes a
-/// fresh store for each: a tuple of an `Arc<dyn CheckpointStore>` and whatever must live as long.
+/// new store for each test: a tuple of an `Arc<dyn CheckpointStore>` and a guard that must live as
+/// long as the store.
 #[macro_export]
 macro_rules! checkpoint_suite {
     ($subject:expr) => {
@@ -62,7 +63,7 @@ fn state(step: u64) -> AgentState {
         .with_step(step)
 }
 
-/// UAP §12.4.7, 4; §12.3: ids, instants and bytes come back as they were.
+/// UAP §12.4.7, 4; §12.3: ids, times and bytes are restored unchanged.
 pub async fn a_saved_state_is_loaded_to_the_byte(store: Subject) {
     let state = state(1);
     let json = state.to_json().unwrap();
@@ -72,7 +73,7 @@ pub async fn a_saved_state_is_loaded_to_the_byte(store: Subject) {
     assert_eq!(AgentState::from_json(&loaded).unwrap(), state);
 }
 
-/// UAP §12.4.1: load gives the most recent checkpoint.
+/// UAP §12.4.1: load returns the most recent checkpoint.
 pub async fn the_latest_save_replaces_the_one_before(store: Subject) {
     for step in [2, 3, 1] {
         let json = state(step).to_json().unwrap();
@@ -83,7 +84,7 @@ pub async fn the_latest_save_replaces_the_one_before(store: Subject) {
     }
 }
 
-/// UAP §12.4.1: load and load metadata give nothing, delete does nothing, list is empty.
+/// UAP §12.4.1: load and load metadata return nothing, delete does nothing, list is empty.
 pub async fn what_was_not_saved_is_none(store: Subject) {
     assert_eq!(store.load("s").await.unwrap(), None);
     assert_eq!(store.load_metadata("s").await.unwrap(), None);

@@ -63,7 +63,7 @@ fn text(block: &ContentBlock) -> Option<&str> {
     }
 }
 
-/// A block as the protocol says it, without what is meant for clients.
+/// A content block in the protocol's form, without its fields for clients.
 fn block(block: ContentBlock) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(block)?;
     if let Some(fields) = value.as_object_mut() {
@@ -99,7 +99,7 @@ fn check(tool: &str, value: Option<&Value>, schema: &Schema) -> Result<(), ToolF
     Err(ToolFailure::new(clipped(&text, ERROR_BYTES)))
 }
 
-/// How many bytes something has as JSON.
+/// The size of a value as JSON, in bytes.
 pub(super) fn length(value: &impl serde::Serialize) -> usize {
     let mut counter = Counter(0);
     // JSON can always be written, and counting never fails.

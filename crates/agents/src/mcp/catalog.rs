@@ -11,22 +11,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use upp::Effect;
 
-/// The longest name of a tool the protocol knows, in bytes.
+/// Maximum length of a tool's name in the protocol, in bytes.
 const NAME_BYTES: usize = 128;
 
-/// How long a tool's description and input schema may be, in bytes: the model reads them each time.
+/// Maximum size of a tool's description and input schema, in bytes: each request to the model has
+/// them.
 const TOOL_BYTES: usize = 64 << 10;
 
 /// A tool that a server lists and that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedTool {
-    /// The server's name of it; its place in the list, such as `#3`, where it has none.
+    /// The server's name of the tool or, without a name, its position in the list, such as `#3`.
     pub name: String,
     /// Why it can't be used.
     pub cause: String,
 }
 
-/// A tool as a server lists it, or why it is none.
+/// A tool in the server's list, or why it can't be used.
 pub(super) type Entry = Result<Listed, RejectedTool>;
 
 /// The tools of a server that an agent may use, in the server's order.
@@ -52,7 +53,7 @@ pub(super) struct Offered {
 }
 
 impl Catalog {
-    /// Takes what the server's lists leave in, and rejects what can't be used.
+    /// Accepts the tools that the server's allow and deny lists permit, and rejects unusable ones.
     pub(super) fn new(server: &McpServer, entries: Vec<Entry>) -> Result<Self, McpError> {
         let mut catalog = Self::default();
         let mut names = BTreeSet::new();
@@ -96,7 +97,7 @@ impl Catalog {
         self.rejected.push(rejected);
     }
 
-    /// Whoever allows a tool by name counts on it.
+    /// Fails if a tool on the allow list is missing or rejected.
     fn check_allowed(&self, server: &McpServer) -> Result<(), McpError> {
         let allowed = server.allow.iter().flatten();
         for name in allowed.filter(|name| !server.deny.contains(*name)) {
@@ -117,7 +118,7 @@ impl Catalog {
     }
 }
 
-/// Reads one tool of a list. A server may be wrong about one and right about the others.
+/// Parses one tool of a list. One invalid tool does not invalidate the others.
 pub(super) fn entry(index: usize, value: Value) -> Entry {
     let name = value.get("name").and_then(Value::as_str);
     let name = name.map_or_else(|| format!("#{index}"), |name| clipped(name, NAME_BYTES));
@@ -172,7 +173,8 @@ fn offered(
     })
 }
 
-/// The names the protocol asks for. Others would be refused by model providers, or are a trick.
+/// Whether the name is allowed by the protocol. Model providers refuse other names, which may also
+/// be an attack.
 fn is_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(fits)

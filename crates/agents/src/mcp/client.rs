@@ -1,4 +1,4 @@
-//! The client: one server, and the connection to it while there is one.
+//! The client of one server, with its connection if there is one.
 
 use super::call;
 use super::catalog::{Catalog, RejectedTool, entry};
@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use upp::Tool;
 
-/// A client of one MCP server (UAP-14). Cloning shares it.
+/// A client of one MCP server (UAP-14). Clones share it.
 ///
-/// The connection, and a child process with it, lives until the client and all tools it gave are
-/// dropped, or [`Self::close`] is called, or the signal it was made with is cancelled.
+/// The connection, and the child process if there is one, lives until the client and all its tools
+/// are dropped. It also ends with [`Self::close`], or when the signal passed at the start is
+/// cancelled.
 #[derive(Clone)]
 pub struct McpClient {
     inner: Arc<Inner>,
@@ -50,26 +51,26 @@ struct Failed {
 }
 
 impl McpClient {
-    /// Starts or reaches the server and lists its tools.
+    /// Starts or connects to the server and lists its tools.
     ///
-    /// Cancelling `signal` gives this up, and later ends the client for good.
+    /// Cancelling `signal` aborts this; later it ends the client for good.
     ///
     /// # Errors
     ///
-    /// Any [`McpError`] but a collision. Nothing is left running.
+    /// Any [`McpError`] except a collision. After an error no task or process is left.
     pub async fn connect(server: McpServer, signal: CancellationToken) -> Result<Self, McpError> {
         let client = Self::new(server, &signal, Catalog::default());
         client.refresh().await?;
         Ok(client)
     }
 
-    /// Makes a client of tools that [`Self::listing`] gave earlier; the first call connects. So an
-    /// agent can start while the server is down.
+    /// Makes a client from an earlier [`Self::listing`]; the first call connects. So an agent can
+    /// start while the server is down.
     ///
     /// # Errors
     ///
-    /// [`McpError::List`] where `listing` is no array, [`McpError::TooManyTools`] and
-    /// [`McpError::MissingTool`] as when connecting.
+    /// [`McpError::List`] if `listing` is no array; [`McpError::TooManyTools`] and
+    /// [`McpError::MissingTool`] as in [`Self::connect`].
     pub fn connect_lazy(
         server: McpServer,
         listing: &Value,
@@ -115,7 +116,7 @@ impl McpClient {
         tools.map(|tool| call::tool(&self.inner, tool)).collect()
     }
 
-    /// The tools the server listed that can't be used, and why.
+    /// The listed tools that can't be used, with the reasons.
     pub fn rejected(&self) -> Vec<RejectedTool> {
         self.inner.catalog().rejected.clone()
     }
@@ -132,7 +133,7 @@ impl McpClient {
         self.inner.changes.subscribe()
     }
 
-    /// Lists the tools anew, for the next [`Self::tools`]. Gives whether they differ from before. When
+    /// Lists the tools again, for the next [`Self::tools`]. Returns whether they have changed. If
     /// it fails, the last list stays.
     pub async fn refresh(&self) -> Result<bool, McpError> {
         let server = &self.inner.server;
@@ -198,8 +199,8 @@ impl Inner {
         Arc::clone(&catalog)
     }
 
-    /// The connection, a new one if need be. Callers wait for one attempt together; after a vain one
-    /// they fail with its error until its wait is over.
+    /// The connection; a new one if necessary. Concurrent callers share one attempt. After a failed
+    /// attempt they fail with its error until the back-off is over.
     pub(super) async fn connected(&self) -> Result<Arc<Connection>, McpError> {
         let mut slot = self.slot.lock().await;
         if self.signal.is_cancelled() {

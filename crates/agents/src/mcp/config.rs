@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use upp::{Effect, ToolCallId};
 
-/// An MCP server, how to reach it, and what of it an agent may use (UAP-14).
+/// An MCP server: its transport, and the tools that an agent may use (UAP-14).
 #[derive(Clone)]
 pub struct McpServer {
     /// The name in errors and logs, and in the metadata of the tools.
     pub name: Arc<str>,
-    /// How it is reached.
+    /// The transport to the server.
     pub transport: McpTransport,
-    /// How long to wait and how much to take.
+    /// Timeouts and size limits.
     pub limits: McpLimits,
-    /// Which of the protocol's two beginnings to use.
+    /// The protocol's handshake to use.
     pub lifecycle: McpLifecycle,
-    /// The only tools to take, by the server's names; absent: all. Each must exist.
+    /// The only tools to use, by the server's names; `None`: all. Each must exist.
     pub allow: Option<BTreeSet<String>>,
-    /// Tools not to take, by the server's names; stronger than `allow`.
+    /// Tools not to use, by the server's names. Overrides `allow`.
     pub deny: BTreeSet<String>,
     /// A prefix for each tool's name, such as `files_`. Default: empty.
     pub prefix: String,
@@ -29,10 +29,10 @@ pub struct McpServer {
     pub effects: BTreeMap<String, Effect>,
     /// The effect of tools that `effects` does not name. [`Effect::Effect`] by default.
     pub default_effect: Effect,
-    /// Whether the server's own word counts: `readOnlyHint` then means [`Effect::Pure`],
-    /// `idempotentHint` means [`Effect::Idempotent`]. Not for a server one does not trust.
+    /// Whether to trust the server's annotations: `readOnlyHint` then means [`Effect::Pure`],
+    /// `idempotentHint` means [`Effect::Idempotent`]. Don't set it for untrusted servers.
     pub trust_annotations: bool,
-    /// Hears of the progress of calls. Called on the connection's tasks; it must not block.
+    /// Receives the progress of calls. It is called on the connection's tasks and must not block.
     pub on_progress: Option<OnProgress>,
 }
 
@@ -42,7 +42,7 @@ impl McpServer {
         Self::new(name.into(), McpTransport::Stdio(stdio))
     }
 
-    /// A server that is reached by streamable HTTP.
+    /// A server that uses streamable HTTP.
     pub fn http(name: impl Into<Arc<str>>, http: McpHttp) -> Self {
         Self::new(name.into(), McpTransport::Http(http))
     }
@@ -63,7 +63,7 @@ impl McpServer {
         }
     }
 
-    /// Whether the lists leave this tool in.
+    /// Whether the allow and deny lists permit this tool.
     pub(super) fn takes(&self, tool: &str) -> bool {
         let allowed = self.allow.as_ref().is_none_or(|names| names.contains(tool));
         allowed && !self.deny.contains(tool)
@@ -84,7 +84,7 @@ impl std::fmt::Debug for McpServer {
     }
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Clone, Debug)]
 pub enum McpTransport {
     /// As a child process, by its standard input and output.
@@ -95,23 +95,23 @@ pub enum McpTransport {
 
 /// A server that runs as a child process.
 ///
-/// It does not get the parent's environment: only `HOME`, `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`,
-/// `TMPDIR` and `USER`, and what `env` lists. It leads a process group of its own, which is killed as
-/// a whole when the server does not end by itself.
+/// It does not inherit the parent's environment, except `HOME`, `LANG`, `LOGNAME`, `PATH`, `SHELL`,
+/// `TERM`, `TMPDIR`, `USER` and the entries of `env`. It leads a process group of its own. The
+/// whole group is killed if the server does not end by itself.
 #[derive(Clone, Debug, Default)]
 pub struct McpStdio {
     /// The program, looked up in `PATH`.
     pub command: String,
-    /// Its arguments; no shell reads them. They are shown in logs and to other users of the machine, so
-    /// secrets go into `env`.
+    /// Its arguments, passed without a shell. They appear in logs and to other users of the
+    /// machine, so put secrets into `env`.
     pub args: Vec<String>,
-    /// Further variables of its environment.
+    /// Additional environment variables.
     pub env: BTreeMap<String, SecretString>,
     /// The child's working directory. Default: the parent's.
     pub cwd: Option<PathBuf>,
 }
 
-/// A server that is reached by streamable HTTP.
+/// A server that uses streamable HTTP.
 #[derive(Clone, Default)]
 pub struct McpHttp {
     /// The endpoint, `http` or `https`.
@@ -134,34 +134,34 @@ impl std::fmt::Debug for McpHttp {
     }
 }
 
-/// Which of the protocol's two beginnings to use.
+/// The protocol's handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpLifecycle {
-    /// Ask by `server/discover` (2026-07-28); begin with `initialize` where the server does not know
-    /// it, or says nothing to it for ten seconds.
+    /// Uses `server/discover` (2026-07-28). If the server does not know it, or does not answer it
+    /// within ten seconds, uses `initialize`.
     #[default]
     Auto,
-    /// Begin with `initialize`: for servers that take `server/discover` amiss.
+    /// Starts with `initialize`: for servers that fail on `server/discover`.
     Initialize,
 }
 
-/// How long to wait for a server, and how much to take from it.
+/// Timeouts and size limits of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpLimits {
-    /// From the start of the process or the connection to the list of tools.
+    /// Timeout from the start of the process or the connection to the list of tools.
     pub connect: Duration,
-    /// For one call, whatever progress it makes.
+    /// Timeout of one call, whatever progress it reports.
     pub call: Duration,
-    /// How many tools to take; more is an error.
+    /// Maximum number of tools; more are an error.
     pub max_tools: usize,
-    /// How long a result may be as JSON, in bytes; a longer one is a failure.
+    /// Maximum size of a result as JSON, in bytes; a larger one is a failure.
     pub max_result_bytes: usize,
-    /// How long one message of the server may be, in bytes. A server that sends more over stdio is
-    /// disconnected; over HTTP that answer is lost.
+    /// Maximum size of one message from the server, in bytes. Over stdio, a server that exceeds it
+    /// is disconnected; over HTTP, that answer is lost.
     pub max_message_bytes: usize,
-    /// How long calls fail at once after the first vain attempt to connect.
+    /// The time during which calls fail at once after the first failed attempt to connect.
     pub first_backoff: Duration,
-    /// The longest such wait.
+    /// Maximum back-off.
     pub max_backoff: Duration,
 }
 
@@ -179,20 +179,20 @@ impl Default for McpLimits {
     }
 }
 
-/// How far a call is, as its server says.
+/// The progress of a call, as reported by its server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpProgress {
     /// The server.
     pub server: Arc<str>,
     /// The call.
     pub tool_call_id: ToolCallId,
-    /// How far it is, in a unit of the server's; it only grows.
+    /// The current progress, in a unit of the server; it only grows.
     pub progress: f64,
-    /// Where it ends, if the server knows.
+    /// The final value of the progress, if the server knows it.
     pub total: Option<f64>,
     /// The server's description of the current work, at most 1024 bytes.
     pub message: Option<String>,
 }
 
-/// Hears of the progress of calls.
+/// Receives the progress of calls.
 pub type OnProgress = Arc<dyn Fn(&McpProgress) + Send + Sync>;

@@ -18,13 +18,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The longest wait before a lost subscription is opened again.
+/// Maximum pause before a lost subscription is reopened.
 const MAX_RELISTEN: Duration = Duration::from_mins(1);
 
-/// How long to wait for the standard error of a process that did not start.
+/// Timeout for the standard error of a process that did not start.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A connection. Dropping it ends it, and a child process with it.
+/// A connection. Dropping it ends the connection and its child process.
 pub(super) struct Connection {
     service: tokio::sync::Mutex<RunningService<RoleClient, Handler>>,
     pub(super) peer: Peer<RoleClient>,
@@ -36,7 +36,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Reaches the server and shakes hands.
+    /// Connects to the server and performs the handshake.
     pub(super) async fn open(
         server: &McpServer,
         changes: &watch::Sender<u64>,
@@ -116,24 +116,24 @@ impl Connection {
         })
     }
 
-    /// Whether a call may be tried on it.
+    /// Whether it can be used for a call.
     pub(super) fn is_open(&self) -> bool {
         !self.broken.is_cancelled()
             && !self.peer.is_transport_closed()
             && self.ending.get().is_none()
     }
 
-    /// Makes the next call connect anew.
+    /// Marks the connection as broken, so that the next call connects again.
     pub(super) fn give_up(&self) {
         self.broken.cancel();
     }
 
-    /// Why it ended, where that is known.
+    /// Why it ended, if that is known.
     pub(super) fn ending(&self) -> Option<&str> {
         self.ending.get().map(String::as_str)
     }
 
-    /// Ends it and waits until it has ended, a child process included.
+    /// Ends the connection, and waits until it and its child process have ended.
     pub(super) async fn close(&self) {
         self.broken.cancel();
         // What ended before, by itself or by a panic of a task, is closed as well.
@@ -210,7 +210,7 @@ fn announces_changes(peer: &Peer<RoleClient>) -> bool {
     })
 }
 
-/// Counts the changes that a subscription brings, and opens it again when it breaks.
+/// Counts the changes that a subscription reports, and reopens the subscription when it breaks.
 async fn listen(peer: Peer<RoleClient>, changes: watch::Sender<u64>) {
     let mut wait = Duration::from_secs(1);
     while !peer.is_transport_closed() {

@@ -1,12 +1,12 @@
-//! Why there is no client, or no list of tools.
+//! Errors of MCP clients.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a server can't be used (UAP-14). No message holds an address, a header or a variable.
+/// Why a server can't be used (UAP-14). No message contains an address, a header or a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("the configuration of the MCP server '{server}' is wrong: {what}")]
     Config {
         /// The server.
@@ -14,7 +14,7 @@ pub enum McpError {
         /// Where and what.
         what: String,
     },
-    /// It can't be started or reached, or does not speak the protocol.
+    /// It can't be started or reached, or does not use the protocol.
     #[error("the MCP server '{server}' can't be used: {cause}")]
     Connect {
         /// The server.
@@ -27,7 +27,7 @@ pub enum McpError {
     Timeout {
         /// The server.
         server: Arc<str>,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
     /// The client was closed.
@@ -36,7 +36,7 @@ pub enum McpError {
         /// The server.
         server: Arc<str>,
     },
-    /// Its list of tools makes no sense.
+    /// Its list of tools is invalid.
     #[error("the MCP server '{server}' gives no list of tools: {what}")]
     List {
         /// The server.
@@ -44,7 +44,7 @@ pub enum McpError {
         /// A description of the defect.
         what: String,
     },
-    /// It has more tools than are taken.
+    /// It has more tools than the limit.
     #[error(
         "the MCP server '{server}' has more than {limit} tools; allow fewer, or raise the limit"
     )]
@@ -54,14 +54,14 @@ pub enum McpError {
         /// The limit.
         limit: usize,
     },
-    /// A tool that is allowed by name is not there, or can't be used.
+    /// A tool on the allow list is missing or can't be used.
     #[error("the MCP server '{server}' is to offer the tool '{tool}', but {cause}")]
     MissingTool {
         /// The server.
         server: Arc<str>,
         /// The tool, by the server's name.
         tool: String,
-        /// Why there is none.
+        /// The reason that it is missing.
         cause: String,
     },
     /// Two servers offer tools of one name.
@@ -71,7 +71,7 @@ pub enum McpError {
     Collision {
         /// The tool, with its prefix.
         tool: String,
-        /// The server that comes first.
+        /// The server that is listed first.
         first: Arc<str>,
         /// The other.
         second: Arc<str>,

@@ -1,4 +1,4 @@
-//! Requests to a server, and how they may end.
+//! Requests to a server, and their outcomes.
 
 use super::catalog::{Entry, entry};
 use super::config::McpServer;
@@ -18,20 +18,20 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use upp::ToolCallId;
 
-/// The most tools a server may list, taken or not.
+/// Maximum number of tools in a server's list, accepted or not.
 const MAX_LISTED: usize = 10_000;
 
-/// The most pages its list may have.
+/// Maximum number of pages of a server's list.
 const MAX_PAGES: usize = 1_000;
 
-/// How long to wait for the word that a call is cancelled to be sent.
+/// Timeout for sending the cancellation of a call.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why a request has no result.
 pub(super) enum End {
-    /// The server has not seen it; the connection is of no use any more.
+    /// The server has not received it; the connection is unusable.
     NotSent(String),
-    /// The server may have seen it; the connection is of no use any more.
+    /// The server may have received it; the connection is unusable.
     Lost(String),
     /// The server's answer is no result.
     Refused(String),
@@ -204,7 +204,8 @@ enum Page {
     Raw(usize, Value),
 }
 
-/// One page, and where the next begins. A page with a tool the library can't read comes as JSON.
+/// One page, and the cursor of the next one. A page with a tool that the library can't parse is
+/// returned as JSON.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's enum grows")]
 fn page(answer: ServerResult) -> Result<(Vec<Page>, Option<String>), &'static str> {
     match answer {

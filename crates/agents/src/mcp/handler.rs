@@ -18,12 +18,13 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use upp::ToolCallId;
 
-/// The longest message of a progress notification that is passed on, in bytes.
+/// Maximum length of a progress notification's message, in bytes; longer ones are cut.
 const MESSAGE_BYTES: usize = 1024;
 
 /// The calls in flight, by their progress tokens.
 ///
-/// The lock is held while a call is sent and entered, so that its first progress finds it.
+/// The lock is held while a call is sent and registered, so that its first progress notification
+/// finds it.
 #[derive(Default)]
 pub(super) struct InFlight(pub(super) Mutex<BTreeMap<String, Call>>);
 
@@ -37,8 +38,7 @@ pub(super) fn key(token: &ProgressToken) -> String {
     token.0.to_string()
 }
 
-/// Hears a server. It offers nothing: what a server may ask of a client is refused, except whether
-/// it lives.
+/// Handles a server's messages. The client offers nothing: all requests except pings are refused.
 pub(super) struct Handler {
     pub(super) server: Arc<str>,
     pub(super) in_flight: Arc<InFlight>,

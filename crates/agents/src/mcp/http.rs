@@ -1,4 +1,4 @@
-//! Servers that are reached by streamable HTTP.
+//! Servers that use streamable HTTP.
 
 use super::config::{McpHttp, McpLimits};
 use super::text::chain;
@@ -12,10 +12,11 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a broken stream of a server is opened again before what it carried counts as lost.
+/// Number of times that a broken stream is reopened before its content counts as lost.
 const N_STREAM_RETRIES: usize = 3;
 
-/// Makes the transport; nothing is sent yet. Fails with what is wrong with the configuration.
+/// Makes the transport without sending anything. Fails with a description if the configuration is
+/// invalid.
 pub(super) fn transport(
     http: &McpHttp,
     limits: &McpLimits,
@@ -68,15 +69,15 @@ fn secret(name: &str, value: &SecretString, before: &str) -> Result<HeaderValue,
 
 /// A failed request, classified by whether the server may have received the call.
 pub(super) enum Failure {
-    /// The server has not seen it.
+    /// The server has not received it.
     NotSent(String),
-    /// It may have been seen; nobody knows.
+    /// The server may have received it.
     Lost(String),
     /// The server answered, but not with a result.
     Refused(String),
 }
 
-/// Reads a failure of the HTTP transport; `None` where it is another one's.
+/// Classifies a failure of the HTTP transport; `None` for other errors.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's enum grows")]
 pub(super) fn failure(error: &(dyn std::error::Error + 'static)) -> Option<Failure> {
     let error = error.downcast_ref::<StreamableHttpError<reqwest::Error>>()?;

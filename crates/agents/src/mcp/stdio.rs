@@ -25,40 +25,40 @@ const INHERITED: [&str; 8] = [
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
 ];
 
-/// How long a child may take to end after each request to do so.
+/// The time that a child may take to end after each request to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The longest line of a child's standard error that is logged whole, in bytes.
+/// Maximum length of a line of a child's standard error that is logged in one piece, in bytes.
 const STDERR_LINE_BYTES: usize = 1024;
 
-/// POSIX gives it this number everywhere.
+/// The number of SIGTERM on all POSIX systems.
 #[cfg(unix)]
 const SIGTERM: i32 = 15;
 
-/// Why a connection ended, where the transport knows more than that it did.
+/// Why a connection ended, if the transport knows a reason.
 pub(super) type Ending = Arc<OnceLock<String>>;
 
-/// A child process that speaks the protocol by its standard input and output.
+/// A child process that uses the protocol on its standard input and output.
 pub(super) struct StdioTransport {
     inner: AsyncRwTransport<RoleClient, BoundedLines, ChildStdin>,
     leash: Leash,
-    /// Waits for the child. Aborted, it kills it.
+    /// The task that waits for the child. If it is aborted, the child is killed.
     _keeper: JoinSet<()>,
 }
 
 /// The signals between the transport and the task that owns the child.
 #[derive(Clone, Default)]
 struct Leash {
-    /// The child is to end.
+    /// Requests the end of the child.
     end: CancellationToken,
-    /// It is to end at once.
+    /// Requests its immediate end.
     kill: CancellationToken,
     /// It has ended.
     ended: CancellationToken,
 }
 
 impl StdioTransport {
-    /// Starts the child; gives its standard error besides.
+    /// Starts the child; also returns its standard error.
     pub(super) fn spawn(
         config: &McpStdio,
         limits: &McpLimits,
@@ -111,17 +111,17 @@ impl StdioTransport {
     }
 }
 
-/// Waits a little for the child to end by itself: how it did is worth knowing.
+/// Waits briefly for the child to end by itself, to learn its exit status.
 async fn a_little(ended: &CancellationToken) {
     // If it does not end, it is ended when the transport is closed.
     let _ = tokio::time::timeout(GRACE, ended.cancelled()).await;
 }
 
-/// A child that dies with this value, and its process group with it.
+/// A child that is killed with its process group when this is dropped.
 struct Child(Option<Box<dyn ChildWrapper>>);
 
 impl Child {
-    /// Waits for the child, and ends it when that is wanted.
+    /// Waits for the child, and ends it on request.
     async fn keep(mut self, leash: Leash, ending: Ending) {
         if let Some(child) = &mut self.0 {
             let status = tokio::select! {
@@ -155,7 +155,7 @@ impl Drop for Child {
     }
 }
 
-/// Ends a child whose input was closed: by patience, then by `SIGTERM`, then by force.
+/// Ends a child whose input was closed: waits first, then sends `SIGTERM`, then kills it.
 async fn ended(child: &mut Box<dyn ChildWrapper>) -> io::Result<ExitStatus> {
     if let Ok(status) = tokio::time::timeout(GRACE, child.wait()).await {
         return status;
@@ -219,7 +219,7 @@ impl Transport<RoleClient> for StdioTransport {
     }
 }
 
-/// A child's standard output, which breaks when a line gets too long.
+/// A child's standard output, which fails when a line is too long.
 struct BoundedLines {
     output: ChildStdout,
     /// Bytes since the last newline.
@@ -259,8 +259,8 @@ impl AsyncRead for BoundedLines {
     }
 }
 
-/// Logs what a child says on its standard error, line by line, until it closes it. A line that is too
-/// long is logged in pieces.
+/// Logs a child's standard error line by line, until it is closed. A line that is too long is
+/// logged in pieces.
 pub(super) async fn log_stderr(server: Arc<str>, stderr: ChildStderr, last: Arc<LastLine>) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
@@ -280,7 +280,7 @@ pub(super) async fn log_stderr(server: Arc<str>, stderr: ChildStderr, last: Arc<
     }
 }
 
-/// The last line of a child's standard error: what it most often dies of.
+/// The last line of a child's standard error, which usually has the reason of its failure.
 #[derive(Default)]
 pub(super) struct LastLine(std::sync::Mutex<String>);
 

@@ -1,6 +1,6 @@
-//! Words of servers, made fit for messages.
+//! Prepares servers' texts for messages.
 
-/// The first bytes of a text, cut at a character, with a sign that it was cut.
+/// The first `max_bytes` bytes of a text, cut at a character boundary, with a mark if it was cut.
 pub(super) fn clipped(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();

@@ -1,14 +1,14 @@
-//! Where a conversation may be cut.
+//! Finds positions at which a conversation may be cut.
 
 use crate::strategy::{prompt, rounds};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use upp::{Message, Messages};
 
-/// Whether a cycle begins at this message: a request to the model, with its tools' results.
+/// Whether a cycle starts at this message: a request to the model, with its tools' results.
 ///
-/// Input belongs to the answer after it and results to the calls before them, so a cut here
-/// separates neither.
+/// A cut at the start of a cycle separates neither an input from its answer nor results from their
+/// calls.
 pub(super) fn begins(messages: &Messages, at: usize) -> bool {
     let follows_input = at
         .checked_sub(1)
@@ -22,12 +22,12 @@ pub(super) fn begins(messages: &Messages, at: usize) -> bool {
     }
 }
 
-/// The first cycle at or after this place.
+/// The first cycle at or after this index.
 pub(super) fn first_from(messages: &Messages, at: usize) -> Option<usize> {
     (at..messages.len()).find(|at| begins(messages, *at))
 }
 
-/// The last cycle at or before this place.
+/// The last cycle at or before this index.
 pub(super) fn last_until(messages: &Messages, at: usize) -> Option<usize> {
     (0..=at).rev().find(|at| begins(messages, *at))
 }

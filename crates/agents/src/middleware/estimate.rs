@@ -1,10 +1,10 @@
-//! How many tokens a message has, roughly.
+//! Estimates the number of tokens of a message.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 use upp::{Message, Messages};
 
-/// How many bytes of JSON are taken for one token.
+/// Bytes of JSON that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Estimates the number of tokens of a message.
@@ -16,7 +16,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 pub struct Estimate(Arc<dyn Fn(&Message) -> u64 + Send + Sync>);
 
 impl Estimate {
-    /// Estimates by a function, called once a message and request.
+    /// Estimates by a function, which is called once for each message and request.
     pub fn new(estimate: impl Fn(&Message) -> u64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(estimate))
     }
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Estimate {
     }
 }
 
-/// How long the JSON of a value is, in bytes.
+/// The size of a value's JSON, in bytes.
 pub(super) fn n_bytes(value: &impl serde::Serialize) -> u64 {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {

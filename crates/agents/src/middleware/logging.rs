@@ -11,7 +11,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How important a line is (UAP §9.3).
+/// The level of a line (UAP §9.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Details.
@@ -25,18 +25,18 @@ pub enum LogLevel {
     Error,
 }
 
-/// Takes lines. It is called within the run, so it should be quick.
+/// Receives the lines. It is called within the run, so it must be fast.
 pub type Logger = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// The contents and the destination of the log (UAP §9.3).
 #[derive(Clone)]
 pub struct LoggingOptions {
-    /// The least important lines that are logged; [`LogLevel::Info`] by default.
+    /// The lowest logged level. Default: [`LogLevel::Info`].
     pub level: LogLevel,
     /// Receives the lines. Default: `tracing`, with the target `loomline_agents`.
     pub logger: Option<Logger>,
-    /// Whether the input, the answer and the causes of errors are logged in full; not by default,
-    /// for they may be confidential.
+    /// Whether the input, the answer and the causes of errors are logged in full. Default: false,
+    /// as they may be confidential.
     pub include_messages: bool,
     /// Whether the time a request took is logged, in milliseconds; it is by default.
     pub include_timing: bool,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for LoggingOptions {
 #[derive(Debug)]
 pub struct Logging {
     options: LoggingOptions,
-    /// Where this layer keeps the time in a request's metadata, apart from other layers.
+    /// The key of this layer's start time in a request's metadata; unique for each layer.
     key: String,
     base: Instant,
 }

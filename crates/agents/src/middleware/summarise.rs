@@ -47,9 +47,9 @@ open. If it begins with an earlier summary, carry over what that says. Answer wi
 pub struct Summarise {
     /// Writes the summary.
     pub by: Summariser,
-    /// How many tokens the conversation may have; 150,000 by default.
+    /// Maximum number of tokens of the conversation. Default: 150,000.
     pub threshold: u64,
-    /// How many of the latest messages are left as they are, at least; 10 by default.
+    /// Minimum number of the latest messages that are not summarised. Default: 10.
     pub keep_recent: usize,
     /// The summariser's instructions, above the conversation.
     pub prompt: String,
@@ -68,7 +68,7 @@ pub enum Summariser {
     Agent(Agent),
 }
 
-/// Where a conversation is cut.
+/// The position at which a conversation is cut.
 struct Cut {
     /// Messages before this index are summarised.
     at: usize,
@@ -98,7 +98,7 @@ impl Summarise {
         }
     }
 
-    /// Where to cut; nowhere when there is nothing to gain.
+    /// The position to cut at; none if there is nothing to gain.
     fn split_point(&self, state: &AgentState) -> Option<Cut> {
         let messages = state.messages();
         let (_, total) = self.estimate.of_all(messages);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use upp::{AssistantContent, Media, MediaSource, Message, UserContent};
 
-/// One paragraph a block. Reasoning is left out, media are named and not shown.
+/// Renders one paragraph for each block. Reasoning is omitted; media are named but not included.
 pub(super) fn of<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     let mut text = String::new();
     for message in messages {

@@ -27,7 +27,7 @@ use upp::{Message, Messages};
 /// before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
-    /// How many messages may stay.
+    /// Maximum number of messages.
     pub max_messages: NonZeroUsize,
 }
 

@@ -1,4 +1,4 @@
-//! Work that would hold a worker of the runtime too long, on threads of its own.
+//! Runs long work on threads of its own, so that it does not block a worker of the runtime.
 
 use std::sync::mpsc;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -6,9 +6,9 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// How long a job may run, and how long it may wait for a thread.
+/// Maximum time that a job may run, and that it may wait for a thread.
 pub(super) const TIME: Duration = Duration::from_millis(250);
-/// Size of the stack of each thread, in bytes. Only what is used takes memory.
+/// Stack size of each thread, in bytes. Only the used part occupies memory.
 pub(super) const STACK: usize = 16 << 20;
 /// Maximum number of threads.
 const MAX_THREADS: usize = 2;
@@ -39,9 +39,9 @@ impl Drop for Slot {
     }
 }
 
-/// Runs a job on a thread of its own and waits for it; nothing if no thread is free in time, or
-/// the job takes twice its time. A worker of a multi-threaded runtime hands its other tasks on
-/// before it waits.
+/// Runs a job on a thread of its own and waits for it. Returns nothing if no thread is free in
+/// time, or if the job takes twice its time. A worker of a multi-threaded runtime passes on its
+/// other tasks before it waits.
 pub(super) fn run<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let wait = || {
         let slot = Slot::wait()?;

@@ -1,6 +1,6 @@
-//! JSON values whose every look is counted, so that a comparison with a schema ends.
+//! JSON values that count each visit, so that a comparison with a schema ends.
 //!
-//! A JSON Schema validator can't be interrupted from outside. The values that it reads are ours: when
+//! A JSON Schema validator can't be interrupted from outside. It reads these wrapped values. When
 //! the budget is spent, the next read unwinds the validator, and [`within`] returns `None`.
 
 use jsonschema::JsonType;
@@ -11,17 +11,17 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-/// Maximum number of looks at values on the caller's thread.
+/// Maximum number of value visits on the caller's thread.
 const SMALL_STEPS: u64 = 50_000;
-/// Maximum number of looks at values to find all mismatches.
+/// Maximum number of value visits to find all mismatches.
 const PLACES_STEPS: u64 = 20_000;
 /// Maximum size of the stack that a comparison uses on the caller's thread, in bytes.
 const SMALL_STACK: usize = 256 << 10;
-/// Maximum number of looks at values on a thread of its own.
+/// Maximum number of value visits on a separate thread.
 const LARGE_STEPS: u64 = 20_000_000;
 /// Maximum size of the stack on a thread of its own, in bytes.
 const LARGE_STACK: usize = super::apart::STACK / 2;
-/// Number of looks at values between two reads of the clock.
+/// Number of value visits between two reads of the clock.
 const STEPS_PER_CLOCK: u64 = 256;
 
 /// The maximum cost of one comparison.
@@ -42,7 +42,7 @@ impl Budget {
         }
     }
 
-    /// The budget to find all mismatches, each of which takes some hundred bytes.
+    /// The budget to find all mismatches; each of them costs some hundred bytes.
     pub(super) fn locations() -> Self {
         Self {
             steps: PLACES_STEPS,
@@ -92,7 +92,7 @@ pub(super) fn within<T>(budget: Budget, compare: impl FnOnce() -> T) -> Option<T
     }
 }
 
-/// Where the stack is now.
+/// The current position of the stack.
 fn stack_address() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(&here).addr()
@@ -116,14 +116,14 @@ fn step() {
 /// The kind of JSON that is counted.
 pub(super) struct Metered;
 
-/// A value whose looks are counted.
+/// A value whose visits are counted.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a>(pub(super) &'a Value);
 
-/// An object whose looks are counted.
+/// An object whose visits are counted.
 pub(super) struct Object<'a>(&'a Map<String, Value>);
 
-/// An array whose looks are counted.
+/// An array whose visits are counted.
 pub(super) struct Array<'a>(&'a [Value]);
 
 impl Json for Metered {
@@ -223,7 +223,7 @@ impl<'a> json::Object<'a, Metered> for Object<'a> {
     }
 }
 
-/// The members of an object, whose looks are counted.
+/// The members of an object, whose visits are counted.
 pub(super) struct Members<'a>(serde_json::map::Iter<'a>);
 
 impl<'a> Iterator for Members<'a> {
@@ -254,7 +254,7 @@ impl<'a> json::Array<'a, Metered> for Array<'a> {
     }
 }
 
-/// The elements of an array, whose looks are counted.
+/// The elements of an array, whose visits are counted.
 pub(super) struct Elements<'a>(std::slice::Iter<'a, Value>);
 
 impl<'a> Iterator for Elements<'a> {

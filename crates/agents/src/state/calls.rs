@@ -1,4 +1,4 @@
-//! The calls at the end of a conversation and what answers them.
+//! The calls at the end of a conversation, and their results.
 
 use super::AgentState;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +17,8 @@ impl AgentState {
         }
     }
 
-    /// Whether these results, the last message, are those of the response right before them, in the
-    /// order of its calls: the usual end of a round.
+    /// Whether the last message has the results of the response directly before it, in the order of
+    /// its calls: the usual end of a round.
     fn is_answered_by(&self, answered: &ToolResultMessage) -> bool {
         let before = self.messages.len().checked_sub(2);
         match before.and_then(|at| self.messages.get(at)) {
@@ -44,8 +44,8 @@ impl AgentState {
             .collect()
     }
 
-    /// The results of the last response's calls, in call order: as the message that has them, or,
-    /// where they came otherwise, as one that is put together for whoever looks at them.
+    /// The results of the last response's calls, in call order: the message that has them or, if
+    /// several messages have them, a new one.
     pub(crate) fn observed(&self) -> Arc<ToolResultMessage> {
         if let Some(Message::ToolResult(message)) = self.messages.last()
             && self.is_answered_by(message)

@@ -26,7 +26,7 @@ pub struct StepContext<'a> {
     pub agent: &'a Agent,
     /// Receives the events of the run.
     pub journal: &'a dyn Journal,
-    /// Cancelled when the run is no longer wanted.
+    /// Cancelled when the run is cancelled.
     pub signal: Signal,
     /// Results that were already stored for the open calls at the end of the state before a crash.
     /// These calls do not run again. The traces of their sub-agents are not included. A journal
@@ -39,8 +39,8 @@ pub struct StepContext<'a> {
     /// providers repeat call ids. If it is empty, the id of the response's message is used; that
     /// works as long as the state has that message.
     pub scope: &'a str,
-    /// The answers that came for the open calls at the end of the state, when the step waited for
-    /// them; `None` in a step that has not waited. They must have passed [`Agent::check`].
+    /// The answers to the open calls at the end of the state, if the step waited for them;
+    /// otherwise `None`. They must have passed [`Agent::check`].
     pub answers: Option<&'a Answers>,
     /// Maximum number of further calls in the run of tools that the agent itself runs; `None` is no
     /// limit. It counts from the response whose calls are open, or else from the next response.
@@ -57,8 +57,9 @@ pub struct StepContext<'a> {
 impl StepContext<'_> {
     /// The agent's request for the conversation of this state (UAP §4.2).
     ///
-    /// A forced `tool_choice` holds for the model's first answer to an input only; answers to prompts
-    /// for reasoning or a plan are none. If it held for later answers too, no run could end.
+    /// A forced `tool_choice` applies only to the model's first answer to an input; answers to
+    /// prompts for reasoning or a plan do not count. If it applied to later answers, no run could
+    /// end.
     pub fn request(&self, state: &AgentState) -> Request {
         let messages = state.messages();
         let options = self.agent.options();
@@ -107,16 +108,16 @@ impl StepContext<'_> {
         (elsewhere, choice)
     }
 
-    /// Asks the model: shows its events as they come, and has its answer recorded.
+    /// Calls the model, emits its events as they arrive, and stores its response in the journal.
     ///
-    /// A conversation with media that the model can't take is refused with
-    /// [`Code::InvalidRequest`], and the answer has data only where the request has a structure, as
-    /// with [`upp::Llm`] (UPP §3).
+    /// If the conversation has media that the model does not support, this fails with
+    /// [`Code::InvalidRequest`]. The response has data only if the request has a structure, as in
+    /// [`upp::Llm`] (UPP §3).
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
         self.call_model(request).await.map(|response| *response)
     }
 
-    /// [`ask`](Self::ask), whose answer stays in its box: it is large, and handed on often.
+    /// [`ask`](Self::ask) with a boxed response, because it is large and often moved.
     pub(super) async fn call_model(&self, request: Request) -> Result<Box<Response>, AgentError> {
         let model = self.agent.model();
         if let Some(what) = model.capabilities().refuses(&request.messages) {
@@ -187,8 +188,9 @@ impl StepContext<'_> {
         Ok(state.with_message(Message::User(message)))
     }
 
-    /// The state with the model's answer at its end, and the answer's data. An answer that is already
-    /// there, as after a crash or a wait, is taken; its data is in its text.
+    /// The state with the model's response at its end, and the response's data. A response that the
+    /// state already ends with, as after a crash or a wait, is used; its data is parsed from its
+    /// text.
     pub(super) async fn answered_by_model(
         &self,
         state: AgentState,
@@ -203,11 +205,11 @@ impl StepContext<'_> {
         Ok((state.and_response(response), data))
     }
 
-    /// Answers the open calls at the end of `state` with an error, for this is no moment for tools;
-    /// a state without open calls stays as it is.
+    /// Answers the open calls at the end of `state` with an error, because tools can't run now. A
+    /// state without open calls is returned unchanged.
     ///
-    /// The conversation stays one that every provider takes. Nothing is run, so there are no hooks
-    /// and no events.
+    /// The conversation stays valid for every provider. Nothing runs, so there are no hooks and no
+    /// events.
     pub(super) async fn refuse(
         &self,
         state: &AgentState,
@@ -250,7 +252,7 @@ impl StepContext<'_> {
         self.acted(state.clone()).await
     }
 
-    /// [`act`](Self::act) on a state that is not needed any more.
+    /// [`act`](Self::act) for a state that is no longer needed.
     pub(super) async fn acted(&self, state: AgentState) -> Result<AgentState, AgentError> {
         let Some(round) = Round::open(self.agent, &state) else {
             return Ok(state);
@@ -286,7 +288,7 @@ impl StepContext<'_> {
         Ok(after)
     }
 
-    /// Shows an event of the agent itself (UAP §11.2).
+    /// Emits an event of the agent itself (UAP §11.2).
     pub async fn emit(
         &self,
         kind: UapEventType,
@@ -296,7 +298,7 @@ impl StepContext<'_> {
         Ok(self.emit_data(kind, step, data.into()).await?)
     }
 
-    /// [`emit`](Self::emit) at once, where that takes no waiting.
+    /// [`emit`](Self::emit) that completes at once if no wait is necessary.
     pub(crate) fn emit_data(
         &self,
         kind: UapEventType,

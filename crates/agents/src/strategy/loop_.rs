@@ -25,7 +25,7 @@ use std::num::NonZeroU32;
 /// it is the lower one. Rounds are counted from the user's last message on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loop {
-    /// How many rounds of tools may run.
+    /// Maximum number of tool rounds.
     pub max_iterations: Limit,
 }
 
@@ -80,7 +80,7 @@ impl Loop {
     }
 }
 
-/// The outcome of a run whose model asks for more rounds than its loop may have.
+/// The outcome of a run whose model requests more rounds than the limit.
 async fn at_limit(
     state: &AgentState,
     limit: NonZeroU32,

@@ -70,11 +70,11 @@ impl Default for Plan {
 
 /// The task of the step at a state.
 enum Position<'a> {
-    /// The state ends in calls that no prompt of a plan led to: another strategy was interrupted.
+    /// The state ends with calls that no prompt of a plan caused: another strategy was interrupted.
     Interrupted,
-    /// A plan is to be made, by the prompt of this kind.
+    /// A plan must be made, by the prompt of this kind.
     Planning(&'static str),
-    /// This step of the plan is to be executed.
+    /// This step of the plan must be executed.
     Executing(&'a PlanStep),
     /// This step has failed, and there is no other plan.
     Stuck(&'a PlanStep),
@@ -175,7 +175,8 @@ impl ExecutionStrategy for Plan {
     }
 }
 
-/// Whether the calls at the end of the state came of this prompt for a plan or for a step of it.
+/// Whether the calls at the end of the state result from this prompt for a plan or for a step of
+/// it.
 fn has_asked(mark: &PromptMark<'_>, state: &AgentState) -> bool {
     let in_progress = |step: &PlanStep| step.status == PlanStatus::InProgress;
     let has_begun = || state.plan().unwrap_or_default().iter().any(in_progress);
@@ -186,7 +187,7 @@ fn has_asked(mark: &PromptMark<'_>, state: &AgentState) -> bool {
     }
 }
 
-/// One cycle that does what another strategy left to be done.
+/// One cycle that completes calls of another strategy.
 async fn interrupted(
     state: &AgentState,
     context: &StepContext<'_>,

@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use upp::{Message, MessageOptions, Messages, UserContent, UserMessage};
 
-/// Asks for reasoning (UAP §5.3).
+/// Requests reasoning (UAP §5.3).
 pub(crate) const REASON: &str = "reason";
-/// Asks for action (UAP §5.3).
+/// Requests an action (UAP §5.3).
 pub(crate) const ACT: &str = "act";
-/// Asks for a plan (UAP §5.4).
+/// Requests a plan (UAP §5.4).
 pub(crate) const PLAN: &str = "plan";
-/// Asks for one step of the plan (UAP §5.4).
+/// Requests one step of the plan (UAP §5.4).
 pub(crate) const PLAN_STEP: &str = "plan_step";
-/// Asks for another plan, for a step has failed (UAP §5.4).
+/// Requests another plan after a failed step (UAP §5.4).
 pub(crate) const REPLAN: &str = "replan";
 
-/// The metadata's key for what the protocol itself keeps with a message.
+/// The metadata's key for the protocol's own data of a message.
 pub(crate) const NAMESPACE: &str = "uap";
 
-/// The mark of a message that a strategy wrote in the user's place: its metadata is
+/// The mark of a message that a strategy added in the user's role. Its metadata is
 /// `{"uap": {"prompt": kind, "step": n, "firstStep": n}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptMark<'a> {
@@ -36,7 +36,7 @@ pub struct PromptMark<'a> {
 }
 
 impl<'a> PromptMark<'a> {
-    /// The mark of this message; none where the user wrote it.
+    /// The mark of this message; none if the user wrote it.
     pub fn of(message: &'a UserMessage) -> Option<Self> {
         let mark = message.metadata.get(NAMESPACE)?;
         let number = |key: &str| mark.get(key).and_then(Value::as_u64);
@@ -47,7 +47,7 @@ impl<'a> PromptMark<'a> {
         })
     }
 
-    /// Whether it asks for this, in the step that `state` is in.
+    /// Whether it is of this kind and of the step that `state` is in.
     pub(crate) fn is_now(&self, kind: &str, state: &AgentState) -> bool {
         self.kind == kind && self.step == state.step()
     }
@@ -71,7 +71,7 @@ pub(crate) fn user_text(message: &Message) -> Option<&Arc<UserMessage>> {
     }
 }
 
-/// Whether the user's own words are in this message: it is no prompt of a strategy and no summary.
+/// Whether the user wrote this message: it is neither a strategy's prompt nor a summary.
 pub(crate) fn is_input(message: &Message) -> bool {
     user_text(message).is_some_and(|message| PromptMark::of(message).is_none())
 }
@@ -99,7 +99,7 @@ pub(crate) fn marks(state: &AgentState) -> impl Iterator<Item = PromptMark<'_>> 
         .map_while(|message| PromptMark::of(message))
 }
 
-/// The mark of the last message of the user's side, summaries seen through.
+/// The mark of the last message in the user's role, ignoring summaries.
 pub(crate) fn last_mark(state: &AgentState) -> Option<PromptMark<'_>> {
     marks(state).next()
 }

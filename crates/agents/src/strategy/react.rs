@@ -40,7 +40,7 @@ const REASON_FIRST: &str = "this is the moment to reason. Call it when you are a
 /// [`PromptMark`]: crate::PromptMark
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct React {
-    /// How many steps a run may have.
+    /// Maximum number of steps of a run.
     pub max_steps: Limit,
     /// The prompt of the reasoning phase, in place of the default.
     pub reasoning_prompt: Option<Arc<str>>,
@@ -127,7 +127,7 @@ impl React {
         Ok(StepOutcome { state, next })
     }
 
-    /// Whether the step that ends here is the last that the run may have.
+    /// Whether the ending step is the last that the run may have.
     fn is_last(&self, state: &AgentState) -> bool {
         let first = prompt::last_mark(state).map_or(state.step(), |mark| mark.first_step);
         let n_steps = state.step().saturating_sub(first).saturating_add(1);

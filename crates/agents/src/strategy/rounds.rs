@@ -1,4 +1,4 @@
-//! How many rounds of tools there were, and of what kind.
+//! Counts rounds of tools.
 
 use super::StepContext;
 use super::prompt::{self, NAMESPACE, backwards};
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use upp::{Message, UserMessage};
 
-/// The messages since the last one of the user's side, the latest first, summaries seen through.
+/// The messages since the last one in the user's role, the latest first, ignoring summaries.
 pub(super) fn since_prompt(state: &AgentState) -> impl Iterator<Item = &Message> {
     backwards(state.messages()).take_while(|message| prompt::user_text(message).is_none())
 }
 
-/// Refuses another round of tools where the tool strategy's limit is reached (UPP §3). A limit of 0
-/// is not checked here, for then no tool runs at all.
+/// Fails if the tool strategy's limit forbids another round of tools (UPP §3). A limit of 0 is not
+/// checked here, because then no tool runs at all.
 pub(super) fn check_tool_strategy(state: &AgentState, agent: &Agent) -> Result<(), AgentError> {
     match agent.tool_rounds().and_then(NonZeroU32::new) {
         Some(limit) if has_rounds(state, limit) => {
@@ -48,12 +48,12 @@ pub(super) fn has_rounds(state: &AgentState, limit: NonZeroU32) -> bool {
 pub(crate) struct Past {
     #[serde(rename = "rounds")]
     n_rounds: usize,
-    /// The tools that gave a result which is no error.
+    /// The tools that returned a result without an error.
     pub(super) succeeded: BTreeSet<String>,
 }
 
 impl Past {
-    /// The note on the last message of the user's side.
+    /// The note on the last message in the user's role.
     pub(super) fn of(state: &AgentState) -> Self {
         let last = backwards(state.messages()).find_map(prompt::user_text);
         last.map(|message| Self::on(message)).unwrap_or_default()
@@ -66,8 +66,8 @@ impl Past {
     }
 }
 
-/// The message with a note of the rounds among these messages, which came after it and are to be cut
-/// away; none where there are none.
+/// The message with a note of the tool rounds among `dropped`, which follow it and are removed;
+/// none if there are none.
 pub(crate) fn noted<'a>(
     said: &UserMessage,
     dropped: impl Iterator<Item = &'a Message>,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// How many events wait for a slow reader before the run does.
+/// Number of events that are buffered for a slow reader before the run waits.
 const N_WAITING: usize = 64;
 
 /// A bounded queue between one run and its reader, who polls the run when the queue is empty.
@@ -23,11 +23,11 @@ pub(super) struct Queue {
 }
 
 thread_local! {
-    /// The queue of the run that is polled; closed where there is none.
+    /// The queue of the run that is polled; closed if there is none.
     static LENT: RefCell<Queue> = const { RefCell::new(Queue::closed()) };
 }
 
-/// Puts the queue back where it was, also when the run panics.
+/// Restores the queue on drop, also after a panic of the run.
 struct Back<'a>(&'a mut Queue);
 
 impl<'a> Back<'a> {
@@ -70,7 +70,7 @@ impl Queue {
         self.events.pop_front()
     }
 
-    /// Nobody reads any more: it takes all and keeps nothing.
+    /// Closes the queue, because the reader is gone: events are discarded from now on.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.events.clear();
@@ -81,7 +81,7 @@ impl Queue {
         self.blocked.drain(..).for_each(Waker::wake);
     }
 
-    /// Adds an event, or gives it back where there is no room.
+    /// Adds an event, or returns it if the queue is full.
     fn add(&mut self, event: AgentStreamEvent) -> Result<(), AgentStreamEvent> {
         if self.is_closed || self.events.len() >= N_WAITING {
             return Err(event);
@@ -95,7 +95,7 @@ impl Queue {
     }
 }
 
-/// Adds an event to the queue of the run that is polled, or gives it back where there is no room.
+/// Adds an event to the queue of the polled run, or returns it if the queue is full.
 pub(super) fn try_push(event: AgentStreamEvent) -> Option<AgentStreamEvent> {
     let (left, is_closed) = LENT.with_borrow_mut(|lent| (lent.add(event).err(), lent.is_closed));
     left.filter(|_| !is_closed)

@@ -24,7 +24,7 @@ pub struct SubagentStart {
     pub timestamp: i64,
 }
 
-/// The data of `subagent_event`: something that happened inside a sub-agent (UAP §8.7).
+/// The data of `subagent_event`: an event of a sub-agent (UAP §8.7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentForwarded {
@@ -67,10 +67,10 @@ pub struct SubagentEnd {
     pub usage: Option<TokenUsage>,
 }
 
-/// An event about a sub-agent, read (UAP §8.7).
+/// A parsed event of a sub-agent (UAP §8.7).
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubagentEvent {
-    /// It began.
+    /// It started.
     Start(SubagentStart),
     /// Something happened inside.
     Forwarded(SubagentForwarded),
@@ -79,7 +79,7 @@ pub enum SubagentEvent {
 }
 
 impl SubagentEvent {
-    /// The event of the parent: its step, its id, and this as the data.
+    /// The event in the parent's stream: with its step and its id, and this as the data.
     pub fn into_event(self, step: u64, agent_id: Arc<str>) -> AgentStreamEvent {
         let (kind, data) = match self {
             Self::Start(data) => (UapEventType::SubagentStart, map(&data)),
@@ -120,7 +120,7 @@ impl UapEvent {
 }
 
 impl Spawn {
-    /// The event before the run begins.
+    /// The event before the run starts.
     pub fn started(&self, prompt: String, timestamp: i64) -> SubagentEvent {
         SubagentEvent::Start(SubagentStart {
             subagent_id: self.subagent_id.to_string(),

@@ -1,4 +1,4 @@
-//! Runs sub-agents in memory, and brings what they show to the parent's journal.
+//! Runs sub-agents in memory, and passes their events to the parent's journal.
 
 mod memory;
 
@@ -20,20 +20,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
 
-/// How many events of sub-agents wait for the parent's journal before the sub-agents do.
+/// Number of sub-agents' events that are buffered for the parent's journal before the sub-agents
+/// wait.
 const N_WAITING: usize = 16;
 
 /// An event for the parent's journal.
 pub(crate) struct HostReport {
     event: AgentStreamEvent,
-    /// Hears that the journal has it.
+    /// Notified when the journal has the event.
     shown: Option<oneshot::Sender<()>>,
 }
 
 /// A tool's host: it collects the traces of each call's sub-agents.
 pub(crate) struct Hosted {
     host: Host,
-    /// Made when the first sub-agent begins, or a tool waits: most tools do neither.
+    /// Created when the first sub-agent starts, or when a tool waits; most tools do neither.
     board: OnceLock<Arc<Board>>,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct Hosted {
 pub(crate) enum Host {
     /// The phase itself.
     Memory(InMemoryHost),
-    /// Somebody else.
+    /// A host that the application supplied.
     Other(Arc<dyn SubAgentHost>),
 }
 
@@ -77,7 +78,7 @@ impl Hosted {
         run
     }
 
-    /// The host, where the phase itself runs sub-agents.
+    /// The host, if the phase itself runs sub-agents.
     pub(crate) fn in_memory(&self) -> Option<&InMemoryHost> {
         match &self.host {
             Host::Memory(host) => Some(host),
@@ -112,7 +113,7 @@ pub async fn run_in_memory(
     })
 }
 
-/// The way to the parent's journal.
+/// The sender to the parent's journal.
 #[derive(Clone)]
 pub(super) struct Parent {
     agent_id: Arc<str>,
@@ -121,7 +122,7 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Hands an event on, in the order of the calls; waits while too many do.
+    /// Passes an event on, in the order of the calls. Waits if the queue is full.
     async fn tell(
         &self,
         event: SubagentEvent,
@@ -132,7 +133,7 @@ impl Parent {
         told.await.map_err(|_| Stopped)
     }
 
-    /// Hands an event on and waits until the journal has it.
+    /// Passes an event on and waits until the journal has it.
     async fn show(&self, event: SubagentEvent) -> Result<(), Stopped> {
         let (shown, heard) = oneshot::channel();
         self.tell(event, Some(shown)).await?;
@@ -184,7 +185,7 @@ pub(super) async fn run(spawn: Spawn, parent: Option<Parent>) -> SubAgentRun {
     SubAgentRun { turn, traces }
 }
 
-/// A sub-agent's journal: it keeps what the trace needs, and hands the events to the parent.
+/// A sub-agent's journal: it stores the data for the trace, and passes the events to the parent.
 struct Child {
     heard: Mutex<ReportInbox>,
     parent: Option<Parent>,
@@ -267,7 +268,7 @@ impl Journal for Child {
     }
 }
 
-/// The text of a task; what is no text is named by its kind.
+/// The text of a task; other content is replaced by the name of its type.
 fn text_of(prompt: &Message) -> String {
     let Message::User(message) = prompt else {
         return serde_json::to_string(prompt).unwrap_or_default();

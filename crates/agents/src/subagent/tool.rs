@@ -12,12 +12,12 @@ use upp::{Effect, Message, Model, Tool, ToolContext, ToolFailure, ToolOutput};
 type Make =
     dyn Fn(Arc<dyn Model>, Arc<Map<String, Value>>) -> Result<Agent, OptionsError> + Send + Sync;
 
-/// The agent behind a sub-agent tool (UAP §8.4). Cloning shares it.
+/// The agent behind a sub-agent tool (UAP §8.4). Clones share it.
 #[derive(Clone)]
 pub enum SubAgent {
-    /// An agent with a model of its own, which it uses whoever calls it.
+    /// An agent with its own model, whatever its caller's model is.
     Fixed(Agent),
-    /// An agent that is made for each call, of the caller's model and parameters.
+    /// An agent that is made for each call, with the caller's model and parameters.
     Inheriting(Arc<Make>),
 }
 
@@ -75,9 +75,9 @@ pub type Prompt = Arc<dyn Fn(&Value) -> Result<Message, ToolFailure> + Send + Sy
 pub struct SubAgentTool {
     /// The tool's name.
     pub name: String,
-    /// Shown to the model.
+    /// The description for the model.
     pub description: String,
-    /// A JSON Schema whose root is an object; shown to the model.
+    /// A JSON Schema for the model; its root is an object.
     pub parameters: Value,
     /// The agent.
     pub agent: SubAgent,
@@ -85,7 +85,7 @@ pub struct SubAgentTool {
     pub subagent_type: Option<String>,
     /// Makes the task.
     pub prompt: Prompt,
-    /// Whether the parent's stream shows what happens inside.
+    /// Whether the parent's stream has the events of the run.
     pub propagate_events: bool,
 }
 
@@ -119,9 +119,9 @@ impl std::fmt::Debug for SubAgentTool {
     }
 }
 
-/// Makes a tool that runs a sub-agent on each call and gives its text; a failure of the sub-agent
-/// is an error result for the caller's model (UAP §8.7 SHOULD 1). It is idempotent: a host that
-/// keeps the run on a thread of its own finds it again after a crash.
+/// Makes a tool that runs a sub-agent on each call and returns its text. A failure of the sub-agent
+/// is an error result for the caller's model (UAP §8.7 SHOULD 1). The tool is idempotent: a host
+/// that runs sub-agents on threads finds the run again after a crash.
 ///
 /// ```
 /// use loomline_agents::{Agent, AgentOptions, AgentState, SubAgent, SubAgentTool, subagent_tool};

@@ -1,4 +1,4 @@
-//! Runs of sub-agents that wait for somebody outside.
+//! Runs of sub-agents that wait for an outside answer.
 
 use crate::trace::SubagentExecutionTrace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use upp::ToolCallId;
 
-/// How a host says whether the run of a sub-agent waits. Cloning shares it. Without a parent nobody
-/// listens.
+/// Through this a host reports whether a sub-agent's run waits. Clones share it. Without a parent
+/// it has no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Waits(Option<Run>);
 
@@ -20,7 +20,7 @@ struct Run {
 }
 
 impl Waits {
-    /// Says whether the run waits. It may go on, and wait again.
+    /// Reports whether the run waits. It may change several times.
     pub fn set(&self, waits: bool) {
         if let Some(run) = &self.0 {
             run.board.set(run, waits);
@@ -35,7 +35,7 @@ impl Waits {
     }
 }
 
-/// Which calls of a step wait for their sub-agents, and what those did that have ended.
+/// The calls of a step that wait for their sub-agents, and the traces of ended sub-agents.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     /// Whether any run has started; until then no lock is taken.
@@ -84,7 +84,7 @@ impl Board {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run of this call begins.
+    /// Starts a run of this call.
     pub(crate) fn begin(self: &Arc<Self>, call: &ToolCallId) -> (Waits, StartedChild) {
         self.is_used.store(true, Ordering::SeqCst);
         let mut calls = self.lock();
@@ -104,7 +104,7 @@ impl Board {
         (waits.clone(), StartedChild(waits))
     }
 
-    /// Keeps what a run of this call did.
+    /// Stores the traces of a run of this call.
     pub(crate) fn keep(&self, call: &ToolCallId, traces: &[SubagentExecutionTrace]) {
         let mut calls = self.lock();
         let kept = calls.traces.entry(call.clone()).or_default();

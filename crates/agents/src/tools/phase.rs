@@ -32,7 +32,7 @@ const BEYOND: &str = "The tool was not run: the run has made all the tool calls 
 /// The result of a tools phase, in call order.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// The results that are new.
+    /// The new results.
     pub(crate) results: Vec<ToolResult>,
     /// The traces of sub-agents.
     pub(crate) traces: Vec<SubagentExecutionTrace>,
@@ -344,7 +344,8 @@ impl Phase<'_> {
     }
 }
 
-/// The execution with a result that can be written and read again.
+/// The execution with a result that can be written and read again; a result that is nested too
+/// deeply becomes an error.
 fn readable(execution: ToolExecution) -> ToolExecution {
     if !depth::is_too_deep(&execution.result) {
         return execution;

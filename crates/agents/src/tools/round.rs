@@ -1,4 +1,4 @@
-//! Where the calls of the last response stand: what has a result, what can run, what waits.
+//! The status of the last response's calls: with a result, ready to run, or waiting.
 
 use super::schedule;
 use crate::agent::Agent;
@@ -16,7 +16,7 @@ pub(crate) struct Round<'a> {
     pub(crate) response: &'a MessageId,
     /// All calls of the response.
     pub(crate) calls: &'a [ToolCall],
-    /// For each call, the positions of those that must have ended.
+    /// For each call, the positions of the calls that must have ended.
     pub(crate) needs: Vec<BTreeSet<usize>>,
     /// The results the state has, by position.
     pub(crate) recorded: BTreeMap<usize, ToolResult>,
@@ -25,7 +25,7 @@ pub(crate) struct Round<'a> {
     /// The positions whose call id occurs earlier. These calls do not run, because their results
     /// and idempotency keys would be ambiguous.
     pub(crate) repeated: BTreeSet<usize>,
-    /// The positions of the calls that are too many: the run may make no more of its own tools.
+    /// The positions of calls beyond the limit on the run's own tools.
     beyond: BTreeSet<usize>,
     /// The calls whose sub-agents wait on a host.
     pub(crate) suspended: &'a BTreeSet<ToolCallId>,
@@ -75,7 +75,7 @@ impl<'a> Round<'a> {
         Some(round)
     }
 
-    /// Limits how many calls of the agent's own tools may run.
+    /// Limits the number of calls of the agent's own tools.
     pub(crate) fn limited(mut self, n_allowed: Option<usize>) -> Self {
         if let Some(n_allowed) = n_allowed {
             let own = (0..)
@@ -87,12 +87,12 @@ impl<'a> Round<'a> {
         self
     }
 
-    /// Whether the call at a position is one too many.
+    /// Whether the call at a position exceeds the limit.
     pub(crate) fn is_beyond(&self, at: usize) -> bool {
         self.beyond.contains(&at)
     }
 
-    /// Only a call that could run asks: nobody is bothered with one that fails anyway.
+    /// The kinds of answers that open calls wait for, without calls that would fail anyway.
     fn asking(&self) -> BTreeMap<usize, PendingKind> {
         if self.refusal.is_some() || self.agent.tool_rounds() == Some(0) {
             return BTreeMap::new();
@@ -121,7 +121,7 @@ impl<'a> Round<'a> {
         self.asks.get(&at).copied()
     }
 
-    /// The calls that can be answered now; those that come after one of them can't be yet.
+    /// The calls that can be answered now, without calls that depend on one of them.
     pub(crate) fn pending(&self) -> Vec<PendingCall> {
         let ended = self.ending(&BTreeSet::new());
         let ready = |at: &usize| {
@@ -138,7 +138,7 @@ impl<'a> Round<'a> {
             .collect()
     }
 
-    /// Whether no open call can end before an answer comes.
+    /// Whether no open call can end before an answer arrives.
     pub(crate) fn is_stuck(&self) -> bool {
         let ending = self.ending(&BTreeSet::new());
         ending.iter().all(|at| self.recorded.contains_key(at))
@@ -161,8 +161,8 @@ impl<'a> Round<'a> {
         ended
     }
 
-    /// Whatever keeps an answer from fitting a call that waits for it, or from being used now. An
-    /// answer of the wrong kind counts as one, so that the faults of the others are their own.
+    /// All reasons why answers don't fit their calls, or can't be used now. For dependencies an
+    /// answer of the wrong kind counts as an answer, so that each answer's errors are only its own.
     pub(crate) fn faults(&self, answers: &Answers) -> Vec<AnswerError> {
         let mut found = Faults::default();
         for (id, verdict) in &answers.approvals {
@@ -219,8 +219,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The position of the call that this result is for. Whoever ran it did so whether or not the
-    /// tool is known here by now, and whatever its schema says.
+    /// The position of the call that this result is for. The client ran the call, so the tool need
+    /// not exist here and its schema is not checked.
     fn brought(&self, id: &ToolCallId) -> Result<usize, AnswerError> {
         let asked = self.asked(id, PendingKind::External);
         let Err(AnswerError::WrongKind { expected: None, .. }) = asked else {
@@ -261,7 +261,8 @@ struct Faults {
 }
 
 impl Faults {
-    /// The position of a call that is answered; where the answer is of the wrong kind, its `first`.
+    /// Records an error of `found`. Returns the position of the answered call; for an answer of the
+    /// wrong kind, it is `first`.
     fn place(
         &mut self,
         found: Result<usize, AnswerError>,

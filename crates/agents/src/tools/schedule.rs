@@ -1,4 +1,4 @@
-//! In which order the calls of one response run (UAP §8.5, §8.6). Pure.
+//! The order in which the calls of one response run (UAP §8.5, §8.6). Has no side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use upp::{Tool, ToolCall, ToolCallId};
@@ -6,7 +6,7 @@ use upp::{Tool, ToolCall, ToolCallId};
 /// Why no call of a response can run; the text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Disorder {
-    /// A call waits for one that is not there.
+    /// A call waits for a call that does not exist.
     #[error(
         "No tool was run: the call '{call}' waits for '{after}', which is no call of this response."
     )]
@@ -31,10 +31,9 @@ fn quoted(calls: &[ToolCallId]) -> String {
 
 /// For each call, the positions of the calls that must have ended before it starts.
 ///
-/// A call waits for those it names in `after`, for calls of the tools its own tool depends on,
-/// where the response has any, and for the first call with its id. Calls of sequential tools run one
-/// after the other; each waits for what it depends on and nothing else does start before it has
-/// ended. An end is an end: a failed call holds nobody back.
+/// A call waits for the calls it names in `after`, for calls of the tools its own tool depends on,
+/// and for the first call with its id. Calls of sequential tools run one after the other. Only
+/// calls that a sequential call needs may start before it has ended. A failed call counts as ended.
 pub(crate) fn order<'t>(
     calls: &[ToolCall],
     tool: impl Fn(&str) -> Option<&'t Tool>,
@@ -124,8 +123,8 @@ fn add_barriers(needs: &mut [BTreeSet<usize>], barriers: &[usize]) {
     }
 }
 
-/// Sorts so that each comes after what it needs, else in order; or gives those in or behind a
-/// cycle.
+/// Sorts the positions so that each comes after the ones it needs, otherwise in order. Fails with
+/// the positions in or behind a cycle.
 pub(crate) fn topological(needs: &[BTreeSet<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     let (mut n_open, needed_by) = inverted(needs);
     let mut ready: BTreeSet<usize> = (0..needs.len())
@@ -147,7 +146,7 @@ pub(crate) fn topological(needs: &[BTreeSet<usize>]) -> Result<Vec<usize>, Vec<u
     Err((0..needs.len()).filter(|at| !sorted.contains(at)).collect())
 }
 
-/// How many each waits for, and who waits for each.
+/// For each position, the number of positions it waits for, and the positions that wait for it.
 pub(crate) fn inverted(needs: &[BTreeSet<usize>]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut needed_by = vec![Vec::new(); needs.len()];
     for (at, own) in needs.iter().enumerate() {
@@ -160,7 +159,7 @@ pub(crate) fn inverted(needs: &[BTreeSet<usize>]) -> (Vec<usize>, Vec<Vec<usize>
     (needs.iter().map(BTreeSet::len).collect(), needed_by)
 }
 
-/// Counts one need of `at` as met; gives whether it was the last.
+/// Counts one need of `at` as met; returns whether it was the last.
 fn release(n_open: &mut [usize], at: usize) -> bool {
     let Some(n) = n_open.get_mut(at) else {
         return false;
@@ -169,7 +168,7 @@ fn release(n_open: &mut [usize], at: usize) -> bool {
     *n == 0
 }
 
-/// Those that `at` was the last to hold back.
+/// The positions for which `at` was the last one they waited for.
 pub(crate) fn freed(n_open: &mut [usize], needed_by: &[Vec<usize>], at: usize) -> Vec<usize> {
     let waiting = needed_by.get(at).into_iter().flatten().copied();
     waiting.filter(|next| release(n_open, *next)).collect()

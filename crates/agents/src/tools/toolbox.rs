@@ -15,16 +15,16 @@ const NO_OBJECT: &str = "\n- they are not a JSON object";
 /// The tools of an agent, by name.
 pub(crate) struct Toolbox {
     tools: Arc<[Tool]>,
-    /// Their places, and their schemas unless somebody else executes them.
+    /// Their positions, and their schemas unless they are external.
     by_name: BTreeMap<String, (usize, Option<Schema>)>,
 }
 
 impl Toolbox {
-    /// Checks that names are unique, dependencies exist and make no cycle, and that each schema
+    /// Checks that names are unique, that dependencies exist without a cycle, and that each schema
     /// compiles. References to other documents are refused, never fetched.
     ///
-    /// The schema of a tool that `known` has, too, is not compiled again. That of a tool that
-    /// somebody else executes is only checked: its arguments are theirs to judge.
+    /// A schema that `known` has is not compiled again. An external tool's schema is only checked,
+    /// because the client validates its arguments.
     pub(crate) fn new(tools: &[Tool], known: Option<&Self>) -> Result<Self, OptionsError> {
         let mut by_name = BTreeMap::new();
         for (index, tool) in tools.iter().enumerate() {
@@ -52,7 +52,7 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    /// The compiled schema of this very tool.
+    /// The compiled schema of exactly this tool.
     fn schema(&self, tool: &Tool) -> Option<Schema> {
         let (index, schema) = self.by_name.get(&tool.name)?;
         let own = self.tools.get(*index)?;

@@ -1,8 +1,8 @@
-//! Why something can't be done with a tree, or why a text is none.
+//! Errors of trees.
 
 use crate::state::StateError;
 
-/// Why something can't be done with a tree, or why a text is none (UAP §7, §12.2).
+/// Why an operation on a tree failed, or why a text is no tree (UAP §7, §12.2).
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// No node has this id.
@@ -11,13 +11,13 @@ pub enum TreeError {
         /// The id.
         id: String,
     },
-    /// The tree would have, or has, more nodes than it may.
+    /// The number of nodes exceeds the limit.
     #[error("the tree has more than {limit} nodes")]
     TooManyNodes {
         /// The limit.
         limit: usize,
     },
-    /// The text is longer than it may be.
+    /// The text is longer than the limit.
     #[error("the tree's JSON has {length} bytes, more than {limit}")]
     TooLong {
         /// Its length, in bytes.
@@ -67,7 +67,7 @@ pub enum TreeError {
         /// The parent.
         parent: String,
     },
-    /// A node lists a child that is not there.
+    /// A node lists a child that does not exist.
     #[error("node {node:?} lists the child {child:?}, which does not exist")]
     MissingChild {
         /// The node.
@@ -75,7 +75,7 @@ pub enum TreeError {
         /// The child.
         child: String,
     },
-    /// A node lists a child twice, or one that names another parent.
+    /// A node lists a child twice, or a child with another parent.
     #[error("node {node:?} lists the child {child:?}, whose parent is {parent:?}")]
     ForeignChild {
         /// The node.
@@ -85,7 +85,7 @@ pub enum TreeError {
         /// The parent the child names.
         parent: Option<String>,
     },
-    /// No way leads from the root to a node: its parent does not list it, or it is in a cycle.
+    /// A node can't be reached from the root: its parent does not list it, or it is in a cycle.
     #[error("node {node:?} can't be reached from the root")]
     Unreachable {
         /// The node.
@@ -96,9 +96,9 @@ pub enum TreeError {
     Inherited {
         /// The node.
         node: String,
-        /// How many it says they are.
+        /// The declared number.
         n: usize,
-        /// How many there are.
+        /// The actual number.
         n_parent: usize,
     },
 }

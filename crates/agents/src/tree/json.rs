@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How large a tree may be that is read.
+/// The size limits of a tree to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// How many nodes it may have; 100,000 by default.
+    /// Maximum number of nodes. Default: 100,000.
     pub max_nodes: usize,
-    /// How long its JSON may be, in bytes; 256 MiB by default.
+    /// Maximum size of the JSON, in bytes. Default: 256 MiB.
     pub max_bytes: usize,
 }
 
@@ -79,9 +79,10 @@ impl ThreadTree {
         self.write(|_| None)
     }
 
-    /// Writes the tree with each message once: a node whose state begins with all messages of its
-    /// parent's leaves these out and says how many they are in `inheritedMessages`, a field of
-    /// this crate. [`from_json`](Self::from_json) reads both forms; others read only the first.
+    /// Writes the tree with each message once. A node whose state starts with all messages of its
+    /// parent's omits these, and has their number in `inheritedMessages`, a field of this crate.
+    /// [`from_json`](Self::from_json) reads both forms; other implementations read only
+    /// [`to_json`](Self::to_json).
     pub fn to_compact_json(&self) -> Result<String, TreeError> {
         self.write(|node| {
             let parent = self.node(node.parent_id()?)?;
@@ -126,9 +127,9 @@ impl ThreadTree {
         Self::from_json_within(json, TreeLimits::default())
     }
 
-    /// Restores exactly the tree that was written: ids, states and the order of children. It is
-    /// refused unless root and current exist, parents and children agree, and every node can be
-    /// reached from the root (UAP §15.3).
+    /// Restores exactly the tree that was written: ids, states and the order of children. It fails
+    /// unless root and current exist, parents and children agree, and the root reaches every node
+    /// (UAP §15.3).
     pub fn from_json_within(json: &str, limits: TreeLimits) -> Result<Self, TreeError> {
         if json.len() > limits.max_bytes {
             return Err(TreeError::TooLong {
@@ -152,7 +153,7 @@ impl ThreadTree {
     }
 }
 
-/// Makes the nodes, parents first, for a child may have messages of its parent.
+/// Builds the nodes, parents first, because a child may inherit messages of its parent.
 fn build(read: TreeIn<'_>) -> Result<ThreadTree, TreeError> {
     let order: Vec<Arc<str>> = read.nodes.iter().map(|node| Arc::clone(&node.id)).collect();
     let mut unread: BTreeMap<Arc<str>, NodeIn<'_>> = read

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use upp::{Message, MessageId, Messages};
 
-/// Which message: its id, and which of those with this id in one list, for ids may repeat.
+/// Identifies a message: its id, and its number among the messages with this id in one list.
 type Key = (MessageId, usize);
 
 /// Lists of messages merged in the order of the path.
@@ -24,7 +24,8 @@ impl Merged {
         merged
     }
 
-    /// Adds a later list. It costs its own length, unless it puts something between what is there.
+    /// Adds a later list. The time is linear in that list, unless it inserts messages between
+    /// existing ones.
     pub(super) fn add(&mut self, later: &Messages) {
         let mut waiting = Vec::new();
         let mut between = BTreeMap::new();
@@ -60,7 +61,7 @@ impl Merged {
         self.messages.push(message);
     }
 
-    /// Puts messages in front of those at these places.
+    /// Inserts messages before those at these indexes.
     fn put_between(&mut self, mut between: BTreeMap<usize, Vec<(Key, Message)>>) {
         let mut keys: BTreeMap<usize, Key> = std::mem::take(&mut self.places)
             .into_iter()

@@ -34,9 +34,9 @@ impl ThreadNode {
 }
 
 impl ThreadTree {
-    /// The tree of these nodes: the root first, then the others in the order they were made. Refused
-    /// for the reasons that the JSON of a tree is refused for: unless the current node exists, ids are
-    /// unique, parents and children agree, and every node can be reached from the root.
+    /// Builds a tree of these nodes: the root first, then the others in the order of their
+    /// creation. It fails unless the current node exists, ids are unique, parents and children
+    /// agree, and the root reaches every node. The JSON of a tree has the same conditions.
     pub fn from_nodes(
         nodes: impl IntoIterator<Item = ThreadNode>,
         current: &str,
@@ -73,7 +73,7 @@ impl ThreadTree {
         Ok(tree)
     }
 
-    /// Finds out which snapshots begin with their parents'.
+    /// Marks the snapshots that start with all messages of their parents'.
     fn find_extended(&mut self) {
         let extends: Vec<_> = self
             .rest
@@ -89,7 +89,7 @@ impl ThreadTree {
     }
 }
 
-/// Whether the nodes are tied together as those of one tree are. Cycles apart from it are not seen.
+/// Checks that the nodes are connected as one tree. Separate cycles are not detected.
 pub(super) fn check(
     links: &[Link<'_>],
     root_id: &Arc<str>,
@@ -147,7 +147,7 @@ fn unreachable(node: &Arc<str>) -> TreeError {
     }
 }
 
-/// Whether a way leads from the root to every node.
+/// Checks that the root reaches every node.
 fn reachable(links: &[Link<'_>], root_id: &Arc<str>) -> Result<(), TreeError> {
     let mut left: BTreeMap<&str, &Link<'_>> = links.iter().map(|link| (&**link.id, link)).collect();
     let mut next: Vec<&str> = vec![root_id];

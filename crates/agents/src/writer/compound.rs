@@ -7,8 +7,8 @@ use serde::ser::{
 };
 use serde_json::Error;
 
-/// The name of the struct, and of its only field, by which `serde_json`'s `RawValue` says that its
-/// text is JSON.
+/// The name of the struct, and of its only field, by which `serde_json`'s `RawValue` marks its text
+/// as JSON.
 pub(super) const RAW: &str = "$serde_json::private::RawValue";
 
 /// An array or object that is being written.

@@ -1,4 +1,4 @@
-//! What is said to an agent that speaks A2A 1.0; what it says is in `reader`.
+//! Requests to remote agents that speak A2A 1.0. The module `reader` reads their responses.
 
 mod object;
 mod reader;
@@ -11,15 +11,18 @@ pub use reader::{TaskEnd, TaskReader};
 use serde_json::{Map, Value, json};
 use upp::{Message, ToolResult, UserContent};
 
-/// The call that stands for a question without a form of its own.
+/// The tool name of the pending call for a task in the state `INPUT_REQUIRED` that names no calls.
 pub const INPUT_REQUIRED: &str = "input_required";
-/// The call that stands for a sign-in which the agent waits for.
+/// The tool name of the pending call for a task in the state `AUTH_REQUIRED` that names no calls. The
+/// remote agent waits for a sign-in.
 pub const AUTH_REQUIRED: &str = "auth_required";
-/// The refusal of what can't be done with this task, or by this agent.
+/// The A2A error code of an operation that the remote agent or the task does not support.
 pub const UNSUPPORTED: i64 = -32_004;
 
-/// Whether a refusal is of the message itself, so that the same would be refused again; of one that answers what a task
-/// asks also that there is no such task, or that it is over.
+/// Whether an error code is a final refusal: the remote agent would refuse the message again.
+///
+/// `answers` is true if the message answers a task's questions. Then [`ErrorKind::TaskNotFound`] and
+/// [`ErrorKind::UnsupportedOperation`] are final too: the task does not exist or is over.
 pub fn is_final(code: i64, answers: bool) -> bool {
     let is = |kind: ErrorKind| i64::from(kind.code()) == code;
     let of_message = [
@@ -31,12 +34,13 @@ pub fn is_final(code: i64, answers: bool) -> bool {
     of_message.into_iter().any(is) || answers && of_task.into_iter().any(is)
 }
 
-/// A JSON-RPC call.
+/// A JSON-RPC 2.0 request.
 pub fn call(method: &str, id: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// The parameters that send a message. `context` is that of the conversation; `task` the task that it answers.
+/// The parameters of a request that sends a message. `context` is the id of the remote conversation,
+/// `task` the id of the task that the message answers.
 pub fn message(id: &str, context: Option<&str>, task: Option<&str>, parts: &[Value]) -> Value {
     let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": parts});
     for (key, value) in [("contextId", context), ("taskId", task)] {
@@ -47,7 +51,9 @@ pub fn message(id: &str, context: Option<&str>, task: Option<&str>, parts: &[Val
     json!({ "message": message })
 }
 
-/// What the agent has not heard, as parts: answers to what it asks first.
+/// The parts of a message with everything that the remote agent has not received yet.
+///
+/// The answers to its questions come first. They are left out if [`News::superseded`] is true.
 pub fn parts(news: &News<'_>) -> Vec<Value> {
     let mut parts = Vec::new();
     if !news.superseded {
@@ -83,7 +89,7 @@ pub fn parts(news: &News<'_>) -> Vec<Value> {
     parts
 }
 
-/// The answer to one thing that the agent asks.
+/// The parts that answer one question of the remote agent.
 fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
     let ask = news.position.as_ref();
     let ask = ask.and_then(|place| place.ask(result.tool_call_id.as_str()));
@@ -138,8 +144,10 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
     vec![json!({ "data": data })]
 }
 
-/// What an approval is answered with: an object that says whether, also where it came as a text, for most protocols
-/// know no other outputs.
+/// The value that answers an approval: an object with a boolean `approved`.
+///
+/// The object may arrive as JSON text, because most protocols only have text outputs. Any other value
+/// becomes a text, and `answer` sends it as a denial.
 fn without_extensions(value: &Value) -> Value {
     let text = value.as_str();
     let read: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());

@@ -1,4 +1,4 @@
-//! What is said to an agent behind the Threads API; what it says is in `reader`.
+//! Requests to remote agents behind the Threads API. The module `reader` reads their responses.
 
 mod reader;
 
@@ -7,12 +7,13 @@ pub use reader::{RunEnd, RunEventError, RunReader};
 use serde_json::{Map, Value, json};
 use upp::{Message, Tool, UserContent};
 
-/// The entry of a run's metadata that says which call here made it.
+/// The entry of a run's metadata with the token of the local call that started the run.
 const TOKEN: &str = "loomline_call";
-/// The longest value of metadata, in characters.
+/// Maximum length of a metadata value, in characters. Longer tokens are cut.
 const MAX_VALUE: usize = 512;
 
-/// The body that makes a run: what the assistant has not heard comes with it.
+/// The body of the request that starts a run. It has all messages that the assistant has not received
+/// yet, and the members of `params`.
 pub fn run(
     assistant: &str,
     token: &str,
@@ -36,7 +37,7 @@ pub fn run(
     body.into()
 }
 
-/// Whether this call made a run.
+/// Whether the local call with this token started the run.
 pub fn is_of(run: &Value, token: &str) -> bool {
     let said = run.get("metadata").and_then(|metadata| metadata.get(TOKEN));
     said.and_then(Value::as_str) == Some(&*value_of(token))
@@ -46,7 +47,7 @@ fn value_of(token: &str) -> String {
     token.chars().take(MAX_VALUE).collect()
 }
 
-/// The body that answers what a run asks.
+/// The body of the request that sends the results of a run's calls.
 pub fn outputs(news: &News<'_>) -> Value {
     let place = news.position.as_ref();
     let outputs: Vec<Value> = news

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use timeline::{Answer, AnswerContent, ItemType, OpenCall, OpenKind, Payload};
 use upp::{Arguments, AssistantMessage, MessageOptions, ToolCall, ToolCallId};
 
-/// The answers that a step is to act on.
+/// The answers that a step acts on.
 pub(super) struct SubmittedAnswers {
     /// For the agent.
     pub(super) answers: Answers,
@@ -57,7 +57,7 @@ impl SubmittedAnswers {
     }
 }
 
-/// How the call of this part ran before its sub-agent waited.
+/// The parameters with which this part's call ran before its sub-agent waited.
 fn resumption(part: &ToolPart, call: &ToolCall) -> Resumption {
     let is_edited = part.arguments() != call.arguments.text();
     let arguments = is_edited.then(|| serde_json::from_str(part.arguments()).ok());
@@ -76,7 +76,7 @@ pub(super) fn part_of(call: &ToolCall) -> ToolPart {
     }
 }
 
-/// The part of a call whose answer has come; edited arguments stand in it.
+/// The part of an answered call, with its edited arguments if there are any.
 fn answered_part(call: &ToolCall, says: &AnswerContent) -> ToolPart {
     let mut part = part_of(call);
     let id = call.tool_call_id.as_str();
@@ -121,9 +121,9 @@ fn with(answers: Answers, answer: Answer) -> Answers {
     }
 }
 
-/// The calls that the state leaves open, with what they wait for; calls that ask for an approval
-/// get the question into their parts. None where every call has its result; an empty list where
-/// nobody can answer.
+/// The calls that the state leaves open, with the kind of answer they wait for. The parts of calls
+/// that need an approval become approval requests. None if every call has its result; an empty list
+/// if the calls can't be answered.
 pub(super) fn left_open(
     agent: &Agent,
     state: &AgentState,
@@ -173,7 +173,8 @@ pub(super) fn left_open(
         .map_err(|error| unwritable(&error))
 }
 
-/// That the calls without results in these parts are left to nobody; none where there are none.
+/// An empty list of open calls if these parts have calls without results, as those can't be
+/// answered; else none.
 pub(super) fn abandoned(parts: &[Payload]) -> Option<Payload> {
     let mut tools = parts.iter().filter_map(ToolPart::read);
     let has_open = tools.any(|tool| !tool.is_answered());
@@ -221,7 +222,7 @@ impl<'a> Board<'a> {
     }
 }
 
-/// The call that an open call is, as its model made it.
+/// The call of an open call, as its model made it.
 pub(crate) fn called(open: &OpenCall) -> Option<ToolCall> {
     let tool = ToolPart::read(&open.part)?;
     Some(ToolCall {

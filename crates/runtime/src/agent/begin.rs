@@ -1,4 +1,4 @@
-//! Where a step begins: at what is remembered, or at what the log comes to.
+//! The state at the start of a step: the cached one, or the one folded from the log.
 
 use super::middleware::{Around, StartedRun};
 use super::record::{self, Folded, View};
@@ -10,7 +10,7 @@ use store::FoundExecution;
 use timeline::{Item, ItemType};
 
 impl AgentReactor {
-    /// The state before this step, what it answers included, and what is around the run.
+    /// The state before this step, with its trigger, and the middleware of the run.
     pub(super) async fn started(&self, step: &mut StepRun) -> Result<StartedRun, ReactorError> {
         let memory = step
             .memory
@@ -69,7 +69,7 @@ impl AgentReactor {
     }
 }
 
-/// A conversation in which nothing waits, now that a message has come.
+/// Closes the waiting calls of a conversation if the trigger is a message.
 fn without_waiting(state: AgentState, trigger: &Item) -> AgentState {
     if trigger.item_type != ItemType::Message {
         return state;
@@ -80,7 +80,7 @@ fn without_waiting(state: AgentState, trigger: &Item) -> AgentState {
     }
 }
 
-/// A conversation without the message that the run begins with, which the log has already.
+/// The conversation without the run's trigger, which the log has already.
 fn without_trigger(state: AgentState, trigger: &Item) -> AgentState {
     let messages = state.messages();
     let is_last = messages

@@ -1,4 +1,4 @@
-//! Why an agent's step failed, in the runtime's words.
+//! Maps the errors of an agent's step to the runtime's.
 
 use crate::error::render_error;
 use crate::reactor::ReactorError;

@@ -44,8 +44,8 @@ impl<'a> AgentJournal<'a> {
         self.set_about(about);
     }
 
-    /// Begins a step that has no answer of its own but what comes of these calls, which are known
-    /// by their places in the response they are from.
+    /// Starts a step without a model call, which applies answers to these calls. Their positions
+    /// are those in the response that made them.
     pub(super) fn answer(&self, calls: Vec<ToolCall>, parts: Vec<Payload>, about: Payload) {
         *self.parts() = Parts::of_calls(calls, parts);
         self.set_about(about);
@@ -63,7 +63,7 @@ impl<'a> AgentJournal<'a> {
         *self.about.lock().unwrap_or_else(PoisonError::into_inner) = Some(about);
     }
 
-    /// The parts as they stand.
+    /// The current parts.
     pub(super) fn written(&self) -> Vec<Payload> {
         let parts = self.parts();
         parts.list().map(|(_, part)| part.clone()).collect()
@@ -76,7 +76,7 @@ impl<'a> AgentJournal<'a> {
         list.map(|(idx, part)| (idx, part.clone())).collect()
     }
 
-    /// How many calls of the agent's own tools the model has made in the step's answer.
+    /// Number of calls of the agent's own tools in the step's response.
     pub(super) fn n_made(&self) -> u64 {
         let parts = self.parts();
         let own = parts
@@ -145,7 +145,8 @@ impl<'a> AgentJournal<'a> {
             .map_err(stopped)
     }
 
-    /// The call at this place starts: its part is there, and what can't be run twice is marked.
+    /// Records the start of the call at this position: ensures its part, and marks a call that
+    /// can't run twice.
     async fn started(&self, position: u32, id: &str, tool: &str) -> Result<(), Stopped> {
         self.ensure(position as usize).await?;
         if self.is_marked(tool) {
@@ -154,7 +155,7 @@ impl<'a> AgentJournal<'a> {
         Ok(())
     }
 
-    /// Sees to it that the call at this place has a part.
+    /// Ensures that the call at this position has a part.
     async fn ensure(&self, position: usize) -> Result<(), Stopped> {
         let missing = self.parts().missing(position).map_err(|_| Stopped)?;
         if let Some(part) = missing {

@@ -1,4 +1,4 @@
-//! How much a run may do: how many calls it may make, and how many tokens it may be answered with.
+//! The limits of a run: the number of calls, and the number of output tokens.
 
 use interop::options::MIN_ANSWER_TOKENS;
 use interop::parts::StepResponse;
@@ -14,7 +14,7 @@ use upp::{Model, ModelLayer, ModelStream, Request, Settings};
 pub(super) struct Spent {
     /// Calls of tools.
     pub(super) calls: u64,
-    /// Tokens that models have answered with.
+    /// Output tokens of the models.
     pub(super) tokens: u64,
 }
 
@@ -38,7 +38,7 @@ impl Spent {
     }
 }
 
-/// How many tokens all answers of one run may have together.
+/// The maximum number of output tokens of one run.
 #[derive(Debug)]
 pub(super) struct Budget {
     max: u64,
@@ -51,12 +51,12 @@ impl Budget {
         Arc::new(Self { max, left })
     }
 
-    /// Says what is left at the beginning of a step.
+    /// Sets the remaining tokens at the start of a step.
     pub(super) fn set(&self, spent: Spent) {
         self.left.store(self.left_of(spent), Ordering::Relaxed);
     }
 
-    /// Whether nothing is left that would do for an answer.
+    /// Whether too few tokens are left for another response.
     pub(super) fn is_spent(&self, spent: Spent) -> bool {
         self.left_of(spent) < MIN_ANSWER_TOKENS
     }
@@ -66,7 +66,7 @@ impl Budget {
     }
 }
 
-/// A model each of whose answers has at most what is left of its run's budget.
+/// A model whose responses are limited to the rest of the run's budget.
 pub(super) struct Budgeted {
     pub(super) model: Arc<dyn Model>,
     pub(super) budget: Arc<Budget>,
@@ -90,7 +90,7 @@ impl ModelLayer for Budgeted {
     }
 }
 
-/// Lays parameters over others, where these do not have a lower number.
+/// Overrides parameters by others, except where the existing number is lower.
 fn lower(params: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (name, value) in over {
         match (params.get_mut(name), value) {

@@ -36,12 +36,12 @@ pub(super) struct StartedRun {
     pub(super) failure: Option<AgentError>,
     /// The usage of the run before the step, if it has a limit.
     pub(super) spent: Option<Spent>,
-    /// Whether the log comes to more than the state, once the calls that wait are answered.
+    /// Whether the log has messages that the state gets only after the waiting calls are answered.
     pub(super) holds_back: bool,
 }
 
 impl Around {
-    /// Begins a run at a state without its input.
+    /// Starts a run at a state without its input.
     pub(super) async fn begin(agent: &Agent, step: &StepRun, state: AgentState) -> StartedRun {
         let is_asked = step.trigger.item_type == ItemType::Message;
         let input = if is_asked {
@@ -111,7 +111,7 @@ impl Around {
         &self.context.metadata
     }
 
-    /// The way back of a run that has a result; gives the state after it.
+    /// Runs `after` and the end hooks of a run with a result; returns the state after it.
     pub(super) async fn complete(
         &mut self,
         agent: &Agent,
@@ -139,7 +139,8 @@ impl Around {
         Ok(after)
     }
 
-    /// The way back of a run that failed: perhaps there is a result all the same.
+    /// Runs the `on_error` hook and the middleware of a failed run, each of which may return a
+    /// result.
     pub(super) async fn fail(
         &mut self,
         agent: &Agent,

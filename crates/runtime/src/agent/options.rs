@@ -1,4 +1,4 @@
-//! An agent as one run wants it.
+//! Applies a run's options to an agent.
 
 use super::limits::{Budget, Budgeted};
 use agents::{Agent, AgentOptions, OptionsError};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use upp::{Model, NativeSettings, Settings, Tool};
 
-/// The models that a run may ask for by name.
+/// The models that a run may select by name.
 pub trait Models: Send + Sync {
     /// The model of this name, if there is one.
     fn find(&self, name: &str) -> Option<Arc<dyn Model>>;
@@ -21,13 +21,13 @@ pub enum OptionsRefused {
     /// There is no such model.
     #[error("there is no model {0:?}")]
     UnknownModel(String),
-    /// A tool is not as it must be: its name is another's, or its schema is none.
+    /// A tool is invalid: another tool has its name, or its schema is invalid.
     #[error("{0}")]
     Tool(String),
     /// The model lacks a capability that the run needs.
     #[error("{0}")]
     Unsupported(String),
-    /// A tool that must be called, or alone may be, is not there.
+    /// A tool that is required or exclusively allowed does not exist.
     #[error("there is no tool {0:?} to choose")]
     UnknownTool(String),
     /// The options stored with the execution can't be parsed.
@@ -50,7 +50,7 @@ pub(super) fn wanted(params: Option<&Value>) -> Result<Option<RunOptions>, Optio
     Ok((options != RunOptions::default()).then_some(options))
 }
 
-/// The agent as a run with these options wants it.
+/// The agent with these run options.
 pub(super) fn configured(
     agent: &Agent,
     wanted: &RunOptions,
@@ -112,7 +112,7 @@ fn instruct(options: &mut AgentOptions, wanted: &RunOptions) {
     }
 }
 
-/// Puts the settings into the model's own words, over what the agent has.
+/// Converts the settings to the model's parameters, which override the agent's.
 fn apply(options: &mut AgentOptions, wanted: &RunOptions) {
     let NativeSettings { params, left_out } = options.model.settings(&Settings {
         temperature: wanted.temperature,
@@ -144,7 +144,7 @@ fn external(tool: &ClientTool) -> Tool {
     Tool::external(tool.name.as_str(), description, parameters)
 }
 
-/// Which tools are offered, and whether one must be called. One that is not offered can't be called.
+/// Selects the offered tools, and whether one must be called. Other tools can't be called.
 fn choose(
     options: &mut AgentOptions,
     choice: Option<&RunToolChoice>,

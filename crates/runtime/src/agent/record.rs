@@ -22,21 +22,21 @@ pub(super) use view::View;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct StateRecord {
-    /// How many steps were taken.
+    /// Number of steps so far.
     step: u64,
     /// The run's phase within a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Arc<str>>,
-    /// A plan that is new.
+    /// A new plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Vec<PlanStep>>,
-    /// The statuses that changed in the plan that is known, by the steps' ids.
+    /// The changed statuses of the existing plan, by the steps' ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     plan_status: BTreeMap<String, PlanStatus>,
     /// The reasoning of this cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasoning: Vec<String>,
-    /// The application's metadata, where it changed.
+    /// The application's metadata, if it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Map<String, Value>>,
     /// The changes that middleware made to the conversation before the run's first step.
@@ -48,10 +48,10 @@ pub(super) struct StateRecord {
     /// The open calls whose sub-agents wait on threads of their own.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     suspended: BTreeSet<ToolCallId>,
-    /// How many calls of the agent's own tools the run has made so far, where it has a limit.
+    /// Number of calls of the agent's own tools in the run so far, if there is a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_calls: Option<u64>,
-    /// How many tokens its answers have had so far, likewise.
+    /// Number of output tokens of the run so far, if there is a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output_tokens: Option<u64>,
 }
@@ -104,7 +104,7 @@ impl StateRecord {
     }
 }
 
-/// The plan, where it is another one; else the statuses that changed.
+/// The plan if it is a new one; else the changed statuses.
 fn plan_change(
     before: Option<&[PlanStep]>,
     after: Option<&[PlanStep]>,
@@ -148,7 +148,8 @@ pub(super) struct Folded {
     pub(super) steps: Vec<(Vec<Payload>, Payload)>,
     /// The usage of the last run up to its last step, if it has a limit.
     pub(super) spent: Option<Spent>,
-    /// Whether the conversation comes to more than the state has, once the calls that wait are answered.
+    /// Whether the conversation has messages that the state gets only after the waiting calls are
+    /// answered.
     pub(super) holds_back: bool,
 }
 
@@ -228,7 +229,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
     folded
 }
 
-/// The agent that an execution is run by; of its other parameters nothing is read.
+/// The agent of an execution; its other parameters are not parsed.
 fn agent_of(reaction: &Reaction) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
@@ -245,7 +246,7 @@ fn last_record(reaction: &Reaction, running: &Step) -> Option<StateRecord> {
     last.step.outcome.agent_state.as_ref()?.read().ok()
 }
 
-/// The state after a step that is over, its messages apart.
+/// The state after a finished step, except for its messages.
 pub(crate) fn after_step(state: &AgentState, step: &StepRecord) -> AgentState {
     let record = step.step.outcome.agent_state.as_ref();
     let record = record.and_then(|record| record.read::<StateRecord>().ok());
@@ -265,7 +266,7 @@ fn with_step(state: &AgentState, step: &StepRecord, record: Option<StateRecord>)
     }
 }
 
-/// The state with these traces after the first `n_known` ones, in place of what follows those.
+/// The state with its first `n_known` traces, followed by these traces.
 pub(super) fn with_traces(
     state: &AgentState,
     n_known: usize,

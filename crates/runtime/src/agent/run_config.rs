@@ -15,16 +15,16 @@ pub(super) struct RunConfig {
     params: Value,
     /// Maximum number of calls in the run of tools that the agent itself runs.
     max_tool_calls: Option<u64>,
-    /// How many tokens its answers may have.
+    /// The limit on output tokens.
     budget: Option<Arc<Budget>>,
-    /// Whether it counts tokens anew although it answers an earlier one's calls.
+    /// Whether it restarts the token count although it answers an earlier run's calls.
     tokens_begin_here: bool,
     /// Whether the step makes no model call.
     without_model: bool,
 }
 
 impl AgentReactor {
-    /// The agent as a run wants it; absent where it wants it as it is.
+    /// The agent with the run's parameters; none if they don't change it.
     pub(super) fn configured(
         &self,
         params: Option<&Value>,
@@ -61,8 +61,8 @@ impl AgentReactor {
         own.is_some() && own == params
     }
 
-    /// How many calls of the agent's own tools a response may have after `n_before` calls of the
-    /// run.
+    /// Maximum number of calls of the agent's own tools in a response, after `n_before` calls of
+    /// the run.
     pub(super) fn calls_left(&self, n_before: Option<u64>) -> Option<usize> {
         let max = self.wanted.as_ref()?.max_tool_calls?;
         let left = max.saturating_sub(n_before.unwrap_or_default());
@@ -75,7 +75,7 @@ impl AgentReactor {
         wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some() || wanted.budget.is_some())
     }
 
-    /// Whether the run is over without an answer of a model.
+    /// Whether the run is over without a model call.
     pub(super) fn asks_no_model(&self) -> bool {
         let wanted = self.wanted.as_ref();
         wanted.is_some_and(|wanted| wanted.without_model)

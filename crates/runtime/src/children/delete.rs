@@ -1,4 +1,4 @@
-//! A thread that is deleted takes those of its sub-agents with it.
+//! Deletes a thread together with the threads of its sub-agents.
 
 use super::records::Spawned;
 use super::wake::waiting_parent;
@@ -22,7 +22,7 @@ const DELETED: &str = Interruption::USER_CANCELLED;
 enum Running {
     /// The thread stays.
     Refuses,
-    /// It ends, and what waits for its turn never begins.
+    /// It ends, and queued triggers never start.
     IsStopped,
 }
 
@@ -153,7 +153,7 @@ impl Runtime {
         self.delete_tree(tenant, &live, running).await
     }
 
-    /// The threads that the log of a thread says it has started.
+    /// The threads that a thread's log records as started.
     pub(super) async fn started_by(&self, thread: &ThreadId) -> Result<Vec<ThreadId>, StoreError> {
         let mut started = Vec::new();
         let mut seen = Seq::ZERO;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use timeline::{BlockKind, Chunk, Payload};
 use upp::StreamEvent;
 
-/// Turns the events of a child's run into those of agents.
+/// Converts the events of a child's run to agents' events.
 pub(super) struct ChildEvents {
     agent_id: Arc<str>,
     step: u64,
@@ -40,8 +40,8 @@ impl ChildEvents {
         Arc::clone(&self.agent_id)
     }
 
-    /// The agent's event that an event of the run at this time is: steps, what the model streams, its
-    /// calls and their results.
+    /// The agent's event for a run's event at this time: steps, the model's stream, its calls and
+    /// their results.
     pub(super) fn event(&mut self, event: RunEvent<'_>, at: Timestamp) -> Option<AgentStreamEvent> {
         match event {
             RunEvent::StepStarted { step } => {

@@ -1,4 +1,4 @@
-//! Where the sub-agents of a step run.
+//! The host of a step's sub-agents.
 
 use super::{Site, run};
 use crate::writer::StepWriter;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use upp::{Response, ToolCallId, ToolExecution};
 
-/// The chunk in which the stream shows an event of a sub-agent that runs in memory (UAP §8.7).
+/// The chunk type of an event of a sub-agent that runs in memory (UAP §8.7).
 pub(super) const UAP_CHUNK: &str = "data-uap";
 
 /// Runs the sub-agents of one step.
@@ -20,7 +20,8 @@ pub(super) struct RuntimeHost {
     site: Arc<Site>,
     agent_id: Arc<str>,
     step: u64,
-    /// How many sub-agents each call has started: a tool may start several, one after the other.
+    /// Number of sub-agents that each call has started: a tool may start several, one after the
+    /// other.
     n_started: Mutex<BTreeMap<ToolCallId, u32>>,
 }
 
@@ -34,7 +35,7 @@ impl RuntimeHost {
         }
     }
 
-    /// How many sub-agents this call had started before this one.
+    /// Number of sub-agents that this call had started before this one.
     fn counted(&self, call: &ToolCallId) -> u32 {
         let mut all = self
             .n_started
@@ -58,8 +59,8 @@ impl SubAgentHost for RuntimeHost {
     }
 }
 
-/// Runs a sub-agent in memory. Nobody could say after a crash what it had done by then, so the call
-/// counts as an effect that has started.
+/// Runs a sub-agent in memory. After a crash its effects would be unknown, so the call counts as an
+/// effect that has started.
 async fn inside(site: Arc<Site>, spawn: Spawn, agent_id: Arc<str>, step: u64) -> SubAgentRun {
     let started = site.writer.tool_started(spawn.tool_call_id.as_str()).await;
     if started.is_err() {

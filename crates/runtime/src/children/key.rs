@@ -2,16 +2,16 @@
 
 use uuid::Uuid;
 
-/// The namespace of what children's keys are made unique with; it never changes.
+/// The namespace of the unique part of children's keys; it never changes.
 const NAMESPACE: Uuid = Uuid::from_u128(0x2b6a_41f0_9d1c_4e57_8f3a_c05e_7714_d2a9);
-/// How long a key may be.
+/// Maximum length of a key, in bytes.
 const MAX_KEY_BYTES: usize = 512;
-/// How much of a call's id is in the key.
+/// Maximum number of characters of a call's id in the key.
 const MAX_CALL_CHARS: usize = 64;
 
-/// The key of the thread of a call's sub-agent: `<parent key>/<call id>-<digits>`. The digits follow
-/// from the token, for providers may give one id to calls of two responses. Where the parent's key
-/// leaves no room, the key is made of the token alone.
+/// The key of the thread of a call's sub-agent: `<parent key>/<call id>-<digits>`. The digits are
+/// derived from the token, as providers may use one id for calls of two responses. If the parent's
+/// key is too long, the key is derived from the token alone.
 pub(super) fn of(parent: &str, call: &str, token: &str) -> String {
     let id = Uuid::new_v5(&NAMESPACE, token.as_bytes())
         .simple()

@@ -12,17 +12,17 @@ use std::collections::BTreeSet;
 use store::{StoreError, TenantId};
 use timeline::{ExecutionId, OpenCall, Seq, State, ThreadId};
 
-/// Which calls of a thread are meant.
+/// Selects calls of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Calls {
-    /// Those that a thread at rest waits for.
+    /// The calls that a thread at rest waits for.
     Waiting,
-    /// Those that may be answered now, also while an execution acts on answers to others.
+    /// The calls that may be answered now, also while an execution acts on answers to others.
     Unanswered,
 }
 
 impl Calls {
-    /// These calls of a thread, each with the execution that has left it or leaves it.
+    /// These calls of a thread, each with the execution that left it open.
     fn of(self, state: &State) -> Vec<(&ExecutionId, &OpenCall)> {
         let execution = match (state.active(), state.open()) {
             (Some(active), _) => &active.execution.id,
@@ -49,34 +49,35 @@ pub struct CallAddress {
     pub tool_call_id: String,
 }
 
-/// A call that waits, on a thread or on that of a sub-agent beneath it.
+/// A waiting call on a thread or on a sub-agent's thread below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The calls above it whose sub-agents led to it, the first one first; none for the thread's own.
     pub path: Vec<CallAddress>,
-    /// Where it is.
+    /// The address of the call.
     pub address: CallAddress,
-    /// The execution that left it.
+    /// The execution that left it open.
     pub execution_id: ExecutionId,
     /// The call.
     pub call: OpenCall,
 }
 
-/// Where an answer belongs.
+/// The destination of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressed {
     /// To the thread with this key.
     To(String),
     /// Calls of several sub-agents have the id, so the thread must be named.
     Ambiguous,
-    /// The thread that was named is not beneath the other one.
+    /// The named thread is not below the other one.
     OtherThread,
 }
 
 impl Runtime {
-    /// The calls that wait for somebody, on a thread and on those of its sub-agents at any depth, and
-    /// the last event of the thread. A thread in which an execution runs has none of its own, but its
-    /// sub-agents may. Costs what waits, and a look at each thread beneath that has not ended.
+    /// The calls that wait for outside answers, on a thread and on those of its sub-agents at any
+    /// depth, and the last event of the thread. A thread with a running execution has none of its
+    /// own, but its sub-agents may. The cost is proportional to the waiting calls and to the
+    /// unfinished threads below.
     pub async fn pending(
         &self,
         tenant: &TenantId,
@@ -219,7 +220,7 @@ impl Runtime {
     }
 }
 
-/// The threads of all sub-agents of the step that runs or has left calls open.
+/// The threads of all sub-agents of the running step, or of the step that left calls open.
 pub(super) fn started(state: &State) -> Vec<ThreadId> {
     let step = state.active().and_then(|active| active.step.as_ref());
     let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();
@@ -232,7 +233,7 @@ pub(super) fn started(state: &State) -> Vec<ThreadId> {
     all.into_iter().collect()
 }
 
-/// The threads of sub-agents that have not ended, each with its call, in the order they began.
+/// The threads of sub-agents that have not ended, each with its call, in the order they started.
 pub(crate) fn children(state: &State) -> Vec<(ThreadId, String)> {
     let step = state.active().and_then(|active| active.step.as_ref());
     let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();

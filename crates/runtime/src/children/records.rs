@@ -21,7 +21,7 @@ pub(super) struct Spawned {
     pub(super) subagent_id: String,
     /// The type of sub-agent that the tool declares.
     pub(super) subagent_type: String,
-    /// Whether those who follow the parent are not shown what it does.
+    /// Whether its events are hidden from followers of the parent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_hidden: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Ended {
     pub(super) thread_id: ThreadId,
     /// The call that started it.
     pub(super) tool_call_id: String,
-    /// How: `completed`, `waiting`, or the word of its interruption.
+    /// The outcome: `completed`, `waiting`, or the reason of its interruption.
     pub(super) reason: String,
     /// The last event of its log that counts; absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

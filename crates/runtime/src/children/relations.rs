@@ -9,7 +9,7 @@ use serde_json::Value;
 use store::{StoreError, TenantId, ThreadRow};
 use timeline::{Payload, ThreadId};
 
-/// How deep threads of sub-agents are looked into.
+/// Maximum depth of sub-agents' threads that are searched.
 pub(super) const MAX_DEPTH: usize = 64;
 
 impl Runtime {
@@ -49,7 +49,7 @@ impl Runtime {
         Ok(Some(row))
     }
 
-    /// The child of a thread that is another one, or has it beneath it.
+    /// The child of `above` that is the thread `key` or has it below.
     pub(super) async fn towards(
         &self,
         tenant: &TenantId,
@@ -78,7 +78,7 @@ impl Runtime {
         Ok(None)
     }
 
-    /// A thread of the tenant's that was made for a sub-agent, and of whose thread.
+    /// A thread of the tenant that was made for a sub-agent, and its parent's id.
     async fn spawned_row(
         &self,
         tenant: &TenantId,
@@ -97,7 +97,7 @@ impl Runtime {
     }
 }
 
-/// The thread that a sub-agent's was made for, as its metadata says (0.0.3 `relationships`).
+/// The parent of a sub-agent's thread, from its metadata (0.0.3 `relationships`).
 pub(super) fn spawned_from(metadata: Option<&Payload>) -> Option<ThreadId> {
     Some(spawned_from_call(metadata)?.0)
 }

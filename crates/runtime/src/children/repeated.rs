@@ -17,14 +17,14 @@ const MAX_THREADS: usize = 1_000;
 /// The sub-agents that are searched for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
-    /// Those of the step that runs or has left calls open.
+    /// The sub-agents of the running step, or of the step that left calls open.
     Waiting,
     /// All that were ever started. Reads the logs of their parents.
     All,
 }
 
 impl Runtime {
-    /// The key of the thread beneath this one that has taken an answer with this token.
+    /// The key of the thread below this one that accepted an answer with this token.
     pub(super) async fn taken_by(
         &self,
         tenant: &TenantId,

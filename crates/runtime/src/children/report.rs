@@ -21,7 +21,7 @@ use timeline::{
 };
 use upp::{CycleUsage, Message, StopReason, TokenUsage, ToolExecution, Turn};
 
-/// The word for a run whose questions were passed over.
+/// The reason of a run whose pending calls were closed by a message.
 const OVERTAKEN: &str = timeline::Interruption::USER_CANCELLED;
 
 /// One run: the execution that answers an item, and its continuations.
@@ -77,8 +77,8 @@ impl Report {
         Ok(report)
     }
 
-    /// Folds one record in and gives the events of the run that it is. Records after the end of the run
-    /// are left out.
+    /// Folds one record and returns the run's events in it. Records after the end of the run are
+    /// ignored.
     pub(super) fn push<'r>(&mut self, record: &'r Record) -> Vec<RunEvent<'r>> {
         if self.is_over {
             return Vec::new();
@@ -177,14 +177,14 @@ impl Report {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The agent that began.
+    /// The agent of the first execution.
     pub(super) fn agent(&self) -> String {
         let run = self.reactions().next();
         let run = run.and_then(|reaction| reaction.execution.run.as_ref());
         store::Run::of(run).agent.unwrap_or_default()
     }
 
-    /// When it began, in milliseconds since the epoch.
+    /// The start of the run, in milliseconds since the epoch.
     pub(super) fn began_at(&self) -> i64 {
         let first = self.reactions().next();
         first.map_or(0, |it| it.execution.created_at.as_millisecond())
@@ -195,7 +195,7 @@ impl Report {
         at.map_or_else(|| self.began_at(), jiff::Timestamp::as_millisecond)
     }
 
-    /// How many calls the last step has left without a result.
+    /// Number of calls without a result in the last step.
     fn open_calls(&self) -> usize {
         let last = self.last().and_then(|reaction| reaction.steps.last());
         let parts = last.map(|step| step.parts.as_slice()).unwrap_or_default();
@@ -210,7 +210,7 @@ impl Report {
         key.unwrap_or_default()
     }
 
-    /// How it ended, in a word.
+    /// The outcome as a word, such as `completed`.
     pub(super) fn reason(&self) -> String {
         match self.last() {
             Some(last) if last.execution.status == ExecutionStatus::Completed => {
@@ -320,7 +320,7 @@ impl Report {
             .collect()
     }
 
-    /// The trace of the run (UAP §8.8), and how it ended.
+    /// The trace of the run (UAP §8.8), with its outcome.
     pub(super) fn trace(&self, spawned: &Spawned) -> SubagentExecutionTrace {
         let turn = self.turn().map_err(|error| {
             let failed = AgentError::extension(format!("the agent {:?}", self.agent()), error);
@@ -383,7 +383,7 @@ impl Report {
     }
 }
 
-/// Whether an execution has left calls that can be answered.
+/// Whether an execution left calls open that can be answered.
 fn waits(reaction: &Reaction) -> bool {
     reaction.execution.status == ExecutionStatus::Completed && !reaction.open_calls().is_empty()
 }

@@ -28,9 +28,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The reason that there is no run to report.
 enum Lost {
-    /// The child's thread can't be used, perhaps only now.
+    /// The child's thread can't be used, possibly only for now.
     Thread(RuntimeError),
-    /// The call is over, or nothing can be written for it.
+    /// The call is over, or its thread can't be written.
     Call(AgentError),
 }
 
@@ -129,8 +129,9 @@ fn failed(spawn: &Spawn, error: ChildError) -> AgentError {
 }
 
 impl Site {
-    /// Reads the child's log, as it grows, to the end of its run. Says meanwhile whether it waits for
-    /// somebody; where its call can't wait with it, that is the end.
+    /// Reads the child's log, as it grows, to the end of its run. Meanwhile it reports whether the
+    /// child waits for an outside answer. If the child waits and the call may not run again, it
+    /// stops reading.
     async fn heard(
         &self,
         child: &Arc<Live>,
@@ -174,7 +175,7 @@ impl Site {
         step.is_some_and(|step| step.started.iter().any(|id| id == call))
     }
 
-    /// The child's thread, made if there is none, with the link to the parent (0.0.3
+    /// The child's thread, created if it does not exist, with the link to the parent (0.0.3
     /// `relationships`) in its document.
     async fn thread(&self, key: &str, spawn: &Spawn) -> Result<Arc<Live>, RuntimeError> {
         let link = json!({
@@ -212,7 +213,7 @@ impl Site {
         }
     }
 
-    /// Writes that the child is started, unless an earlier attempt at the call has.
+    /// Records the start of the child, unless an earlier attempt at the call has done so.
     async fn spawned(&self, child: &ThreadId, spawn: &Spawn) -> Result<Spawned, AgentError> {
         if let Some(known) = self.known.get(child) {
             return Ok(Spawned {
@@ -231,7 +232,7 @@ impl Site {
         Ok(spawned)
     }
 
-    /// Writes that the child has ended, unless an earlier attempt at the call has.
+    /// Records the end of the child, unless an earlier attempt at the call has done so.
     async fn ended(&self, spawned: &Spawned, report: &Report) -> Result<(), AgentError> {
         let known = self.known.get(&spawned.spawned_thread_id);
         if known.is_some_and(|known| known.is_over) {

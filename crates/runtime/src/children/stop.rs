@@ -1,4 +1,4 @@
-//! A child does not outlive the wish for its answer.
+//! Stops children whose answers are no longer needed.
 
 use super::records::{Ended, Spawned};
 use super::wake::waited_for;
@@ -12,10 +12,10 @@ use store::StoreError;
 use timeline::{Ending, Execution, ExecutionId, Interruption, OpenCall, Payload, State, ThreadId};
 use tokio::runtime::Handle;
 
-/// The reason of a child's interruption, unless its parent's interruption gives one.
+/// The default reason of a child's interruption, if its parent's interruption has none.
 const UNWANTED: &str = Interruption::USER_CANCELLED;
 
-/// Children that are to be stopped, because nobody wants their answers any more.
+/// Children to stop, because their answers are no longer needed.
 pub(crate) struct StoppedChildren {
     parent: ThreadId,
     threads: Vec<ThreadId>,
@@ -23,7 +23,8 @@ pub(crate) struct StoppedChildren {
 }
 
 impl StoppedChildren {
-    /// The children that have not ended: those of the running step, and those that are waited for.
+    /// The children that have not ended: those of the running step, and those that the thread waits
+    /// for.
     pub(crate) fn of(state: &State, reason: &str) -> Option<Self> {
         let step = state.active().and_then(|active| active.step.as_ref());
         let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();
@@ -40,8 +41,8 @@ impl StoppedChildren {
         Self::some(&state.thread()?.id, threads.collect(), reason)
     }
 
-    /// The children left waiting by the end of a step whose parent does not wait, because a message
-    /// was already posted to it.
+    /// The children that the end of a step left waiting and that the thread does not wait for in
+    /// its new state.
     pub(crate) fn left(left: Option<&Payload>, after: &State) -> Option<Self> {
         let wanted: BTreeSet<&ThreadId> = waited_for(after).map(|(_, it)| &it.thread_id).collect();
         let left = OpenCall::list(left);
@@ -58,7 +59,7 @@ impl StoppedChildren {
         Self::some(&state.thread()?.id, threads, UNWANTED)
     }
 
-    /// Without those that the thread waits for now.
+    /// Without the children that the thread waits for now.
     pub(crate) fn without(mut self, now: &State) -> Option<Self> {
         let is_wanted = |thread: &ThreadId| waited_for(now).any(|(_, it)| it.thread_id == *thread);
         self.threads.retain(|thread| !is_wanted(thread));
@@ -83,7 +84,7 @@ impl StoppedChildren {
     }
 }
 
-/// The word for why an execution ends.
+/// The reason of an execution's end.
 pub(crate) fn reason_of(ending: &Ending) -> &str {
     match ending {
         Ending::Completed => UNWANTED,
@@ -98,7 +99,7 @@ pub(super) fn is_active(state: &State, execution: &ExecutionId) -> bool {
         .is_some_and(|active| active.execution.id == *execution)
 }
 
-/// Whether a thread still wants the answer of a child that one of its executions has started.
+/// Whether a thread still needs the answer of a child that one of its executions has started.
 fn wants(state: &State, started_by: &ExecutionId, child: &ThreadId) -> bool {
     is_active(state, started_by) || waited_for(state).any(|(_, it)| it.thread_id == *child)
 }

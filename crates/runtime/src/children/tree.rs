@@ -22,12 +22,12 @@ use std::sync::Arc;
 use store::{Logged, StoreError, TenantId};
 use timeline::{Event, Payload, Record, Seq, ThreadId};
 
-/// How far somebody has read a thread and the threads beneath it.
+/// The position that a reader has reached in a thread and in the threads below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The last event of the thread.
     pub seq: Seq,
-    /// The last events of the threads beneath it that were not at their ends.
+    /// The last read events of the threads below it that were not at their ends.
     pub below: BTreeMap<ThreadId, Seq>,
 }
 
@@ -40,10 +40,11 @@ impl From<Seq> for Cursor {
     }
 }
 
-/// A record of a thread or of one beneath it.
+/// A record of a thread or of a thread below it.
 #[derive(Clone, Debug)]
 pub struct Below {
-    /// The calls that led to it, the followed thread's own first; none for its own records.
+    /// The calls that led to the thread, the followed thread's own first; empty for its own
+    /// records.
     pub path: Vec<CallAddress>,
     /// The thread whose record it is.
     pub thread_id: ThreadId,
@@ -51,7 +52,8 @@ pub struct Below {
     pub key: String,
     /// The record.
     pub logged: Arc<Logged>,
-    /// Whether it was seen before, and is here for those who fold the log.
+    /// Whether the reader has seen it before; such records are included for readers that fold the
+    /// log.
     pub is_past: bool,
     /// Whether it is the last record of a child thread. Another record may report that the thread
     /// continues.
@@ -63,22 +65,22 @@ pub struct Below {
     pub(super) begins: Option<Spawned>,
 }
 
-/// The records of a thread, once and in order, and between them those of the threads beneath it,
-/// each of these in order as well.
+/// The records of a thread, once and in order, with the records of the threads below it between
+/// them. The records of each thread are in order.
 pub type Tree = BoxStream<'static, Result<Below, StoreError>>;
 
 /// A message from a child's log.
 enum Note {
     Record(Box<Below>),
-    /// It is read so far.
+    /// The child's log is read up to this event.
     At(Seq),
-    /// There is no more of its run.
+    /// The child's run is over.
     Over,
 }
 
 impl Runtime {
-    /// Follows a thread like [`Runtime::follow`], and the threads of the sub-agents that it starts or
-    /// that go on after the cursor, and theirs.
+    /// Follows a thread like [`Runtime::follow`], with the threads of sub-agents at any depth that
+    /// start or continue after the cursor.
     pub async fn tree(
         &self,
         tenant: &TenantId,
@@ -105,7 +107,7 @@ impl Runtime {
     }
 }
 
-/// Which children are followed from the beginning, and how far children were read.
+/// The children to follow from the start, and the positions read in children.
 struct Roots {
     open: Vec<(ThreadId, String, Seq)>,
     below: Arc<BTreeMap<ThreadId, Seq>>,
@@ -115,11 +117,11 @@ struct Roots {
 struct Family {
     runtime: Runtime,
     parent: Arc<Live>,
-    /// How many threads are above the parent.
+    /// Number of threads above the parent.
     depth: usize,
     below: Arc<BTreeMap<ThreadId, Seq>>,
     notes: SelectAll<BoxStream<'static, (ThreadId, Note)>>,
-    /// How far each is read.
+    /// The position read in each open child.
     open: BTreeMap<ThreadId, Seq>,
     /// Threads that are or were followed; a child that waited is reported again.
     seen: BTreeSet<ThreadId>,
@@ -149,7 +151,7 @@ impl Family {
         self.notes.push(inside(inner));
     }
 
-    /// Hears a note; gives the record in it.
+    /// Applies a note; returns its record, if it has one.
     fn heard(&mut self, child: &ThreadId, note: Note) -> Option<Below> {
         match note {
             Note::Record(below) => return self.open.contains_key(child).then_some(*below),
@@ -291,7 +293,7 @@ struct Inner {
     thread: ThreadId,
     /// The call that started it.
     place: CallAddress,
-    /// How much of it was seen before.
+    /// The last event that was seen before.
     after: Seq,
     below: Arc<BTreeMap<ThreadId, Seq>>,
     depth: usize,

@@ -29,7 +29,7 @@ use timeline::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Woken {
-    /// Where it came from: always `subagent`.
+    /// The origin of the item: always `subagent`.
     via: String,
     /// The child.
     #[serde(flatten)]
@@ -48,7 +48,7 @@ impl Woken {
     }
 }
 
-/// The calls that a thread has left open.
+/// The open calls of a thread.
 pub(super) fn open_calls(state: &State) -> &[OpenCall] {
     match (state.active(), state.open()) {
         (Some(active), _) => &active.open_calls,
@@ -65,17 +65,17 @@ pub(super) fn waited_for(state: &State) -> impl Iterator<Item = (&OpenCall, &Ope
     })
 }
 
-/// The execution that waits for a thread that waits for answers.
+/// The parent execution that waits for this thread, if this thread waits for answers.
 pub(crate) fn waiting_parent(state: &State) -> Option<ParentRun> {
     let open = state.open()?;
     Run::of(open.execution.run.as_ref()).parent
 }
 
 impl Runtime {
-    /// Whether all children wait that a step has run and its end is to wait for. The parent's lock is
-    /// held. `before` are the calls that were open when the execution began. Of those, the step runs
-    /// only what its trigger answers: the child of another one wakes the parent by an answer of its
-    /// own, which waits by now or comes later.
+    /// Whether all children of a step that its end must wait for are waiting. The caller holds the
+    /// parent's lock. `before` are the calls that were open when the execution started. Of those,
+    /// the step runs only the ones that its trigger answers. The child of another one wakes the
+    /// parent by an answer of its own, which is queued already or comes later.
     pub(crate) async fn still_wait(
         &self,
         left: Option<&Payload>,
@@ -104,8 +104,8 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Begins the executions of all that wait for this child, directly or not; durable when this
-    /// returns. Costs nothing where nobody waits but the look at the parent.
+    /// Starts the executions of all threads that wait for this child, directly or not; durable when
+    /// this returns. If none waits, the only cost is a look-up of the parent.
     pub(crate) async fn wake_parents(
         &self,
         child: &Live,
@@ -164,7 +164,8 @@ impl Runtime {
         self.start(Trigger::Waiting, run)
     }
 
-    /// Has a thread go on that waits for this child; gives the thread that may wait for it in turn.
+    /// Continues a thread that waits for this child. Returns the next thread above, which may wait
+    /// for that one.
     async fn wake(
         &self,
         parent: &ThreadId,

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 /// The namespace of the ids of items that wake a thread for an answer; it never changes.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7e0d_93b4_51c8_4f6a_b2e1_6a90_3d5c_84f7);
-/// How many records are read at once.
+/// Number of records read at once.
 const PAGE: u64 = 512;
 
 /// How a thread continues after its sub-agent accepted an answer.
@@ -26,7 +26,7 @@ pub struct GoesOn {
     /// The trigger of the run that receives the answer. None if that run started before the answer,
     /// or if nothing has woken the thread yet.
     pub item: Option<ItemId>,
-    /// The execution of that run. None where it has yet to begin and nobody knows its id.
+    /// The execution of that run. None if it is not started yet and its id is unknown.
     pub execution: Option<ExecutionId>,
     /// The last event of the thread before the item, or else before the answer.
     pub before: Seq,
@@ -112,7 +112,7 @@ impl Runtime {
         Ok(known)
     }
 
-    /// The item that had woken a thread for a child by then, and waited for its turn.
+    /// The queued item that had already woken a thread for a child by then.
     async fn woke_before(
         &self,
         thread: &ThreadId,
@@ -150,12 +150,12 @@ impl Runtime {
     }
 }
 
-/// The place before another one.
+/// The position before another one.
 fn last(place: Seq) -> Seq {
     Seq(place.0.saturating_sub(1))
 }
 
-/// The last event of a log before an instant. Reads what was written since.
+/// The last event of a log before a time. Reads the records written since.
 async fn last_before(
     store: &dyn Store,
     thread: &ThreadId,

@@ -1,7 +1,7 @@
-//! A thread's log with what happens inside its sub-agents, in the words of UAP §8.7.
+//! A thread's log with the events of its sub-agents, in the form of UAP §8.7.
 //!
-//! The events of a child are made of the child's own log, by whoever wants to see them, while they
-//! come or years later. The parent's log has none of them.
+//! A child's events are derived from the child's own log, live or years later. The parent's log has
+//! none of them.
 
 use super::events::ChildEvents;
 use super::records::Spawned;
@@ -18,24 +18,24 @@ use std::sync::Arc;
 use store::{Logged, StoreError, TenantId};
 use timeline::{Record, Seq, ThreadId};
 
-/// One thing that happened on a thread or beneath it.
+/// An event of a thread or of a thread below it.
 #[derive(Clone, Debug)]
 pub enum Watched {
     /// A record of the thread.
     Record(Arc<Logged>),
-    /// Something about a sub-agent that the thread has started. It is in no record of the thread:
-    /// who has to resume begins after the last record.
+    /// An event of a sub-agent that the thread has started. No record of the thread has it, so a
+    /// client resumes after the last record.
     Subagent(Box<SubagentEvent>),
 }
 
-/// The records of a thread, once and in order, and between them what happens inside its
-/// sub-agents. Everything of a sub-agent comes between the record of its start and that of its end,
-/// but for what it did in the meantime while it waited.
+/// The records of a thread, once and in order, with the events of its sub-agents between them. All
+/// events of a sub-agent come between the records of its start and its end, except those while it
+/// waited.
 pub type Watch = BoxStream<'static, Result<Watched, StoreError>>;
 
 impl Runtime {
-    /// Follows a thread like [`Runtime::follow`], and the sub-agents that it starts or that go on
-    /// after `after`, and theirs.
+    /// Follows a thread like [`Runtime::follow`], with its sub-agents at any depth that start or
+    /// continue after `after`.
     pub async fn watch(
         &self,
         tenant: &TenantId,
@@ -64,7 +64,7 @@ fn watch_tree(mut tree: Tree) -> Watch {
     })
 }
 
-/// The children as far as they are read.
+/// The children, each up to the position read.
 #[derive(Default)]
 struct Family(BTreeMap<ThreadId, Child>);
 
@@ -93,7 +93,7 @@ impl Family {
     }
 }
 
-/// A child as far as it is read.
+/// A child, up to the position read.
 struct Child {
     spawned: Spawned,
     report: Report,
@@ -130,7 +130,7 @@ impl Child {
         events
     }
 
-    /// An event of a child of this one, as one of this one's parent.
+    /// Converts an event of this child's child to an event for this child's parent.
     fn nested(&self, event: SubagentEvent) -> Option<SubagentEvent> {
         let inside = self.inside.as_ref()?;
         Some(self.forwarded(event.into_event(inside.step(), inside.agent_id())))

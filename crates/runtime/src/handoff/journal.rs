@@ -10,18 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use timeline::Payload;
 use upp::{Response, ToolExecution, UserMessage};
 
-/// Passes all on, and gives a call that can't hand over an error in the place of its result: one
-/// that is not the first of its response, one too many, or one whose agent is not there any more.
+/// A journal that replaces the result of a refused handoff by an error. A handoff is refused if it
+/// is not the first of its response, if it exceeds the limit, or if its agent does not exist. All
+/// other data passes unchanged.
 pub(crate) struct HandoffJournal<'a> {
     inner: &'a dyn Journal,
     agent: &'a Agent,
     children: &'a dyn Children,
-    /// The position of the first call that hands over; positions, for ids may repeat.
+    /// The position of the first call that hands over. It is no id, because ids may repeat.
     first: Mutex<Option<usize>>,
 }
 
 impl<'a> HandoffJournal<'a> {
-    /// For one step; `parts` are what an earlier attempt at it left.
+    /// Creates the journal of one step; `parts` are those of an earlier attempt.
     pub(crate) fn new(
         inner: &'a dyn Journal,
         agent: &'a Agent,
@@ -38,7 +39,7 @@ impl<'a> HandoffJournal<'a> {
         }
     }
 
-    /// The call's record with the error that takes its result's place.
+    /// The call's record with the error in place of its result.
     fn refused(&self, position: usize, execution: &ToolExecution) -> Option<ToolExecution> {
         let target = target_of(self.agent.tool(&execution.tool_name)?)?;
         let first = *self.first.lock().unwrap_or_else(PoisonError::into_inner);

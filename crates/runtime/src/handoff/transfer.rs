@@ -8,9 +8,9 @@ use serde_json::json;
 use store::Run;
 use timeline::{Command, Ending, Interruption, Item, ItemId, ItemType, NewItem, Payload, Trigger};
 
-/// The end of an execution that hands over, or would once too often.
+/// The end of an execution that hands over or exceeds the limit of handoffs.
 pub(crate) struct Transfer {
-    /// The fact, as a part of the last step; absent where the limit forbids it.
+    /// The record of the handoff, as a part of the last step; none if the limit forbids it.
     pub(crate) event: Option<Command>,
     /// How the execution ends.
     pub(crate) ending: Ending,
@@ -62,7 +62,8 @@ impl Runtime {
         }))
     }
 
-    /// A pointer to what an execution answers; a pointer is not pointed to.
+    /// A reference to an execution's trigger. If the trigger is itself a reference, it refers to
+    /// the same item.
     fn reference(&self, trigger: &Item) -> NewItem {
         let pointer = trigger.item_type == ItemType::ItemReference;
         let mut reference = self.reference_to(&trigger.id);
@@ -72,7 +73,7 @@ impl Runtime {
         reference
     }
 
-    /// A pointer to an item.
+    /// A reference to an item.
     pub(crate) fn reference_to(&self, item: &ItemId) -> NewItem {
         NewItem::reference(self.inner.ids.mint(), Some(item))
     }

@@ -18,7 +18,7 @@ pub(super) fn created(event: &Event) -> Option<&StepId> {
     None
 }
 
-/// The execution that an event begins.
+/// The execution that an event starts.
 pub(super) fn started(event: &Event) -> Option<&ExecutionId> {
     if let Event::ExecutionCreated { execution } = event {
         return Some(&execution.id);

@@ -1,4 +1,4 @@
-//! How large one message may be.
+//! The size limit of messages.
 
 use crate::error::RuntimeError;
 use timeline::Event;

@@ -6,7 +6,7 @@ use crate::view::ReadSize;
 use store::{Filter, Store};
 use timeline::{Seq, ThreadId, Transcript};
 
-/// Folds a thread's log from its first event. The log of a fork begins with the events of its parent.
+/// Folds a thread's log from its first event. A fork's log starts with the events of its parent.
 /// Removed entries are still in the transcript.
 pub(crate) async fn read_transcript(
     store: &dyn Store,

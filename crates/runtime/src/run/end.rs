@@ -1,4 +1,4 @@
-//! How a step ends, and with the last one the execution.
+//! The end of a step, and of the execution with its last step.
 
 use crate::children::StoppedChildren;
 use crate::error::{RuntimeError, render_error};
@@ -30,7 +30,8 @@ impl Runtime {
         self.ended(live, execution, Ending::Stopped(why)).await
     }
 
-    /// The state or the store refuses what the step wrote, and would again: the execution fails.
+    /// Fails the execution, because the state or the store refused the step's writes and would
+    /// refuse them again.
     pub(super) async fn refused(
         &self,
         live: &Arc<Live>,
@@ -64,7 +65,7 @@ impl Runtime {
         self.ended(live, execution, Ending::Failed(why)).await
     }
 
-    /// Ends the execution if it is still the one that runs.
+    /// Ends the execution if it is still the running one.
     pub(super) async fn ended(
         &self,
         live: &Arc<Live>,

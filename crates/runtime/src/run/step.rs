@@ -78,8 +78,8 @@ impl Runtime {
         reactor.react(step).await
     }
 
-    /// How long the execution may still take; nothing, if its time is up. Counted from its
-    /// beginning, restarts included.
+    /// The execution's remaining time; none if it is used up. It counts from the execution's start,
+    /// restarts included.
     fn time_left(&self, step: &StepRun) -> Option<Duration> {
         let limit = step
             .run

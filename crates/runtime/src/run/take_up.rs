@@ -1,8 +1,8 @@
-//! A process takes up an execution that another process has left, and leaves it when it shuts down.
+//! A process takes up an execution that another process left, and releases it when it shuts down.
 //!
-//! The log counts how often a step was started by a process that did not survive it. Each such start
-//! waits longer than the one before; after [`max_starts`](crate::RuntimeOptions::max_starts) of them
-//! the execution has failed.
+//! The log counts the starts of a step by processes that died during it. Each such start waits
+//! longer than the one before. After [`max_starts`](crate::RuntimeOptions::max_starts) of them the
+//! execution fails.
 
 use super::is_elsewhere;
 use crate::children::{unended, waiting_parent};
@@ -16,10 +16,10 @@ use std::time::Duration;
 use store::Run;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, State};
 
-/// The longest pause between two starts.
+/// Maximum pause between two starts.
 const LONGEST_RESTART_PAUSE: Duration = Duration::from_mins(1);
 
-/// Whether this process must take up what is to be done on a thread, or needs a slot for it.
+/// Whether this process must take up a thread's pending work, or needs a slot for it.
 pub(super) fn must_take_up(live: &Live, state: &State) -> bool {
     if let Some(active) = state.active()
         && !live.occupied.has_taken_up(&active.execution.id)
@@ -29,7 +29,7 @@ pub(super) fn must_take_up(live: &Live, state: &State) -> bool {
     next_run(state).is_some_and(|run| run.parent.is_none()) && !live.occupied.has_slot()
 }
 
-/// The parameters of the execution that runs, or of the one that begins next.
+/// The parameters of the running execution, or of the next one.
 pub(crate) fn next_run(state: &State) -> Option<Run> {
     if let Some(active) = state.active() {
         return Some(Run::of(active.execution.run.as_ref()));
@@ -40,7 +40,7 @@ pub(crate) fn next_run(state: &State) -> Option<Run> {
 }
 
 impl Runtime {
-    /// How long an execution waits for its next start: zero where nothing has died with it.
+    /// The pause before an execution's next start: zero if no process died with it.
     pub(crate) fn restart_pause(&self, active: &Active, last_at: Timestamp) -> Duration {
         let Some(n_before) = active.n_starts.checked_sub(1) else {
             return Duration::ZERO;
@@ -53,8 +53,8 @@ impl Runtime {
         pause.saturating_sub(Duration::try_from(passed).unwrap_or_default())
     }
 
-    /// Takes up the execution of a thread, when its pause is over and there is a slot for it. Ends the
-    /// execution where too many processes have died with it.
+    /// Takes up the execution of a thread, when its pause is over and a slot is free. If too many
+    /// processes died with the execution, this ends it.
     pub(super) async fn take_up(&self, live: &Arc<Live>) -> Result<(), RuntimeError> {
         let (pause, needs_slot, model, signal) = {
             let mut held = live.hold().await?;
@@ -94,7 +94,7 @@ impl Runtime {
         self.resume(live, slot).await
     }
 
-    /// Writes that this process runs the execution, and has its sub-agents go on.
+    /// Records that this process runs the execution, and continues its sub-agents.
     async fn resume(&self, live: &Arc<Live>, slot: Option<RunSlot>) -> Result<(), RuntimeError> {
         let mut held = live.hold().await?;
         if let Some(slot) = slot.filter(|_| !live.occupied.has_slot()) {
@@ -124,7 +124,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The execution of a thread that too many processes have died with.
+    /// The execution of a thread during which too many processes have died.
     pub(crate) fn poisoned(
         &self,
         live: &Live,
@@ -138,7 +138,7 @@ impl Runtime {
         Ok(poisoned.map(|active| active.execution.id.clone()))
     }
 
-    /// Ends an execution that too many processes have died with. The thread can be written to.
+    /// Ends an execution during which too many processes have died. The thread must be writable.
     pub(crate) async fn end_poisoned(
         &self,
         live: &Arc<Live>,
@@ -154,7 +154,7 @@ impl Runtime {
         self.end(live, held, execution, Ending::Failed(why)).await
     }
 
-    /// Writes that this process leaves the execution in order, so that its start does not count.
+    /// Records that this process released the execution in order, so that its start does not count.
     pub(super) async fn park(&self, live: &Arc<Live>) {
         let parked = async {
             let mut held = live.hold().await?;

@@ -28,7 +28,7 @@ impl Occupied {
         }
     }
 
-    /// The thread has this slot from now on.
+    /// Assigns this slot to the thread.
     pub(crate) fn occupy(&self, slot: RunSlot) {
         let former = self.inner().slot.replace(slot);
         drop(former);
@@ -38,7 +38,7 @@ impl Occupied {
         self.inner().slot.is_some()
     }
 
-    /// Gives the slot back, if there is one.
+    /// Releases the slot, if there is one.
     pub(crate) fn release(&self) {
         let former = self.inner().slot.take();
         drop(former);
@@ -49,7 +49,7 @@ impl Occupied {
         self.inner().queued.set(n);
     }
 
-    /// This process runs the execution from now on.
+    /// Records that this process runs the execution.
     pub(crate) fn take_up(&self, execution: &ExecutionId) {
         self.inner().execution = Some(execution.clone());
     }

@@ -1,4 +1,4 @@
-//! How many triggers wait in the queues of a tenant's threads.
+//! Limits on the triggers queued on a tenant's threads.
 
 use super::{Counts, RunSlots, reached};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct QueuedTriggers {
 }
 
 impl RunSlots {
-    /// Counts one more queued trigger of a tenant, until the answer is dropped.
+    /// Counts one more queued trigger of a tenant, until the result is dropped.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The logs that make up a thread: its ancestors', each up to where it was forked, and its own.
+//! The logs of a thread: those of its ancestors, each up to its fork, and its own.
 
 use super::{Position, Run};
 use crate::error::RuntimeError;
@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use store::{Filter, FoundExecution, Landmark, Logged, Side, Store, StoreError, ThreadRow};
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
-/// From the first to the last event of a stretch.
+/// The first and the last event of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) first: Position,
     pub(crate) last: Position,
 }
 
-/// A log, and how much of it belongs to the thread.
+/// A log, and the part of it that belongs to the thread.
 struct Log {
     thread: ThreadId,
-    /// How many events come before its first.
+    /// Number of events before its first one.
     base: u64,
     /// Its last event that belongs to the thread.
     end: Seq,
@@ -29,7 +29,8 @@ impl Log {
         Position(self.base.saturating_add(seq.0))
     }
 
-    /// A place as one of this log: before its first event, if it is of an earlier log.
+    /// Converts a position to one of this log; for an earlier log's position, it is before the
+    /// first event.
     fn seq(&self, place: Position) -> Seq {
         Seq(place.0.saturating_sub(self.base))
     }
@@ -49,7 +50,7 @@ pub(crate) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Costs a look-up an ancestor.
+    /// Costs one look-up for each ancestor.
     pub(crate) async fn of(store: &'a dyn Store, row: ThreadRow) -> Result<Self, StoreError> {
         let mut ends = vec![(row.thread.id.clone(), row.tail)];
         let mut fork = row.thread.fork.clone();
@@ -71,7 +72,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// The place of an event of the thread's own log.
+    /// The position of an event of the thread's own log.
     pub(crate) fn own(&self, seq: Seq) -> Position {
         self.logs.last().map_or(self.last, |own| own.place(seq))
     }
@@ -135,7 +136,7 @@ impl<'a> Chain<'a> {
         Ok(said)
     }
 
-    /// The last execution that began before a place.
+    /// The last execution that started before a position.
     pub(crate) async fn run_before(&self, before: Position) -> Result<Option<Run>, StoreError> {
         let logs = self.logs.iter().rev();
         for log in logs.filter(|log| log.place(Seq::ZERO) < before) {
@@ -151,7 +152,7 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// The first execution that began after a place.
+    /// The first execution that started after a position.
     pub(crate) async fn run_after(&self, after: Position) -> Result<Option<Run>, StoreError> {
         for log in self.logs.iter().filter(|log| log.last() > after) {
             let found = self
@@ -165,7 +166,7 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// Which of these are removed.
+    /// The removed ones of these entries.
     pub(crate) async fn removed(&self, of: Vec<Removed>) -> Result<BTreeSet<Removed>, StoreError> {
         let mut removed = BTreeSet::new();
         for log in &self.logs {
@@ -202,7 +203,7 @@ impl<'a> Chain<'a> {
         Ok(page)
     }
 
-    /// The place of a record that was read after a place.
+    /// The position of a record that was read after a position.
     pub(crate) fn position_after(&self, after: Position, read: &Logged) -> Position {
         let log = self.log_after(after);
         log.map_or(self.last, |log| log.place(read.record.seq))
@@ -212,7 +213,7 @@ impl<'a> Chain<'a> {
         self.logs.iter().find(|log| log.last() > place)
     }
 
-    /// Folds a stretch, without what is removed.
+    /// Folds a page, without removed entries.
     pub(crate) async fn read(
         &self,
         span: Span,
@@ -300,7 +301,7 @@ fn run(log: &Log, ran: &FoundExecution) -> Run {
     }
 }
 
-/// Reads a piece of one log.
+/// Reads a part of one log.
 struct Reader<'a> {
     store: &'a dyn Store,
     log: &'a Log,
@@ -345,7 +346,7 @@ impl Reader<'_> {
         self.store.read(thread, after, limit, self.filter).await
     }
 
-    /// The item that an execution answers and that had waited since before the stretch.
+    /// The trigger of an execution, if it was queued before the page.
     async fn trigger(
         &self,
         execution: &Execution,

@@ -21,10 +21,10 @@ pub(super) struct Saved {
     /// Corrections to the entries since the previous snapshot, with the entries' numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fixes: Vec<(usize, Vec<MessageRange>)>,
-    /// The messages of the snapshot, where they are not the whole conversation.
+    /// The messages of the snapshot, if they are not the whole conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) view: Option<Vec<MessageRange>>,
-    /// The state, without what it has in common with the one before.
+    /// The state, without the parts shared with the previous one.
     pub(super) state: Payload,
 }
 
@@ -42,7 +42,7 @@ impl Saved {
         }
     }
 
-    /// The item that keeps it.
+    /// The item that stores it.
     pub(super) fn item(&self, id: ItemId) -> Result<NewItem, serde_json::Error> {
         Ok(reference(id, Payload::write(self)?))
     }
@@ -55,7 +55,7 @@ struct Checkout {
     node: Arc<str>,
 }
 
-/// The item that says which node is the current one.
+/// The item that names the current node.
 pub(super) fn checkout(id: ItemId, node: &Arc<str>) -> Result<NewItem, serde_json::Error> {
     let content = Checkout {
         kind: CHECKOUT.to_owned(),
@@ -71,14 +71,14 @@ fn reference(id: ItemId, content: Payload) -> NewItem {
     }
 }
 
-/// Something that counts for a branch.
+/// An event that is relevant for a branch.
 #[derive(Clone, Debug)]
 pub(super) enum BranchEvent {
     /// A posted item, or an execution that is over.
     Message(Box<Entry>),
     /// A state was stored.
     Saved(Box<Saved>),
-    /// Another event that is no part of what comes next.
+    /// Another event after which the log can be forked.
     Rests,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Reader {
     pub(super) events: Vec<(Seq, BranchEvent)>,
     /// The node that was checked out last.
     pub(super) current: Option<Arc<str>>,
-    /// The items there are.
+    /// The ids of all items.
     pub(super) items: BTreeSet<ItemId>,
     /// The last event.
     pub(super) tail: Seq,
@@ -105,7 +105,7 @@ struct Running {
 }
 
 impl Reader {
-    /// A reader of what follows an event.
+    /// A reader of the records after an event.
     pub(super) fn after(tail: Seq) -> Self {
         Self {
             tail,
@@ -113,7 +113,7 @@ impl Reader {
         }
     }
 
-    /// Reads one record. Fails with what is wrong where it keeps something that can't be read.
+    /// Reads one record. Fails if a stored value in it can't be parsed.
     pub(super) fn read(&mut self, record: &Record) -> Result<(), serde_json::Error> {
         let seq = record.seq;
         self.tail = seq;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use timeline::{Entry, Payload, Seq, Transcript};
 use upp::{Message, Messages, ToolCall, ToolResult, ToolResultMessage};
 
-/// A branch at one place of its log. Cloning it shares everything.
+/// A branch at one position of its log. Clones share all data.
 #[derive(Clone, Debug)]
 pub(super) struct BranchState {
     /// The messages from the root on.
@@ -150,7 +150,7 @@ impl Course {
         &self.rests.last().unwrap_or(&self.first).state
     }
 
-    /// Where it stood at an event.
+    /// The state at an event.
     pub(super) fn at(&self, seq: Seq) -> &BranchState {
         let n = self.rests.partition_point(|rest| rest.seq <= seq);
         let rest = n.checked_sub(1).and_then(|place| self.rests.get(place));
@@ -166,8 +166,8 @@ impl Course {
     }
 }
 
-/// An entry whose answers have ids of their own: one that has none would have another each time it
-/// is read.
+/// An entry whose results have ids of their own. Without a stored id, a result would get another id
+/// each time it is read.
 fn identified(mut entry: Entry) -> Entry {
     let steps = match &mut entry {
         Entry::Item(_) => return entry,
@@ -246,7 +246,7 @@ pub(super) fn open_calls(conversation: &Messages) -> Vec<&ToolCall> {
     open
 }
 
-/// Sorts the results at the front by the places of their calls.
+/// Sorts the results at the front by the positions of their calls.
 fn in_order(messages: &mut [Message], calls: &[ToolCall]) {
     let place = |result: &ToolResult| {
         let is_its = |call: &ToolCall| call.tool_call_id == result.tool_call_id;

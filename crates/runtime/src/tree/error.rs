@@ -1,4 +1,4 @@
-//! Why a tree can't be stored or read.
+//! Errors of stored trees.
 
 use crate::error::RuntimeError;
 use agents::{StateError, TreeError};
@@ -9,10 +9,10 @@ use timeline::{Rejected, ThreadId};
 /// before it are in the store; storing the tree again continues there.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredTreeError {
-    /// The runtime or its store refused.
+    /// The runtime or its store returned an error.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The threads are no tree, or have too many branches.
+    /// The threads form no tree, or have too many branches.
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// The tree has no such node.
@@ -28,9 +28,9 @@ pub enum StoredTreeError {
     AnotherTree {
         /// The thread.
         key: String,
-        /// The node it holds.
+        /// The node of the thread.
         found: String,
-        /// The root of the tree that was to be stored.
+        /// The root of the tree to store.
         root: String,
     },
     /// A node has another parent in the store.
@@ -48,7 +48,7 @@ pub enum StoredTreeError {
         #[source]
         source: StateError,
     },
-    /// Something in a node is nested so deeply that it could be written, but not read again.
+    /// A value in a node is nested so deeply that it could be written, but not read again.
     #[error("node {node:?} can't be stored: something in it is nested too deeply")]
     TooDeep {
         /// The node.
@@ -68,7 +68,7 @@ pub enum StoredTreeError {
 }
 
 impl StoredTreeError {
-    /// Whether there is no such thread.
+    /// Whether the thread does not exist.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(
             self,

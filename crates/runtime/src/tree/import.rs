@@ -1,4 +1,4 @@
-//! Storing a tree: what is new of it is appended to its threads, or becomes a fork.
+//! Stores a tree: its additions are appended to threads, or become forks.
 
 use super::branch_events::{BranchEvent, Reader, Saved, checkout};
 use super::branch_state::{BranchState, Course, open_calls};
@@ -18,7 +18,7 @@ use store::{NewRecord, StoreError, TenantId};
 use timeline::{Command, Fork, Payload, Record, Seq, State};
 use upp::{Message, Messages};
 
-/// Where a tree is stored.
+/// The destination of a tree.
 pub(super) struct ImportTarget<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) tenant: &'a TenantId,
@@ -27,7 +27,7 @@ pub(super) struct ImportTarget<'a> {
 }
 
 impl ImportTarget<'_> {
-    /// Stores a tree on top of what is there of it.
+    /// Stores a tree on top of its stored part.
     pub(super) async fn store(
         &self,
         forest: &mut Trees,
@@ -58,7 +58,7 @@ impl ImportTarget<'_> {
         self.check_out(forest, tree.current().id()).await
     }
 
-    /// Says which node is current, where it is another one.
+    /// Stores the current node, if it changed.
     async fn check_out(&self, forest: &Trees, node: &Arc<str>) -> Result<(), StoredTreeError> {
         let Some(root) = forest.branches.first() else {
             return Ok(());
@@ -74,7 +74,7 @@ impl ImportTarget<'_> {
         Ok(())
     }
 
-    /// Appends what a node has more than its thread.
+    /// Appends a node's additions to its thread.
     async fn extend(
         &self,
         forest: &mut Trees,
@@ -123,7 +123,7 @@ impl ImportTarget<'_> {
         Ok(())
     }
 
-    /// Makes a node's thread, all of it in one transaction.
+    /// Creates a node's thread in one transaction.
     async fn plant(
         &self,
         forest: &mut Trees,
@@ -194,7 +194,7 @@ impl ImportTarget<'_> {
         Ok((draft, course))
     }
 
-    /// Writes what a node has more than its branch: the messages, and then the state.
+    /// Writes a node's additions to its branch: the messages, and then the state.
     fn write(
         &self,
         draft: &mut Draft,
@@ -267,8 +267,8 @@ fn added(conversation: &Messages, snapshot: &Messages) -> Vec<Message> {
     snapshot.iter().skip(first).cloned().collect()
 }
 
-/// Where a node's thread is forked from its parent's: after the last message they share, or at its
-/// end, where they share none.
+/// The fork point of a node's thread in its parent's: after the last message they share, or at its
+/// end if they share none.
 fn forked(stem: Option<&BranchFold>, node: &ThreadNode) -> (Option<Fork>, BranchState) {
     let Some(stem) = stem else {
         return (None, BranchState::initial());
@@ -314,7 +314,7 @@ fn saved(
     })
 }
 
-/// Records that are not written yet, and what they come to.
+/// Records that are not written yet, and the state after them.
 #[derive(Default)]
 struct Draft {
     state: State,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use upp::{Message, MessageId, Messages, Metadata};
 
-/// A piece of a list, made of another list from its beginning on; what follows the last piece is
-/// left out.
+/// A piece of a list, expressed by another list from its start. Elements after the last piece are
+/// omitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum MessageRange {
@@ -14,7 +14,7 @@ pub(super) enum MessageRange {
     Keep(usize),
     /// Skips the next messages.
     Skip(usize),
-    /// The next one, with another face.
+    /// Copies the next message with other fields.
     As(Face),
     /// A message that the other list does not have.
     Put(Message),
@@ -33,7 +33,7 @@ pub(super) struct Face {
 }
 
 impl Face {
-    /// How `want` differs from `have`, where the content is the same.
+    /// The fields of `want` that differ from `have`; none if the content differs.
     fn between(have: &Message, want: &Message) -> Option<Self> {
         let face = Self {
             id: (have.id() != want.id()).then(|| want.id().clone()),
@@ -61,7 +61,8 @@ impl Face {
     }
 }
 
-/// The pieces of `have` that `want` is made of. Linear but for looking up messages by their ids.
+/// The pieces of `have` that form `want`. The time is linear, apart from look-ups of messages by
+/// their ids.
 pub(super) fn split(have: &[Message], want: &[Message]) -> Vec<MessageRange> {
     let mut places: BTreeMap<&MessageId, Vec<usize>> = BTreeMap::new();
     for (place, message) in have.iter().enumerate() {
@@ -97,7 +98,7 @@ pub(super) fn split(have: &[Message], want: &[Message]) -> Vec<MessageRange> {
     pieces
 }
 
-/// Equality that does not look into a message that is shared.
+/// Equality; messages that share memory are equal without a comparison.
 pub(super) fn is_same(a: &Message, b: &Message) -> bool {
     let is_shared = match (a, b) {
         (Message::User(a), Message::User(b)) => Arc::ptr_eq(a, b),
@@ -143,7 +144,7 @@ fn keep(pieces: &mut Vec<MessageRange>) {
     }
 }
 
-/// Whether the pieces are the whole list of `n` messages as it is.
+/// Whether the pieces are the unchanged list of `n` messages.
 pub(super) fn is_whole(pieces: &[MessageRange], n: usize) -> bool {
     match pieces {
         [] => n == 0,
@@ -152,7 +153,7 @@ pub(super) fn is_whole(pieces: &[MessageRange], n: usize) -> bool {
     }
 }
 
-/// The list that the pieces make of `have`; none where they are pieces of a longer one.
+/// The list that the pieces form from `have`; none if `have` is too short for them.
 pub(super) fn apply(pieces: &[MessageRange], have: &[Message]) -> Option<Vec<Message>> {
     let mut made = Vec::new();
     let mut rest = have;

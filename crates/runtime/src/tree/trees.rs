@@ -1,4 +1,4 @@
-//! A tree as its threads hold it: read, and added to.
+//! A tree in the form of its threads, for reading and extending.
 
 use super::StoredTreeError;
 use super::branch_events::Reader;
@@ -16,7 +16,7 @@ pub(super) struct BranchFold {
     pub(super) course: Course,
 }
 
-/// A tree as its threads hold it; parents stand before their forks.
+/// A tree in the form of its threads; parents come before their forks.
 #[derive(Default)]
 pub(super) struct Trees {
     pub(super) branches: Vec<BranchFold>,
@@ -24,7 +24,7 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// Reads all of it.
+    /// Reads the whole tree.
     pub(super) async fn load(
         store: &dyn Store,
         tenant: &TenantId,
@@ -63,7 +63,7 @@ impl Trees {
         self.branches.push(grown);
     }
 
-    /// Where a branch begins: where its parent stood at the event it was forked at.
+    /// The initial state of a branch: its parent's state at the fork.
     fn base(&self, walked: &Walked) -> BranchState {
         let parent = walked.parent.and_then(|place| self.branches.get(place));
         let fork = walked.branch.row.thread.fork.as_ref();

@@ -1,4 +1,4 @@
-//! From a thread to its tree: up to the root, and down to every fork.
+//! Walks from a thread to its whole tree: up to the root, and down to every fork.
 
 use super::Branch;
 use super::branch_events::Reader;
@@ -20,7 +20,7 @@ struct About {
 struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<Arc<str>>,
-    /// Its place among all nodes, in the order they were made.
+    /// Its number among all nodes, in the order of their creation.
     #[serde(rename = "place", skip_serializing_if = "Option::is_none")]
     position: Option<u64>,
 }
@@ -40,7 +40,7 @@ fn node_of(thread: &Thread) -> Node {
     about.unwrap_or_default().uap
 }
 
-/// The id of a thread's node: the one that was stored, else the thread's own.
+/// The id of a thread's node: the stored one, else the thread's own.
 pub(super) fn node_id(thread: &Thread) -> Arc<str> {
     let id = node_of(thread).node;
     id.unwrap_or_else(|| thread.id.as_str().into())
@@ -49,9 +49,9 @@ pub(super) fn node_id(thread: &Thread) -> Arc<str> {
 /// A branch among the others of its tree.
 pub(super) struct Walked {
     pub(super) branch: Branch,
-    /// The place of the parent in the walk.
+    /// The index of the parent in the walk.
     pub(super) parent: Option<usize>,
-    /// The places of the forks, in the order they were made.
+    /// The indexes of the forks, in the order of their creation.
     pub(super) forks: Vec<usize>,
     pub(super) index: u64,
 }
@@ -136,8 +136,8 @@ pub(super) async fn read(store: &dyn Store, row: &ThreadRow) -> Result<Reader, S
     }
 }
 
-/// The places of the walk in the order in which the nodes were made: the root, then those that were
-/// stored as they were numbered, then forks that were made otherwise, by their threads' ids.
+/// The positions of the walk in the order in which the nodes were made. The root comes first, then
+/// stored nodes by their numbers, then other forks by their threads' ids.
 pub(super) fn in_order<'a>(walked: impl Iterator<Item = &'a Walked>) -> Vec<usize> {
     let key = |it: &'a Walked| (it.parent.is_some(), it.index, &it.branch.row.thread.id);
     let mut order: Vec<_> = walked.map(key).zip(0..).collect();

@@ -17,20 +17,20 @@ use upp::{
 /// The commands for a list of messages.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// The commands, and when.
+    /// The commands with their times.
     pub(super) commands: Vec<(Timestamp, Command)>,
     /// The range of messages of each log entry, in the order of the entries. Results without an
     /// earlier call are in no range.
     pub(super) entries: Vec<Range<usize>>,
 }
 
-/// Where messages are written.
+/// The thread to which messages are written.
 pub(super) struct WriteTarget<'a> {
     /// The calls that earlier messages leave open.
     pub(super) open: Vec<ToolCall>,
     /// The items that the thread has.
     pub(super) used: BTreeSet<ItemId>,
-    /// The log's last instant: its instants never go back.
+    /// The log's last time: times in a log never decrease.
     pub(super) at: Timestamp,
     /// Makes ids.
     pub(super) mint: &'a dyn Fn() -> String,
@@ -101,14 +101,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the model speaks here, perhaps after a strategy's prompts.
+    /// Whether a model's message comes here, possibly after a strategy's prompts.
     fn begins_step(&self, place: usize) -> bool {
         let mut rest = self.messages.iter().skip(place);
         let after = rest.find(|message| prompt(message).is_none());
         matches!(after, Some(Message::Assistant(_)))
     }
 
-    /// Whether some of these are results of calls that wait.
+    /// Whether some of these are results of waiting calls.
     fn is_answer(&self, message: &ToolResultMessage) -> bool {
         let is_its = |result: &ToolResult| self.place.open.iter().any(|call| answers(result, call));
         message.results.iter().any(is_its)
@@ -207,7 +207,7 @@ impl Writer<'_> {
         Ok(step)
     }
 
-    /// Gives each result to its call; the calls' parts begin at `n_before`.
+    /// Assigns each result to its call; the calls' parts start at `n_before`.
     fn take(
         &mut self,
         results: &ToolResultMessage,
@@ -232,7 +232,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A user's message under its own id, if no other item has that.
+    /// A user's message under its own id, unless another item has that id.
     fn item(&mut self, said: &UserMessage) -> NewItem {
         let mut id = ItemId::from(said.id.as_str());
         if !self.place.used.insert(id.clone()) {
@@ -249,7 +249,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a log can have this instant: stores count nanoseconds from 1970, which end in 2262.
+/// Whether a log can have this time: stores count nanoseconds from 1970, which end in 2262.
 pub(super) fn is_observed(at: Timestamp) -> bool {
     (0..9_000_000_000).contains(&at.as_second())
 }
@@ -286,7 +286,7 @@ fn with_result(mut part: ToolPart, result: &ToolResult) -> Result<ToolPart, serd
     Ok(part)
 }
 
-/// The response that a message was, as far as the message says.
+/// The response that a message came from, as far as the message's data allow.
 fn response(said: &Arc<AssistantMessage>) -> Response {
     let mut namespaces = said.metadata.keys();
     let provider = namespaces.find(|namespace| *namespace != "uap");

@@ -23,7 +23,7 @@ const METADATA: &str = "metadata.json";
 /// The prefix of a file's name until it is renamed; no session has such a name.
 const NEW: &str = ".new-";
 
-/// How often something is tried that another process may have come between.
+/// Number of attempts at an operation that another process may disturb.
 const N_TRIES: u32 = 10;
 
 /// The files of one session.
@@ -85,7 +85,7 @@ impl Session {
         Ok(Some(metadata))
     }
 
-    /// Moves the directory out of the way first, so that no half of it is ever seen.
+    /// Renames the directory first, so that no reader sees a partly deleted one.
     pub(super) fn delete(&self) -> Result<(), CheckpointError> {
         let doomed = match tempfile::Builder::new()
             .prefix(NEW)
@@ -103,8 +103,8 @@ impl Session {
             .map_err(|error| failed("delete", &self.dir, error))
     }
 
-    /// The checkpoint's file. Both forms are there only when two processes that are set to
-    /// different ones have saved at once; then the younger counts.
+    /// The checkpoint's file. Both formats exist only if two processes with different settings
+    /// saved at once; then the newer file counts.
     fn latest(&self) -> Result<Option<PathBuf>, CheckpointError> {
         // Between two looks another process may replace one form by the other.
         for _ in 0..N_TRIES {

@@ -2,15 +2,15 @@
 
 use crate::checkpoint::CheckpointError;
 
-/// How long a name may be, in bytes: file systems allow 255.
+/// Maximum length of a name, in bytes; file systems allow 255.
 const MAX_LENGTH: usize = 200;
 
-/// The name of the empty id; no other id has it, for a `%` is followed by two digits.
+/// The name of the empty id. No other id has this name, because two digits follow each other `%`.
 const EMPTY: &str = "%";
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Devices that Windows finds in every directory, with any extension.
+/// Whether the name is a device that Windows has in every directory, with any extension.
 fn is_device(stem: &str) -> bool {
     let numbered = |name: &str| {
         stem.strip_prefix(name)
@@ -52,7 +52,7 @@ pub(super) fn encode(session_id: &str) -> Result<String, CheckpointError> {
     Ok(name)
 }
 
-/// The id of a name; none for a name that [`encode`] does not give.
+/// The id of a name; none if [`encode`] can't produce the name.
 pub(super) fn decode(name: &str) -> Option<String> {
     if name == EMPTY {
         return Some(String::new());

@@ -12,8 +12,8 @@ use upp::{Message, ToolCallId};
 /// The phase of a step of the plan that has called tools.
 pub(super) const EXECUTING: &str = "executing";
 
-/// The first step that is pending and waits for nothing; taken again and again, this is a
-/// topological order.
+/// The first pending step whose dependencies are completed. Repeated calls yield a topological
+/// order.
 pub(super) fn next_ready(plan: &[PlanStep]) -> Option<&PlanStep> {
     let completed: BTreeSet<&str> = plan
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn has_prompted(state: &AgentState, has_begun: bool) -> bool {
     })
 }
 
-/// Whether the step in progress is all that is left of the plan.
+/// Whether only the step in progress remains of the plan.
 fn is_last(state: &AgentState) -> bool {
     let plan = state.plan().unwrap_or_default().iter();
     plan.filter(|step| step.status != PlanStatus::Completed)
@@ -82,7 +82,7 @@ fn is_last(state: &AgentState) -> bool {
         == 1
 }
 
-/// The outcome of a step whose model calls no more tools.
+/// The outcome of a step whose response has no calls.
 fn ended(state: &AgentState, step: &PlanStep) -> StepOutcome {
     let status = if has_failed(state, step) {
         PlanStatus::Failed
@@ -99,7 +99,7 @@ fn ended(state: &AgentState, step: &PlanStep) -> StepOutcome {
     StepOutcome { state, next }
 }
 
-/// Whether all calls of the last round failed, or the tool that was named gave nothing.
+/// Whether all calls of the last round failed, or the step's tool never succeeded.
 fn has_failed(state: &AgentState, step: &PlanStep) -> bool {
     let past = Past::of(state).succeeded;
     let mut needs_tool = step.tool.as_ref().is_some_and(|name| !past.contains(name));
@@ -129,7 +129,7 @@ fn has_failed(state: &AgentState, step: &PlanStep) -> bool {
     needs_tool || last_failed == Some(true)
 }
 
-/// A state whose plan has this status for this step; the plan of `state` stays as it is.
+/// A state whose plan has this status for this step; the plan of `state` does not change.
 fn with_status(state: &AgentState, id: &str, status: PlanStatus) -> AgentState {
     let mut plan = state.plan().unwrap_or_default().to_vec();
     for step in plan.iter_mut().filter(|step| step.id == id) {

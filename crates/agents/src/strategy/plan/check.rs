@@ -1,4 +1,4 @@
-//! Whether an answer is a plan that can be carried out. Pure.
+//! Checks whether an answer is a usable plan. Has no side effects.
 
 use crate::plan::{PlanStatus, PlanStep};
 use crate::strategy::Limit;
@@ -17,13 +17,13 @@ pub(super) struct Frame<'a> {
     pub(super) validator: &'a Validator,
     /// The steps that are completed already.
     pub(super) completed: &'a [PlanStep],
-    /// How many steps there may be.
+    /// Maximum number of steps.
     pub(super) limit: Limit,
     /// The names of the tools.
     pub(super) tools: &'a BTreeSet<&'a str>,
 }
 
-/// A step as the model gives it.
+/// A step in the model's form.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Draft {
@@ -48,7 +48,7 @@ impl From<Draft> for PlanStep {
 }
 
 impl Frame<'_> {
-    /// The steps of the plan, all pending; or what is wrong with it, for the model.
+    /// The steps of the plan, all pending; or its defects, for the model.
     pub(super) fn check(&self, answer: &Value) -> Result<Vec<PlanStep>, Vec<String>> {
         let breaches = self.validator.iter_errors(answer).take(N_REASONS);
         let breaches: Vec<String> = breaches

@@ -41,7 +41,7 @@ impl Plan {
             .unwrap_or_else(|| Arc::new(words::schema(agent.tools())))
     }
 
-    /// One cycle of planning: asks, and takes the plan or has it corrected.
+    /// One cycle of planning: requests a plan, and accepts it or requests a correction.
     pub(super) async fn make(
         &self,
         state: AgentState,
@@ -76,8 +76,8 @@ impl Plan {
         }
     }
 
-    /// The state with the prompt of this cycle, which is the second of its step where the first plan
-    /// was refused.
+    /// The state with the prompt of this cycle. If the first plan was refused, this is the second
+    /// prompt of its step.
     async fn asked(
         &self,
         state: AgentState,
@@ -106,7 +106,7 @@ impl Plan {
         context.prompt(&state, kind, text).await
     }
 
-    /// The plan in this answer; or what is wrong with it.
+    /// The plan in this answer, or its defects.
     fn drafted(
         &self,
         response: &AssistantMessage,
@@ -143,7 +143,7 @@ fn validator(schema: &Value) -> Result<Validator, PlanError> {
     built.map_err(|source| PlanError::Schema(Box::new(source).into()))
 }
 
-/// The steps this run has completed; a plan of an earlier run is past.
+/// The steps that this run has completed; plans of earlier runs do not count.
 fn completed(state: &AgentState) -> Vec<PlanStep> {
     if prompt::last_mark(state).is_none_or(|mark| mark.kind != prompt::REPLAN) {
         return Vec::new();
@@ -154,7 +154,7 @@ fn completed(state: &AgentState) -> Vec<PlanStep> {
         .collect()
 }
 
-/// The state with these steps after those that are completed.
+/// The state with these steps after the completed ones.
 fn adopted(
     state: &AgentState,
     steps: Vec<PlanStep>,
@@ -178,7 +178,7 @@ fn came_from_replan(state: &AgentState) -> bool {
         .is_some_and(|mark| mark.kind == prompt::REPLAN)
 }
 
-/// Whether these steps are the ones that are left of the plan; other ids make no other work.
+/// Whether these steps have the descriptions and tools of the plan's remaining steps, in order.
 fn is_left(state: &AgentState, steps: &[PlanStep]) -> bool {
     fn work(step: &PlanStep) -> (&str, Option<&str>) {
         (&step.description, step.tool.as_deref())

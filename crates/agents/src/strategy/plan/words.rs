@@ -15,7 +15,7 @@ pub(super) fn schema(tools: &[Tool]) -> Value {
     with_required(tools, &["id", "description", "tool", "dependsOn"])
 }
 
-/// The schema of the plans that are taken: a step without a tool need not say so (UAP §5.4).
+/// The schema of accepted plans: a step without a tool may omit `tool` (UAP §5.4).
 pub(super) fn accepted(tools: &[Tool]) -> Value {
     with_required(tools, &["id", "description", "dependsOn"])
 }
@@ -50,7 +50,7 @@ fn with_required(tools: &[Tool], required: &[&str]) -> Value {
     })
 }
 
-/// How a plan is to be written.
+/// The instructions for the plan's form.
 fn form(limit: Limit) -> String {
     let mut text = "Give each step a short unique id and a description; name the tool it uses, if \
         it uses one; and list in dependsOn the ids of the steps that must be completed before it. \
@@ -62,7 +62,7 @@ fn form(limit: Limit) -> String {
     text
 }
 
-/// Asks for the first plan.
+/// The prompt for the first plan.
 pub(super) fn plan(limit: Limit) -> String {
     format!(
         "Before anything is done, break the task into a plan of clear steps. {}",
@@ -70,7 +70,7 @@ pub(super) fn plan(limit: Limit) -> String {
     )
 }
 
-/// Asks for another plan after a failure.
+/// The prompt for another plan after a failure.
 pub(super) fn replan(plan: &[PlanStep], limit: Limit) -> String {
     let mut text = String::new();
     for step in plan {
@@ -89,7 +89,7 @@ pub(super) fn replan(plan: &[PlanStep], limit: Limit) -> String {
     )
 }
 
-/// Asks to correct a plan that was refused.
+/// The prompt to correct a refused plan.
 pub(super) fn correct(reasons: &[String]) -> String {
     let mut text = "This plan can't be used:".to_owned();
     for reason in reasons {
@@ -99,7 +99,7 @@ pub(super) fn correct(reasons: &[String]) -> String {
     text
 }
 
-/// Asks for one step of the plan.
+/// The prompt for one step of the plan.
 pub(super) fn execute(step: &PlanStep) -> String {
     let mut text = format!("Execute step {}: {}", step.id, step.description);
     if let Some(tool) = &step.tool {

@@ -17,23 +17,23 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs sub-agents inside the tool call, in memory.
 ///
-/// The way to the parent's journal is made when the first tool of the phase spawns one: hardly any
-/// does.
+/// The channel to the parent's journal is created when a tool of the phase first spawns a
+/// sub-agent, as most phases spawn none.
 pub(crate) struct InMemoryHost {
     agent_id: Arc<str>,
     step: u64,
     way: Mutex<ReportPath>,
-    /// Whether somebody has taken the way; what nobody has taken is not looked for.
+    /// Whether the channel is in use; if not, it is not checked.
     is_taken: AtomicBool,
-    /// The phase, which is to begin to listen.
+    /// Wakes the phase, so that it starts to receive.
     listener: AtomicWaker,
 }
 
-/// The way to the parent's journal.
+/// The state of the channel to the parent's journal.
 enum ReportPath {
-    /// Nobody has taken it.
+    /// It is not in use.
     Untrodden,
-    /// Somebody has taken it, and the phase does not listen yet.
+    /// It is in use, and the phase does not receive yet.
     Taken(Parent, mpsc::Receiver<Box<HostReport>>),
     /// The phase listens.
     Heard(Parent),
@@ -41,7 +41,7 @@ enum ReportPath {
     Over,
 }
 
-/// Ends the way when the phase ends, in whatever way it does.
+/// Closes the channel on drop, at the end of the phase.
 struct End<'a>(&'a InMemoryHost);
 
 impl Drop for End<'_> {
@@ -87,7 +87,7 @@ impl InMemoryHost {
         parent
     }
 
-    /// The end of the way where it was taken; at most once.
+    /// The receiver of the channel, if the channel is in use; returned at most once.
     fn take_receiver(&self) -> Option<mpsc::Receiver<Box<HostReport>>> {
         if !self.is_taken.load(Ordering::SeqCst) {
             return None;
@@ -149,7 +149,7 @@ impl InMemoryHost {
 enum First<T> {
     /// Its end.
     Ended(Result<T, AgentError>),
-    /// Something from a sub-agent.
+    /// A report of a sub-agent.
     Told(mpsc::Receiver<Box<HostReport>>),
 }
 

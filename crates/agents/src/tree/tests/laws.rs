@@ -12,7 +12,7 @@ enum Op {
     Checkout(usize),
     /// Appends to the history.
     Say(u8),
-    /// Keeps only these messages of a small pool.
+    /// Sets only these messages of a small pool.
     Own(Vec<u8>),
 }
 

@@ -1,28 +1,29 @@
-//! The objects of the protocol, as far as they are read.
+//! Reads the objects of A2A that the client needs.
 
 use serde_json::Value;
 
-/// Why what an agent says can't be read.
+/// Why a remote agent's response can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// It refuses the call.
+    /// The remote agent refused the call.
     #[error("it refuses: {message} ({code})")]
     Refused {
-        /// The code of JSON-RPC, or A2A's.
+        /// The error code of JSON-RPC or A2A; 0 if the response has none.
         code: i64,
-        /// What it says.
+        /// The error message, cut to 500 characters.
         message: String,
     },
-    /// It is not what the protocol says.
+    /// The response does not conform to A2A 1.0.
     #[error("{0}")]
     Malformed(&'static str),
 }
 
-/// What a JSON-RPC answer has.
+/// The result of a JSON-RPC response.
 ///
 /// # Errors
 ///
-/// See [`ObjectError`].
+/// [`ObjectError::Refused`] if the response has an error, [`ObjectError::Malformed`] if it has neither
+/// a result nor an error.
 pub fn result(answer: &Value) -> Result<&Value, ObjectError> {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let message = error.get("message").and_then(Value::as_str);
@@ -38,13 +39,13 @@ pub fn result(answer: &Value) -> Result<&Value, ObjectError> {
     answer.get("result").ok_or(ObjectError::Malformed(what))
 }
 
-/// The name of an artifact.
+/// The name under which the reader stores the text of an artifact.
 pub(super) fn named(artifact: &Value) -> String {
     let id = artifact.get("artifactId").and_then(Value::as_str);
     format!("artifact {}", id.unwrap_or_default())
 }
 
-/// What the data of a message has under a name.
+/// The elements of all arrays that the data parts of a message have under `name`.
 pub(super) fn named_in<'a>(message: Option<&'a Value>, name: &str) -> Vec<&'a Value> {
     let parts = message.and_then(|message| message.get("parts")?.as_array());
     let parts = parts.into_iter().flatten();
@@ -52,13 +53,13 @@ pub(super) fn named_in<'a>(message: Option<&'a Value>, name: &str) -> Vec<&'a Va
     named.flatten().collect()
 }
 
-/// The name of a message.
+/// The name under which the reader stores the text of a message.
 pub(super) fn name_of(message: &Value) -> String {
     let id = message.get("messageId").and_then(Value::as_str);
     format!("message {}", id.unwrap_or_default())
 }
 
-/// The texts of something with parts; data as its JSON, on a line of its own.
+/// The joined text of an artifact or a message. A data part is written as JSON and begins a new line.
 pub(super) fn words(of: &Value) -> String {
     let parts = of.get("parts").and_then(Value::as_array);
     let mut words = String::new();

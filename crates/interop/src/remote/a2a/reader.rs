@@ -1,4 +1,4 @@
-//! What an agent says of one task.
+//! Reads a remote agent's output for one A2A task.
 
 use super::object::{ObjectError, name_of, named, named_in, words};
 use super::{AUTH_REQUIRED, INPUT_REQUIRED};
@@ -11,45 +11,48 @@ use upp::{Arguments, Media, MediaSource, ToolCall};
 /// How a task ended, or why it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskEnd {
-    /// It is done.
+    /// The task is complete.
     Completed,
-    /// It asks something: these are calls here.
+    /// The remote agent has questions. Each becomes a pending call in the local thread.
     Asks(Vec<ToolCall>, Vec<RemoteQuestion>),
-    /// It failed, or was stopped there; in words.
+    /// The task failed or was canceled. The text is the reason.
     Failed(String),
-    /// The agent won't do that; in words.
+    /// The remote agent rejected the task. The text is the reason.
     Rejected(String),
 }
 
-/// Reads what an agent says of one task.
+/// Reads a remote agent's output for one task.
 ///
-/// An artifact is what the agent says by now; once it goes on to something else, it says what that was as a
-/// message. So a text has the name of its artifact until a message with the same words closes it, and the message's
-/// from there on. Who comes back to a task is told how it stands, and perhaps all again that its stream has said:
-/// nothing of that is shown until the last text that was closed has passed.
+/// The artifact holds the text that the remote agent is writing. When the agent starts another text,
+/// it sends the finished one again as a message. A text therefore has the name of its artifact until a
+/// message with equal text closes it. From then on it has the name of that message.
+///
+/// After a reconnect the reader gets the whole task, and the stream may repeat earlier texts. The
+/// reader streams nothing until the last closed text was repeated or something new arrives.
 #[derive(Debug, Default)]
 pub struct TaskReader {
     said: TextPieces,
-    /// What the task has said in earlier answers: the names, and the text of the last.
+    /// The names of the task's texts in earlier answers, and the last text of the last answer.
     earlier: (Vec<String>, Option<String>),
-    /// The artifact that is told.
+    /// The name of the artifact whose text no message has closed yet.
     open: Option<String>,
-    /// The message after which what is told again is over.
+    /// The name of the message that ends the repetition of earlier texts.
     awaits: Option<String>,
-    /// Whether an artifact was begun since the task was last told whole.
+    /// Whether an artifact update without `append` arrived after the last whole task.
     is_begun: bool,
-    /// How often the task was told whole.
+    /// How many times the whole task was read.
     n_wholes: u32,
-    /// The task.
+    /// The id of the task, once it is known.
     pub task: Option<String>,
-    /// Its context.
+    /// The id of the task's context, once it is known.
     pub context: Option<String>,
-    /// How it ended, once it has.
+    /// How the task ended or why it waits; `None` while it runs.
     pub end: Option<TaskEnd>,
 }
 
 impl TaskReader {
-    /// For an answer that goes on with a task, where `news` answers one.
+    /// A reader for the next answer. If `news` answers a task's questions, the task continues, and the
+    /// reader recognizes its earlier texts.
     pub fn of(news: &News<'_>) -> Self {
         let text = news.texts.last().map(|&text| text.to_owned());
         Self {
@@ -58,19 +61,21 @@ impl TaskReader {
         }
     }
 
-    /// The names of what the task has said, in this answer and before.
+    /// The names of the task's texts, in this answer and in earlier ones.
     pub fn names(&self) -> Vec<String> {
         let own = self.said.names().map(str::to_owned);
         self.earlier.0.iter().cloned().chain(own).collect()
     }
 
-    /// What was said so far.
+    /// The output of this answer so far.
     pub fn text(&mut self) -> &mut TextPieces {
         &mut self.said
     }
 
-    /// Whether the whole task is to be taken in the place of this event of a stream: where it ends for who has come
-    /// back, and may have missed something, or asks what this does not say.
+    /// Whether the caller must read the whole task instead of this stream event.
+    ///
+    /// This is so if the task ends or waits after a reconnect, because the client may have missed
+    /// events. It is also so if an `INPUT_REQUIRED` status has no data part that could name the calls.
     pub fn wants_task(&self, response: &Value) -> bool {
         let status = response.get("statusUpdate").and_then(|it| it.get("status"));
         let state = status.and_then(|status| status.get("state")?.as_str());
@@ -87,11 +92,11 @@ impl TaskReader {
         }
     }
 
-    /// Takes one event of a stream, or the answer to a message.
+    /// Reads one stream event, or the response to a sent message.
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Malformed`].
+    /// [`ObjectError::Malformed`] if the response does not conform to A2A 1.0.
     pub fn take(&mut self, response: &Value) -> Result<(), ObjectError> {
         if let Some(task) = response.get("task") {
             return self.task(task);
@@ -116,11 +121,11 @@ impl TaskReader {
         ))
     }
 
-    /// Takes a task as it stands.
+    /// Reads a whole task: its history, its artifacts and its status.
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Malformed`].
+    /// [`ObjectError::Malformed`] if the task has no id, no state or an unknown state.
     pub fn task(&mut self, task: &Value) -> Result<(), ObjectError> {
         if !task.get("id").is_some_and(Value::is_string) {
             return Err(ObjectError::Malformed("a task has no id"));
@@ -151,13 +156,13 @@ impl TaskReader {
         self.status(task.get("status"))
     }
 
-    /// The names of the texts that a message closed, in order.
+    /// The names of all texts but the open artifact's, in order.
     fn closed(&self) -> impl DoubleEndedIterator<Item = &str> {
         let open = self.open.as_deref();
         self.said.names().filter(move |name| Some(*name) != open)
     }
 
-    /// What is told again is over: what comes is new.
+    /// Ends the repetition of earlier texts. The reader streams all that follows.
     fn release(&mut self) {
         self.awaits = None;
         self.said.holds = false;
@@ -213,8 +218,8 @@ impl TaskReader {
         Ok(())
     }
 
-    /// Whether the agent has said all these requests of AITP itself: then they are asked here as they are there, and
-    /// no call stands for them.
+    /// Whether the texts of this answer contain all these AITP requests. If so, the local thread has the
+    /// requests already and needs no pending calls for them. False if there are no requests.
     fn has_asked(&self, requests: &[&Value]) -> bool {
         let said: Vec<Value> = self
             .said
@@ -225,7 +230,8 @@ impl TaskReader {
         !requests.is_empty() && asked.all(|asked| asked.is_some_and(|it| said.contains(it)))
     }
 
-    /// What a task asks: each call that it names, or what it says in words.
+    /// Reads the questions of a waiting task. Each call that the message names becomes a pending call.
+    /// If it names none, the text of the message becomes one pending call with the tool name `name`.
     fn read_requests(&mut self, message: Option<&Value>, name: &str) {
         let requests = named_in(message, "requests");
         if self.has_asked(&requests) {
@@ -278,7 +284,8 @@ impl TaskReader {
         self.end = Some(TaskEnd::Asks(calls, asks));
     }
 
-    /// A message as something said by itself, or as the end of what the artifact says.
+    /// Reads a message of the stream. It closes the open artifact if their texts are equal; otherwise
+    /// it is a text of its own. A known message is a repetition and adds nothing.
     fn spoken(&mut self, message: &Value) {
         let name = name_of(message);
         if self.is_known(&name) {
@@ -304,8 +311,8 @@ impl TaskReader {
         self.files(message);
     }
 
-    /// What the agent has said on its way, and now tells of: the whole of what its artifact was, or something that
-    /// was missed. Says whether it is new.
+    /// Reads a message of the task's history, and returns whether it is new. It closes the open artifact
+    /// if its text begins with the artifact's. Otherwise it is a text that the client missed.
     fn read_message(&mut self, message: &Value) -> bool {
         let name = name_of(message);
         if self.is_known(&name) {
@@ -325,7 +332,7 @@ impl TaskReader {
         self.said.get(name).is_some() || self.earlier.0.iter().any(|known| known == name)
     }
 
-    /// What the artifact says is this message's; what follows in the artifact is something else.
+    /// Renames the open artifact's text to the message `name`. Its later output is a new text.
     fn close(&mut self, name: &str) {
         if let Some(open) = self.open.take() {
             self.said.rename(&open, name);
@@ -348,8 +355,11 @@ impl TaskReader {
         self.files(artifact);
     }
 
-    /// An artifact of a task that is told whole, after so many messages, the last of these names. Where a text that
-    /// was closed is not among those, the artifact is still that.
+    /// Reads an artifact of a whole task. `n_told` is the number of the agent's messages in the history;
+    /// `names` are those of this answer.
+    ///
+    /// If the history lacks a message for the last closed text and the artifact equals that text, the
+    /// artifact only repeats it and adds nothing.
     fn read_artifact(&mut self, artifact: &Value, n_told: usize, names: &[String]) {
         let (name, words) = (named(artifact), words(artifact));
         let n_closed = self.closed().count();
@@ -372,7 +382,7 @@ impl TaskReader {
         self.files(artifact);
     }
 
-    /// The files of something with parts.
+    /// Adds the files of an artifact or a message to the output.
     fn files(&mut self, of: &Value) {
         let parts = of.get("parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What an agent behind the Threads API says of one run.
+//! Reads the output of a remote agent behind the Threads API for one run.
 
 use crate::remote::delta::News;
 use crate::remote::position::{AskKind, RemoteQuestion};
@@ -9,51 +9,52 @@ use upp::{Arguments, ToolCall};
 /// How a run ended, or why it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEnd {
-    /// It is done.
+    /// The run is complete.
     Completed,
-    /// It was cut off: by a limit, or by a policy.
+    /// The run was cut off, for example by a token limit. The text is the reason.
     Incomplete(String),
-    /// It asks for the results of these calls.
+    /// The run waits for the results of these calls. Each becomes a pending call in the local thread.
     Asks(Vec<ToolCall>, Vec<RemoteQuestion>),
-    /// It failed, or was stopped there; in words.
+    /// The run failed or was cancelled. The text is the reason.
     Failed(String),
-    /// It refuses what it was told; in words.
+    /// The run refused its input (error code `invalid_prompt`). The text is the reason.
     Rejected(String),
-    /// Its time was up; in words.
+    /// The run expired. The text is the reason.
     Expired(String),
-    /// It was asked too often; in words.
+    /// The run reached a rate limit (error code `rate_limit_exceeded`). The text is the reason.
     Limited(String),
 }
 
-/// Reads what a run says. A text is known by the id of its message.
+/// Reads a run's output. The id of its message and the number of its part identify a text.
 #[derive(Debug, Default)]
 pub struct RunReader {
     said: TextPieces,
-    /// What the run has said in earlier answers.
+    /// The names of the run's texts in earlier answers.
     earlier: Vec<String>,
-    /// The message that was cut off: it counts if none follows.
+    /// The id of the message that was cut off. Its text is dropped if another message follows.
     cut_off: Option<String>,
-    /// The run.
+    /// The id of the run, once it is known.
     pub run: Option<String>,
-    /// How it ended, once it has.
+    /// How the run ended or why it waits; `None` while it is active.
     pub end: Option<RunEnd>,
-    /// What it used, once that is known.
+    /// The run's tokens, once they are known: of the prompt and of the completion.
     pub usage: Option<(u64, u64)>,
 }
 
-/// Why what an agent says can't be read.
+/// Why an event or an object can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunEventError {
-    /// It says that something went wrong.
+    /// The event is an error of the remote server. The text is its message, cut to 500 characters.
     #[error("it failed: {0}")]
     Failed(String),
-    /// It is not what the protocol says.
+    /// The object does not conform to the Threads API.
     #[error("{0}")]
     Malformed(&'static str),
 }
 
 impl RunReader {
-    /// For an answer that goes on with a run, where `news` answers one.
+    /// A reader for the next answer. If `news` answers a run's questions, the run continues, and the
+    /// reader recognizes its earlier texts.
     pub fn of(news: &News<'_>) -> Self {
         Self {
             earlier: news.names().to_vec(),
@@ -61,22 +62,24 @@ impl RunReader {
         }
     }
 
-    /// The names of what the run has said, in this answer and before.
+    /// The names of the run's texts, in this answer and in earlier ones.
     pub fn names(&self) -> Vec<String> {
         let own = self.said.names().map(str::to_owned);
         self.earlier.iter().cloned().chain(own).collect()
     }
 
-    /// What was said so far.
+    /// The output of this answer so far.
     pub fn text(&mut self) -> &mut TextPieces {
         &mut self.said
     }
 
-    /// Takes the data of one event, or an object that was asked for: a run, a message or a list of messages.
+    /// Reads the data of one event, or a fetched object: a run, a message or a list of messages. Objects
+    /// of other kinds are ignored.
     ///
     /// # Errors
     ///
-    /// See [`RunEventError`].
+    /// [`RunEventError::Failed`] if the object is an error, [`RunEventError::Malformed`] if it does not
+    /// conform to the Threads API.
     pub fn take(&mut self, object: &Value) -> Result<(), RunEventError> {
         let text = |value: &Value, field: &str| Some(value.get(field)?.as_str()?.to_owned());
         if let Some(error) = object.get("error").filter(|it| !it.is_null()) {
@@ -118,7 +121,8 @@ impl RunReader {
         }
     }
 
-    /// The messages of the run: what is not among them it has taken back.
+    /// Reads the list of the run's messages. If the list has no further page, the texts of messages that
+    /// are not in it are removed.
     fn list(&mut self, list: &Value) {
         let messages = list.get("data").and_then(Value::as_array);
         for message in messages.into_iter().flatten() {
@@ -157,7 +161,8 @@ impl RunReader {
         }
     }
 
-    /// Where another message follows one that was cut off, that is said anew.
+    /// Removes the text of a message that was cut off if the message `id` is another one. The remote
+    /// agent then writes the text again.
     fn follows(&mut self, id: &str) {
         if let Some(cut_off) = self.cut_off.take_if(|cut_off| cut_off != id) {
             let cut_off = name(&cut_off, "");
@@ -206,7 +211,7 @@ impl RunReader {
     }
 }
 
-/// The name of a part of a message.
+/// The name of the text of a message's part.
 fn name(id: &str, part: impl std::fmt::Display) -> String {
     format!("{id} {part}")
 }

@@ -10,24 +10,24 @@ use upp::{ToolCall, ToolCallId, ToolExecution, UserMessage};
 /// The parts of the running step.
 #[derive(Default)]
 pub(in crate::agent) struct Parts {
-    /// By their positions in the log; what others have written into the step is not among them.
+    /// By their positions in the log, without parts from other sources.
     list: BTreeMap<u32, Payload>,
     /// Whether the log has the step's answer.
     is_answered: bool,
     /// The prompts that the strategy added in this step.
     prompts: Vec<Payload>,
-    /// Where the part of each call is, by the call's place in its response.
+    /// The position of each call's part, by the call's position in its response.
     slots: BTreeMap<usize, u32>,
     /// The parts of calls without a result.
     open: BTreeSet<u32>,
-    /// The calls of an earlier response that this step has to do with.
+    /// The calls of an earlier response that this step works on.
     calls: Vec<ToolCall>,
     /// Traces of sub-agents whose calls have no result yet.
     traces: BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>,
 }
 
 impl Parts {
-    /// The parts of a step whose model has answered: its calls are in their places.
+    /// The parts of a step whose model has answered, with the positions of its calls.
     pub(super) fn answered(list: Vec<Payload>) -> Self {
         let mut parts = Self {
             is_answered: true,
@@ -78,7 +78,7 @@ impl Parts {
         own.filter_map(|idx| ToolPart::read(self.list.get(idx)?))
     }
 
-    /// The calls of an earlier response that this step has to do with.
+    /// The calls of an earlier response that this step works on.
     pub(super) fn earlier(&self) -> &[ToolCall] {
         &self.calls
     }
@@ -109,7 +109,7 @@ impl Parts {
         self.list.insert(idx, part);
     }
 
-    /// The part that the call at this place has not yet.
+    /// The missing part of the call at this position; none if it exists.
     pub(super) fn missing(&self, position: usize) -> Result<Option<Payload>, serde_json::Error> {
         if self.slots.contains_key(&position) {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Parts {
         part.transpose()
     }
 
-    /// The part of the call at this place is written.
+    /// Records that the part of the call at this position is written.
     pub(super) fn put_call(&mut self, position: usize, idx: u32, part: Payload) {
         self.list.insert(idx, part);
         self.slots.insert(position, idx);

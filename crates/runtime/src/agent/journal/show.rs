@@ -1,4 +1,4 @@
-//! The model's own events, shown as chunks while they come.
+//! Streams the model's own events as chunks.
 
 use super::{AgentJournal, stopped};
 use crate::writer::BlockDelta;

@@ -23,7 +23,7 @@ impl Rewound {
         Self(rewound(&removed))
     }
 
-    /// Whether the execution is one of them, by its place among all.
+    /// Whether the execution was removed, by its index among all.
     pub(super) fn has(&self, execution: usize) -> bool {
         self.0.get(execution).copied().unwrap_or_default()
     }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use timeline::Payload;
 use upp::{Message, Messages};
 
-/// The changes, by the places of the messages before them.
+/// The changes, by the positions of the messages before them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(in crate::agent) struct View(Vec<Splice>);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Splice {
-    /// The place of the first message that goes.
+    /// The index of the first removed message.
     at: usize,
-    /// How many go.
+    /// The number of removed messages.
     n: usize,
     /// The replacement: a state with only these messages, in the agents' JSON form.
     with: Payload,
