@@ -1,4 +1,4 @@
-//! `agents`: what a configuration makes, without calling anyone.
+//! `agents`: shows the agents of a configuration without calling a model.
 
 use crate::args::Agents;
 use crate::error::CliError;

@@ -62,7 +62,7 @@ pub(crate) fn validate(options: &Validate, output: &Output) -> Result<(), CliErr
     output.line(&summary_line(&profile, by_line, totals))
 }
 
-/// Prints what is wrong with each document; gives whether each is a line, and how many there are.
+/// Prints the faults of each document; returns whether each line is a document, and their number.
 fn judge_input(
     options: &Validate,
     tally: &Arc<Tally>,

@@ -35,7 +35,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A server at a URL that the user gives, opened by a key whose tenant is the one that is meant.
+    /// A client of the server at this URL; the key determines the tenant.
     pub(crate) fn at(url: &str, key: Option<SecretString>) -> Result<Self, CliError> {
         let usage = |what: String| CliError::Usage { what };
         let base: Url = url
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Says something on a thread; the answer begins or waits.
+    /// Posts a message to a thread; its run starts or is queued.
     pub(crate) async fn post_message(
         &self,
         key: &str,
@@ -211,7 +211,7 @@ impl Client {
         Ok((events.collect(), page.more))
     }
 
-    /// The first threads of those whose keys begin so, the last changed first.
+    /// The first threads whose keys have this prefix, the last changed first.
     pub(crate) async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Listed>, CliError> {
         let (mut threads, mut cursor) = (Vec::new(), None);
         loop {
@@ -300,7 +300,7 @@ impl Client {
         Ok(list.branches)
     }
 
-    /// Forks a thread; gives the key of the fork.
+    /// Forks a thread; returns the fork's key.
     pub(crate) async fn fork(
         &self,
         key: &str,

@@ -203,7 +203,7 @@ fn apart(output: Option<&Path>, conflicts: Option<&Path>) -> Result<(), CliError
     Err(CliError::Usage { what: what.into() })
 }
 
-/// Where a file that may not be there yet will be, as far as its directory is known.
+/// The absolute path of a file that may not exist yet, if its directory exists.
 fn place_of(file: &Path) -> PathBuf {
     let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new(".")).canonicalize();

@@ -64,7 +64,7 @@ pub(crate) async fn doctor(place: &StoreLocation, output: &Output) -> Result<(),
     report.end()
 }
 
-/// Warns of files that others than their owner may read: that may be meant.
+/// Warns of files that other users may read, which may be intended.
 fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     let open = open_to_others(directory);
     if open.is_empty() {
@@ -102,7 +102,7 @@ async fn look_over(app: &App, directory: &Path, report: &mut Report<'_>) -> Resu
     usage(app, directory, report).await
 }
 
-/// Names the runs that processes have died with. They are no fault of the store.
+/// Lists the runs that were interrupted by the end of their process. They are not a fault of the store.
 async fn look_at_runs(
     app: &App,
     directory: &Path,
@@ -238,7 +238,7 @@ enum Kind {
     Damaged,
     /// The reading of it.
     Failed,
-    /// The error says what to do.
+    /// The error has its own advice.
     Explained,
 }
 
@@ -332,7 +332,7 @@ impl Report<'_> {
         self.output.line(&format!("{GOOD}ok{GOOD:#}  {check}"))
     }
 
-    /// Something that the operator should know, and that is no fault.
+    /// Reports a note for the operator; it does not count as a fault.
     fn noted(&self, check: &str, note: &str) -> Result<(), CliError> {
         self.output
             .value(&json!({"check": check, "ok": true, "finding": note}))?;
@@ -341,7 +341,7 @@ impl Report<'_> {
             .line(&format!("{DIM}note{DIM:#} {check}: {note}"))
     }
 
-    /// Something that an operator should look at, and that is no fault.
+    /// Reports a warning with advice; it does not count as a fault.
     fn warned(&self, check: &str, finding: &str, advice: &str) -> Result<(), CliError> {
         self.output
             .value(&json!({"check": check, "ok": true, "finding": finding, "advice": advice}))?;

@@ -103,8 +103,8 @@ pub(crate) async fn import(
     reach.close().await
 }
 
-/// A server's thread in a form. The document of a thread that is too large for the server to read as a whole is made
-/// from pages of its events.
+/// A server's thread in the requested format. A thread that is too large for the server to export is
+/// assembled from pages of its events.
 async fn exported(client: &Client, key: &str, to: Exchanged) -> Result<Exported, CliError> {
     let is_document = matches!(to, Exchanged::Thread);
     let (text, losses) = match client.export(key, to).await {
@@ -152,7 +152,7 @@ fn of_document(text: String, losses: Vec<Loss>, document: &Thread) -> Exported {
     }
 }
 
-/// Says what could not be carried, for people.
+/// Reports the conversion losses to people.
 fn say_losses(losses: &[Loss], output: &Output) {
     for Loss { pointer, what } in losses {
         let (pointer, what) = (clean(pointer), clean(what));

@@ -1,4 +1,4 @@
-//! Where documents come from: files and standard input, as far as the limits go.
+//! Sources of documents: files and standard input, within the limits.
 
 use crate::args::Source;
 use crate::error::CliError;
@@ -15,7 +15,7 @@ pub(crate) struct Input {
     /// The name for messages.
     pub(crate) name: Arc<str>,
     pub(crate) reader: Box<dyn Read + Send>,
-    /// Its size in bytes, where it is known.
+    /// Its size in bytes, if known.
     pub(crate) size: Option<u64>,
     /// Whether each line is a document.
     pub(crate) by_line: bool,
@@ -88,7 +88,7 @@ impl Input {
     }
 }
 
-/// Whether the name says that each line is a document.
+/// Whether the file's name means one document per line.
 fn is_by_line(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| {

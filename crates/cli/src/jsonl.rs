@@ -29,11 +29,11 @@ struct Answer {
     totals: Totals,
     n_read: u64,
     n_bytes: usize,
-    /// Why nothing after this is worth a look.
+    /// The error that ends the processing after this batch.
     stop: Option<CliError>,
 }
 
-/// A batch and where its answer is awaited.
+/// A batch and the channel for its result.
 type Job = (Batch, SyncSender<Answer>);
 
 /// The values that all lines share.
@@ -85,7 +85,7 @@ pub(crate) fn work(
     Ok(totals)
 }
 
-/// Starts the threads; gives where the answers come, in the order of the lines.
+/// Starts the threads; returns the channel of the results, in the order of the lines.
 fn start(
     reader: Box<dyn Read + Send>,
     shop: &Arc<Shop>,
@@ -229,7 +229,7 @@ impl Shop {
         Ok(())
     }
 
-    /// Takes a bad line into account.
+    /// Counts a bad line, and stops unless `keep_going`.
     fn bad(&self, error: CliError, failed: bool, answer: &mut Answer) {
         if !self.keep_going {
             answer.stop = Some(error);

@@ -1,4 +1,4 @@
-//! `loomline`: the one binary. Exit codes are decided here alone.
+//! `loomline`: the only binary. Exit codes are decided here.
 
 mod agents;
 mod args;
@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use thread::Limits;
 
-/// Small allocations are most of what a run takes, and this one is quicker with them than the system's.
+/// A run makes mostly small allocations, for which this allocator is faster than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -130,9 +130,9 @@ async fn dispatch(
     }
 }
 
-/// 1: it failed. 2: the command line (by clap, but for what it can't know). 3: a document is not
-/// valid, not carried whole, in conflict or another. 4: no such thing. 130 and 143: it was interrupted or
-/// terminated.
+/// The exit code. 1: failure. 2: command line (clap returns it too). 3: a document is invalid, in
+/// conflict, different, or could not be converted without loss. 4: not found. 130 and 143: interrupted
+/// or terminated.
 fn code(output: &Output, error: &CliError) -> ExitCode {
     output.error(error);
     ExitCode::from(match error {

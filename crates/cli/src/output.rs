@@ -41,7 +41,7 @@ impl Output {
         self.json
     }
 
-    /// Prints text for people; the styles in it are left out where nobody sees them.
+    /// Prints text for people. Styles are removed if the output is not a terminal.
     #[expect(clippy::unused_self, reason = "the one way to print")]
     pub(crate) fn raw(&self, text: &str) -> Result<(), CliError> {
         put(anstream::stdout().lock(), text)
@@ -69,7 +69,7 @@ impl Output {
         }
     }
 
-    /// Prints lines of JSON that came from outside, as [`Output::document`] does.
+    /// Prints lines of foreign JSON, like [`Output::document`].
     #[expect(clippy::unused_self, reason = "the one way to print")]
     pub(crate) fn exact(&self, lines: &str) -> Result<(), CliError> {
         let stdout = std::io::stdout();
@@ -98,7 +98,7 @@ impl Output {
         put(std::io::stdout().lock(), &format!("{line}\n"))
     }
 
-    /// Prints a line for people, or nothing when scripts read.
+    /// Prints a line for people; nothing in JSON mode.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
         if self.json {
             Ok(())
@@ -107,7 +107,7 @@ impl Output {
         }
     }
 
-    /// Prints a value for scripts, or nothing when people read.
+    /// Prints a value for scripts; nothing outside of JSON mode.
     pub(crate) fn value(&self, value: &Value) -> Result<(), CliError> {
         if self.json {
             self.json(&value.to_string())
@@ -156,8 +156,8 @@ pub(crate) fn json_line(value: impl std::fmt::Display) -> String {
     format!("{}\n", escaped(&value.to_string()))
 }
 
-/// Waits until the reader of the output has gone: a follower with nothing to write learns it in no
-/// other way. Waits for ever where the output is no pipe.
+/// Waits until the reader of the output has closed the pipe. A follower without output could not notice
+/// it otherwise. Never returns if the output is not a pipe.
 #[cfg(unix)]
 #[expect(
     deprecated,

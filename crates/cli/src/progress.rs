@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// A text of less is done before anyone looks.
+/// Size below which no progress is shown, in bytes.
 const SMALL: u64 = 8 << 20;
 
 /// A bar, a spinner or nothing.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// For lines: a bar where the size is known, a spinner where it is not.
+    /// Progress of lines: a bar if the size is known, a spinner otherwise.
     pub(crate) fn of_lines(input: &Input, output: &Output) -> Self {
         if is_hidden(output) {
             return Self(ProgressBar::hidden());
@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    /// For one document: a spinner where it is large.
+    /// Progress of one document: a spinner if it is large.
     pub(crate) fn of_document(input: &Input, output: &Output) -> Self {
         if input.size.is_some_and(|size| size < SMALL) {
             return Self(ProgressBar::hidden());
@@ -39,7 +39,7 @@ impl Progress {
         Self::of_work(input.name.to_string(), output)
     }
 
-    /// For work of which nobody knows how much there is.
+    /// Progress of work of unknown size.
     pub(crate) fn of_work(what: impl Into<Cow<'static, str>>, output: &Output) -> Self {
         if is_hidden(output) {
             return Self(ProgressBar::hidden());

@@ -4,7 +4,7 @@ use crate::output::{DIM, Output, clean, json_line};
 use crate::work::Location;
 use serde_json::{Value, json};
 
-/// A line that says what became of a place in a document; a loss and a change look alike.
+/// A line about one place in a document, for a loss or a change.
 pub(crate) fn report(
     output: &Output,
     spot: &Location,
@@ -32,7 +32,7 @@ pub(crate) fn location(pointer: &str) -> String {
     }
 }
 
-/// The line, for people, where each is a document.
+/// The line number for people, if each line is a document.
 pub(crate) fn before(spot: &Location) -> String {
     let line = spot.line.map(|line| format!("line {line}: "));
     line.unwrap_or_default()

@@ -65,7 +65,7 @@ fn prompt(text: String) -> Result<String, CliError> {
 enum Ended {
     /// The run is over.
     Over,
-    /// Someone wanted the program to end.
+    /// A signal ended the program.
     Stopped(Signal),
 }
 
@@ -155,7 +155,7 @@ async fn run_there(
     Ok((ended, screen.failure))
 }
 
-/// Says where the names are, of an agent that is none.
+/// Converts an error; an unknown agent gets a hint at the list of agents.
 fn unknown(error: RuntimeError) -> CliError {
     if let RuntimeError::UnknownAgent(agent) = error {
         return CliError::UnknownAgent { agent };
@@ -186,7 +186,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Shows one thing that happens, and says whether it is the run's last.
+    /// Shows one event of the run or of a sub-agent; breaks after the run's last.
     fn watched(&mut self, watched: Watched) -> Result<ControlFlow<()>, CliError> {
         match watched {
             Watched::Record(logged) => self.show(&logged),
@@ -197,7 +197,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Shows an event, and says whether it is the run's last.
+    /// Shows a record; breaks after the run's last.
     fn show(&mut self, logged: &Logged) -> Result<ControlFlow<()>, CliError> {
         if self.output.is_json() {
             self.output.json(&crate::threads::event_json(logged))?;

@@ -122,7 +122,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Lets commands on this machine reach the server. It serves all others without that, too.
+/// Publishes a local socket for commands on this machine. If that fails, the server serves all other
+/// clients.
 fn with_local(sockets: Sockets, directory: &Path) -> Sockets {
     match LocalListener::publish(directory) {
         Ok(local) => sockets.with_local(local),
@@ -173,7 +174,7 @@ impl Signal {
     }
 }
 
-/// Waits until someone wants the program to end.
+/// Waits for a signal that ends the program.
 pub(crate) async fn stopped() -> Signal {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]

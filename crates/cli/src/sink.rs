@@ -1,4 +1,4 @@
-//! Where documents go: to standard output as they come, or to a file whole or not at all.
+//! Destinations of documents: standard output as they are made, or a file that is written atomically.
 
 use crate::error::CliError;
 use crate::output::Output;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Where documents go.
+/// A destination of documents.
 pub(crate) enum Sink {
     /// A report of the documents, on standard output, as text for people or as JSON.
     Report(Output),
@@ -33,7 +33,7 @@ impl Sink {
         }
     }
 
-    /// Whether documents go there, and no report of them.
+    /// Whether the destination receives documents rather than a report.
     pub(crate) fn takes_documents(&self) -> bool {
         !matches!(self, Self::Report(_))
     }
@@ -56,7 +56,7 @@ impl Sink {
         }
     }
 
-    /// Puts the file where it belongs.
+    /// Moves the finished file to its target.
     pub(crate) fn finish(self) -> Result<(), CliError> {
         match self {
             Self::Report(_) | Self::Stdout(_) => Ok(()),

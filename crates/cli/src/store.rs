@@ -11,7 +11,7 @@ use server::{App, Config, LocalServer, OpenError, OpenMode, StoreKey};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Where the data and the configuration are.
+/// The paths of the data and the configuration.
 pub(crate) struct StoreLocation {
     pub(crate) data: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Whether a variable is there, and empty.
+/// Whether the variable is set but empty.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
@@ -82,7 +82,7 @@ impl StoreLocation {
         Config::parse(&text, &environment).map_err(|error| CliError::Config(name, error))
     }
 
-    /// The configuration and its findings. A missing key is no failure.
+    /// The configuration and its findings. A missing provider key is not an error.
     pub(crate) fn checked(&self) -> Result<Checked, CliError> {
         let (name, text) = self.text()?;
         Config::check(&text, &environment).map_err(|error| CliError::Config(name, error))
@@ -142,7 +142,7 @@ impl StoreLocation {
         Ok(Reach::Store(Box::new(app), tenant))
     }
 
-    /// Writes the store anew with another key, or with none.
+    /// Rewrites the store with another key, or with none.
     pub(crate) async fn rekey(&self, key: Option<StoreKey>) -> Result<Vec<PathBuf>, CliError> {
         let config = self.config()?;
         let directory = self.directory(&config)?;
@@ -154,7 +154,7 @@ impl StoreLocation {
     }
 }
 
-/// Whether a thread may be made under this key, where one is named.
+/// Checks the thread key, if one is named.
 pub(crate) fn checked(key: Option<&str>) -> Result<(), CliError> {
     let checked = key.map_or(Ok(()), server::check_key);
     checked.map_err(|invalid| CliError::Usage {

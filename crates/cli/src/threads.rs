@@ -73,7 +73,7 @@ pub(crate) async fn threads(
     }
 }
 
-/// Asks on a terminal whether a thread is to be deleted. Only a yes is one.
+/// Prompts on a terminal for confirmation of a deletion. Only "yes" confirms.
 fn confirmed(key: &str, mut answer: impl BufRead) -> Result<bool, CliError> {
     let mut line = String::new();
     let question = format!("Delete thread {} and everything of it? [y/N] ", clean(key));
@@ -87,7 +87,7 @@ fn confirmed(key: &str, mut answer: impl BufRead) -> Result<bool, CliError> {
     ))
 }
 
-/// Says which key, where the store only says that there is none.
+/// Adds the key to a not-found error of the store.
 pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
     let error = error.into();
     if let CliError::Runtime(RuntimeError::Store(StoreError::NotFound))

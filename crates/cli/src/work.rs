@@ -9,12 +9,12 @@ use crate::progress::Progress;
 use crate::sink::Sink;
 use std::sync::Arc;
 
-/// Where a document was found.
+/// The place of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
     /// The file.
     pub(crate) name: Arc<str>,
-    /// The line, where each is a document.
+    /// The line number, if each line is a document.
     pub(crate) line: Option<u64>,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Done {
 /// A command's work on each document.
 pub(crate) type Work = dyn Fn(&str, &Location) -> Result<Done, CliError> + Send + Sync;
 
-/// How a command goes through documents.
+/// A command's options for several documents.
 pub(crate) struct BatchOptions {
     pub(crate) output: Output,
     pub(crate) limits: LimitOptions,
     /// Whether bad lines are reported and left out.
     pub(crate) keep_going: bool,
-    /// Whether a line that is no text is refused, as a document that breaks a rule is.
+    /// Whether a line that is not UTF-8 counts as refused, like a document that breaks a rule.
     pub(crate) judges: bool,
     /// The word for a document that was refused.
     pub(crate) refused: &'static str,

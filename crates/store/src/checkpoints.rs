@@ -13,7 +13,7 @@ pub struct CheckpointRow {
     pub checkpoint_id: String,
     /// When it was saved.
     pub timestamp: Timestamp,
-    /// How many steps the state has taken.
+    /// The number of steps before this state.
     pub step: u64,
     /// The agent, if the state names it.
     pub agent_id: Option<String>,
@@ -33,7 +33,7 @@ pub trait CheckpointTable: Send + Sync {
         state: String,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The session's state; none when nothing was saved.
+    /// The session's state; `None` if nothing was saved.
     fn load<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -47,7 +47,7 @@ pub trait CheckpointTable: Send + Sync {
         session_id: &'a str,
     ) -> BoxFuture<'a, Result<Option<CheckpointRow>, StoreError>>;
 
-    /// Forgets the session; one that is not there is no error.
+    /// Deletes the session's checkpoint; succeeds if there is none.
     fn forget<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,4 +1,4 @@
-//! Where in a log the things are that it has made.
+//! Positions of items, executions and steps in a log.
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;
@@ -37,7 +37,7 @@ pub struct FoundExecution {
     pub goes_on: bool,
     /// Its first event.
     pub created: Seq,
-    /// Its last event, `thread.finished`; none while it runs.
+    /// Its last event, `thread.finished`; `None` while it runs.
     pub finished: Option<Seq>,
 }
 
@@ -76,7 +76,7 @@ pub trait LogIndex: Send + Sync {
         side: Side,
     ) -> BoxFuture<'a, Result<Option<FoundExecution>, StoreError>>;
 
-    /// Which of these the log has removed, and where.
+    /// The positions at which the log removed these; others are left out.
     fn removals<'a>(
         &'a self,
         thread: &'a ThreadId,

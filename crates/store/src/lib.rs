@@ -1,8 +1,8 @@
-//! The store contract: what the runtime asks of a store, and what a store needs to know for that.
+//! The contract between the runtime and a store, with the types that both need.
 //!
-//! Read [`Store`] first. This crate has its types, [`MemoryStore`], which keeps everything in memory,
-//! and behind the feature `suite` the tests that every store passes. Durable stores are in the crate
-//! `stores`; neither they nor this crate know the engine.
+//! Read [`Store`] first. This crate has its types, [`MemoryStore`], which has no durable data, and
+//! behind the feature `suite` the tests that every store passes. Durable stores are in the crate
+//! `stores`. Neither crate depends on the engine.
 
 mod checkpoints;
 mod error;

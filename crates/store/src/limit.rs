@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A request is refused because a budget is spent. Nothing of it has been written.
+/// A request is refused because a budget is used up. Nothing of it has been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the limit {name} of {max} is reached; {}", .kind.advice())]
 pub struct LimitReached {

@@ -12,7 +12,7 @@ use timeline::{Event, Record, Seq, State, Thread, ThreadId, chunk_type};
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The claim of who makes a thread.
+    /// The claim of a thread's creator.
     pub const FIRST: Self = Self(1);
 }
 
@@ -28,7 +28,7 @@ pub struct NewRecord {
 }
 
 impl NewRecord {
-    /// The thread that these records begin, if they begin one.
+    /// The new thread, if these records create one.
     pub fn thread_of(first: &[Self]) -> Option<&Thread> {
         first.iter().find_map(|record| {
             let Event::ThreadCreated { thread } = &record.event else {
@@ -46,8 +46,8 @@ pub struct Logged {
     pub record: Record,
     /// The event's JSON, as it was appended.
     pub text: Arc<str>,
-    /// The right to keep it in memory, if it is large and was read for followers. Whoever keeps `text`
-    /// longer than the record keeps this, too.
+    /// The permit to hold the record in memory, if it is large and was read for followers. Code that
+    /// holds `text` longer than the record must hold this too.
     pub large: Option<Arc<LargeRecord>>,
 }
 
@@ -58,7 +58,7 @@ pub struct LargeRecord {
 }
 
 impl LargeRecord {
-    /// The right that a permit of the reader's own budget gives.
+    /// Wraps a permit of the reader's own budget.
     pub fn holding(permit: impl Debug + Send + Sync + 'static) -> Self {
         Self {
             _permit: Box::new(permit),
@@ -90,20 +90,20 @@ pub struct Append {
     pub thread: ThreadId,
     /// The writer's claim; an older one is refused.
     pub epoch: Epoch,
-    /// Where the log must end.
+    /// The expected tail.
     pub tail: Seq,
     /// The records to append.
     pub records: Vec<NewRecord>,
-    /// The client's token, if it gave one.
+    /// The client's token, if it sent one.
     pub token: Option<Token>,
-    /// Whether it is refused where the tenant would store more bytes than it may.
+    /// Whether it is refused if the tenant would exceed its limit of bytes.
     pub is_limited: bool,
 }
 
 /// The end of a thread's log, with its state.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// Whose it is.
+    /// The thread's tenant.
     pub tenant: TenantId,
     /// The last event.
     pub tail: Seq,
@@ -127,7 +127,7 @@ pub struct Claim {
 pub struct Created {
     /// The thread with that key.
     pub thread: ThreadId,
-    /// The claim of who has made it just now; none where it was there.
+    /// The creator's claim; `None` if the thread existed.
     pub claim: Option<Epoch>,
 }
 
@@ -138,8 +138,8 @@ impl Created {
     }
 }
 
-/// Maximum size of the texts of the records that one [`EventLog::read`] gives, in bytes. A larger record
-/// is a page of its own.
+/// Maximum size of the texts of the records that one [`EventLog::read`] returns, in bytes. A larger
+/// record is a page of its own.
 pub const PAGE_BYTES: usize = 256 << 10;
 
 /// Counts the bytes of a page.
@@ -169,7 +169,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Whether it lets this event through.
+    /// Whether the filter accepts this event.
     pub fn keeps(self, event: &Event) -> bool {
         match (self, event) {
             (Self::Facts, Event::ChunkEmitted { chunk_type, .. }) => {
@@ -214,8 +214,7 @@ pub trait EventLog: Send + Sync {
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>>;
 
     /// Reads a page of the records after `after`, in order: at most `limit` records, and at most
-    /// [`PAGE_BYTES`] unless one record alone is larger. Only an empty page means that there are no
-    /// more.
+    /// [`PAGE_BYTES`] unless one record alone is larger. Only an empty page marks the end.
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,

@@ -1,4 +1,4 @@
-//! A store that keeps everything in memory: for tests, and for threads that need not outlive the process.
+//! A store in memory: for tests, and for threads that need not outlive the process.
 
 mod checkpoints;
 mod landmarks;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use stored::StoredThread;
 use timeline::{Removed, Seq, ThreadId};
 
-/// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
+/// A [`Store`] in memory. Nothing is durable; its data exists as long as the value.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     kept: Mutex<StoredThread>,

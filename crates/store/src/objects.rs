@@ -46,7 +46,7 @@ pub struct NewObject {
     pub kind: String,
     /// Its id, unique among the tenant's objects of its kind.
     pub id: String,
-    /// When it was made; lists go by it.
+    /// The creation time, by which lists are ordered.
     pub created_at: Timestamp,
     /// The object, as JSON text; stored byte for byte and never parsed.
     pub json: String,
@@ -115,7 +115,7 @@ pub trait ObjectTable: Send + Sync {
         object: NewObject,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The object; none if it is not there.
+    /// The object; `None` if it does not exist.
     fn get<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -145,7 +145,7 @@ pub trait ObjectTable: Send + Sync {
         as_read: Option<&'a SidecarObject>,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The content of an object; none if it has none or is not there.
+    /// The content of an object; `None` if the object has none or does not exist.
     fn content<'a>(
         &'a self,
         tenant: &'a TenantId,

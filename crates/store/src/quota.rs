@@ -91,7 +91,7 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// The limits of a store in memory, whose content is deleted when the runs on it end.
+    /// The limits of the store in memory for ephemeral threads, which are deleted after their runs.
     pub fn ephemeral() -> Self {
         Self {
             names: EPHEMERAL,

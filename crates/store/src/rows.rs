@@ -22,7 +22,7 @@ use timeline::{
 /// A change of one row, or of the rows of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowChange<'e> {
-    /// The thread's row, which is there, gets what the thread is created with.
+    /// The data of a created thread, for its existing row.
     Thread(&'e Thread, ThreadStatus),
     /// The thread's status.
     ThreadStatus(ThreadStatus),
@@ -32,34 +32,35 @@ pub enum RowChange<'e> {
     ThreadMetadata(Option<Payload>),
     /// A new context.
     Context(ContextRow<'e>),
-    /// The status of a context that was there before.
+    /// The status of an existing context.
     ContextStatus(&'e str, ContextStatus, Timestamp),
     /// A new item.
     Item(ItemRow<'e>),
-    /// The status of an item that was there before.
+    /// The status of an existing item.
     ItemStatus(&'e str, ItemStatus, Timestamp),
-    /// An item that was there before waits no longer, if it did: its execution begins here.
+    /// The start of an existing item's execution; the item waits no longer.
     ItemStarted(&'e str, Seq),
     /// A new execution.
     Execution(ExecutionRow<'e>),
-    /// The status of an execution that was there before, and why it ended.
+    /// The status of an existing execution, and the reason for its end.
     ExecutionStatus(
         &'e str,
         ExecutionStatus,
         Option<&'e Interruption>,
         Timestamp,
     ),
-    /// The last event of an execution that was there before.
+    /// The last event of an existing execution.
     ExecutionEnd(&'e str, Seq),
     /// A new step.
     Step(StepRow<'e>),
-    /// The status of a step that was there before, and its outcome.
+    /// The status of an existing step, and its outcome.
     StepStatus(&'e str, StepStatus, &'e StepOutcome, Timestamp),
     /// A new part.
     Part(PartRow<'e>),
     /// New content of an existing part: [`PartRow::key`] and [`PartRow::created_at`] don't change.
     PartContent(PartRow<'e>),
-    /// All parts of a step are deleted: the attempt that wrote them is dead, and they are in the log alone.
+    /// All parts of a step are deleted, because the attempt that wrote them died. The log still has
+    /// them.
     PartsDeleted(&'e str),
     /// A change of the traces. Rows that their constraints refuse are left out.
     Trace(TraceChange<'e>),
@@ -89,8 +90,8 @@ pub struct ItemRow<'e> {
     pub updated_at: Option<Timestamp>,
     /// Whether it waits for an execution.
     pub waiting: bool,
-    /// Where it is read: at its own event, or where its execution began. None while it waits, and for what an
-    /// execution writes.
+    /// The position at which it is read: its own event, or the start of its execution. `None` while it
+    /// waits, and for items that an execution writes.
     pub position: Option<Seq>,
 }
 
@@ -147,8 +148,9 @@ pub struct PartRow<'e> {
 
 /// The rows that records change: their numbers, instants and events, in order.
 ///
-/// A row that the records create and change again is one change, with its last content. New contexts and items are
-/// first: an execution names its reaction item before the log does, and the links hold at every moment.
+/// A row that the records create and change again is one change, with its last content. New contexts and
+/// items come first, because an execution names its reaction item before the log creates it. So foreign
+/// keys hold at every moment.
 pub fn row_changes<'e>(
     records: impl Iterator<Item = (Seq, Timestamp, &'e Event)> + Clone,
 ) -> Vec<RowChange<'e>> {
@@ -185,7 +187,7 @@ enum Table {
 #[derive(Default)]
 struct Rows<'e> {
     changes: Vec<RowChange<'e>>,
-    /// Where the rows are that later records change, by their ids.
+    /// Indices of the rows that later records change, by table and id.
     new: BTreeMap<(Table, &'e str), usize>,
 }
 

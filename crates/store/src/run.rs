@@ -17,10 +17,10 @@ pub struct Run {
     /// Time limit of the execution, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// For the reactor: what it alone understands.
+    /// Parameters that only the reactor understands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Value>,
-    /// How often agents have handed over since the trigger came.
+    /// Number of handoffs since the trigger.
     #[serde(skip_serializing_if = "is_zero")]
     pub handoffs: u32,
     /// The execution that waits for this one: a sub-agent's.

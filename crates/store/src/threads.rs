@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use timeline::{Seq, Thread, ThreadId};
 
-/// Whose thread it is. There is no default tenant (EK §12).
+/// The tenant of a thread. There is no default tenant (EK §12).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(Arc<str>);
 
@@ -31,16 +31,16 @@ impl std::fmt::Display for TenantId {
 /// A thread in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadRow {
-    /// Whose it is.
+    /// The thread's tenant.
     pub tenant: TenantId,
     /// The current thread.
     pub thread: Thread,
     /// The last event.
     pub tail: Seq,
-    /// The bytes its events take in the log.
+    /// The size of its events in the log, in bytes.
     pub bytes: u64,
-    /// The number of its last change among those of its tenant's threads, in the order in which they
-    /// were written. Lists are in this order, whatever clocks say.
+    /// The number of its last change among its tenant's threads, in the order of the writes. Lists use
+    /// this order, independent of clocks.
     pub change: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct ThreadRow {
 pub struct ThreadRows {
     /// Only threads after the one with this [`change`](ThreadRow::change) in the list.
     pub after: Option<u64>,
-    /// Only threads whose key begins so.
+    /// Only threads whose key has this prefix.
     pub prefix: Option<String>,
     /// Maximum number of rows.
     pub limit: usize,
@@ -64,7 +64,7 @@ pub trait ThreadTable: Send + Sync {
         key: &'a str,
     ) -> BoxFuture<'a, Result<ThreadRow, StoreError>>;
 
-    /// Finds a thread by its id, whoever asks; for following forks and for recovery.
+    /// Finds a thread of any tenant by its id; for following forks and for recovery.
     fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>>;
 
     /// Lists the tenant's threads.

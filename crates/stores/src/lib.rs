@@ -1,8 +1,8 @@
 //! Durable stores.
 //!
-//! [`SqliteStore`] (feature `sqlite`) keeps everything of a deployment in one file: the log of
-//! every thread, and the nine tables of EK §9 that are written with it and can be rebuilt from it.
-//! [`store::Store`] says what a store must do, and the suite of the crate `store` checks it.
+//! [`SqliteStore`] (feature `sqlite`) stores all data of a deployment in one file: the log of every
+//! thread, and the nine tables of EK §9. The tables are written with the log and can be rebuilt from it.
+//! [`store::Store`] defines the contract, and the suite of the crate `store` tests it.
 //!
 //! ```
 //! use loomline_stores::{SqliteOptions, SqliteStore};
@@ -13,7 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With the feature `encryption` the file can be encrypted: give [`SqliteOptions`] a [`StoreKey`].
+//! With the feature `encryption` the file can be encrypted: set a [`StoreKey`] in [`SqliteOptions`].
 
 #[cfg(feature = "sqlite")]
 pub mod private;

@@ -5,8 +5,8 @@ use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Options that make a file with mode 0600: from the first instant nobody else can open it. The mode of a file that
-/// is there stays.
+/// Options that create a file with mode 0600, so that no other user can ever open it. The mode of an
+/// existing file does not change.
 pub fn options() -> OpenOptions {
     #[allow(unused_mut, reason = "only Unix has modes")]
     let mut options = OpenOptions::new();
@@ -62,7 +62,8 @@ pub fn open_to_others(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> 
         .collect()
 }
 
-/// The rights of the owner, where others have some too. None where there is no such file.
+/// The file's permissions without those of other users. `None` if others have none, or the file does not
+/// exist.
 #[cfg(unix)]
 fn own_rights_alone(path: &Path) -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;

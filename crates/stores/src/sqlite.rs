@@ -63,13 +63,13 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, or makes it; brings an older schema up to date.
+    /// Opens the file, or creates it; migrates an older schema.
     ///
     /// # Errors
     ///
-    /// [`StoreError::InUse`] if another process serves it, [`StoreError::TooNew`] if a newer
-    /// program has written it, [`StoreError::Key`] if the key does not fit,
-    /// [`StoreError::OrphanedLog`] if a write-ahead log has no database.
+    /// [`StoreError::InUse`] if another process serves it, [`StoreError::TooNew`] if a newer program has
+    /// written it, [`StoreError::Key`] if the key does not fit, [`StoreError::OrphanedLog`] if a
+    /// write-ahead log has no database.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let health = Arc::<Health>::default();
         let writer = match options.mode {
@@ -117,7 +117,8 @@ impl SqliteStore {
         connection::exists(path)
     }
 
-    /// Keeps other processes from serving the file, until the lock is dropped. The store is not opened.
+    /// Prevents other processes from serving the file until the lock is dropped. The store is not
+    /// opened.
     ///
     /// # Errors
     ///
@@ -141,17 +142,17 @@ impl SqliteStore {
         &self.path
     }
 
-    /// The files that the store at a path consists of, those that are not there among them.
+    /// The files of the store at this path, including those that don't exist.
     pub fn files(path: &Path) -> Vec<PathBuf> {
         connection::files(path)
     }
 
-    /// Writes the nine tables anew from the log. While it works nothing else is written.
+    /// Rebuilds the nine tables from the log. Other writes wait for it.
     pub async fn rebuild_tables(&self) -> Result<(), StoreError> {
         self.writer()?.run(0, rebuild::rebuild).await
     }
 
-    /// Everything that is wrong with the file; nothing, if all is well. Reads all of it.
+    /// All faults of the file; empty if it has none. Reads the whole file.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.readers.run(check::check).await
     }

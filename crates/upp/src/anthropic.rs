@@ -45,7 +45,7 @@ pub(crate) const ANSWER_TOOL: &str = "json_response";
 /// How a request demands a structured answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StructureForm {
-    /// As `output_config.format`, which leaves the tools usable.
+    /// As `output_config.format`; the tools stay usable.
     #[default]
     OutputFormat,
     /// As a tool named `json_response` that the model must call, for hosts without an output format. The
@@ -69,17 +69,17 @@ pub struct Anthropic {
     pub version: String,
     /// Features that are in beta: the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// `max_tokens` of a request whose parameters have none. The vendor takes no request without;
-    /// so without either, a request is refused here.
+    /// `max_tokens` of a request whose parameters have none. The vendor requires it: without either, the
+    /// request fails here.
     pub default_max_tokens: Option<u64>,
     /// How a request demands a structured answer.
     pub structure_form: StructureForm,
-    /// Where to cut the prompt cache after the instructions, such as `{"type": "ephemeral"}`.
+    /// The cache marker after the instructions, such as `{"type": "ephemeral"}`.
     pub system_cache_control: Option<Value>,
-    /// Whether the model's own reasoning goes back without a signature too. Anthropic refuses it;
-    /// other hosts may sign nothing.
+    /// Whether the model's own reasoning is sent back even without a signature. Anthropic refuses that;
+    /// other hosts may not sign at all.
     pub resend_unsigned: bool,
-    /// Whether the models take documents. Anthropic's do; of other hosts it is not known.
+    /// Whether the models accept documents. Anthropic's do; for other hosts it is unknown.
     pub takes_documents: bool,
 }
 
@@ -118,7 +118,7 @@ impl Anthropic {
         }
     }
 
-    /// Asks for features that are in beta.
+    /// Requests beta features.
     #[must_use]
     pub fn with_betas(mut self, betas: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.betas.extend(betas.into_iter().map(Into::into));
@@ -139,7 +139,7 @@ impl Anthropic {
         self
     }
 
-    /// Sets where to cut the prompt cache after the instructions.
+    /// Sets the cache marker after the instructions.
     #[must_use]
     pub fn with_system_cache_control(mut self, cache_control: Value) -> Self {
         self.system_cache_control = Some(cache_control);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// A request to send. Pure; who writes it does not send it.
+/// A request to send. Pure data: a codec writes it, an endpoint sends it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointCall {
     /// The address of the endpoint below the base URL, such as `/images/edits`.
@@ -73,8 +73,8 @@ impl FormField {
         }
     }
 
-    /// The fields that say what a JSON value says: one a scalar, one an element of a list (`name[]`),
-    /// an object as its JSON text, and none for null.
+    /// The form fields of a JSON value: one for a scalar, one for each element of a list (`name[]`),
+    /// JSON text for an object, and none for null.
     pub fn of_value(name: &str, value: &Value) -> Vec<Self> {
         match value {
             Value::Null => Vec::new(),

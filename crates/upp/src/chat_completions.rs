@@ -1,11 +1,11 @@
-//! The Chat Completions format of `OpenAI`, which most other providers speak too (UPP §17.3).
+//! The Chat Completions format of `OpenAI`, which most other providers support too (UPP §17.3).
 //!
-//! Blocks appear in the order the model wrote them; reasoning, under whatever name, becomes
-//! reasoning blocks. The message's metadata keeps model, finish reason, fingerprint, tier,
-//! annotations and citations under the provider's name; the usage keeps the provider's own object.
-//! A refusal is text with the stop reason `content_filter`.
+//! Blocks appear in the order in which the model wrote them. Reasoning becomes reasoning blocks, under
+//! whatever field name it comes. The message's metadata has model, finish reason, fingerprint, tier,
+//! annotations and citations under the provider's name; the usage has the provider's own object. A
+//! refusal is text with the stop reason `content_filter`.
 //!
-//! Where providers differ is a [`Dialect`].
+//! A [`Dialect`] describes the differences between providers.
 
 mod calls;
 mod chunk;
@@ -33,7 +33,7 @@ pub struct ChatCompletions {
 }
 
 impl ChatCompletions {
-    /// A model of a provider that speaks this dialect.
+    /// A model of a provider with this dialect.
     pub fn new(dialect: Dialect, model_id: impl Into<Arc<str>>) -> Self {
         Self {
             model_id: model_id.into(),

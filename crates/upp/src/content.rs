@@ -22,10 +22,10 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Where the bytes of an image, document, audio or video are.
+/// The source of the bytes of an image, document, audio or video.
 ///
-/// As JSON it is the `source` of an image or a document: `{type, data}` or `{type, url}`
-/// (UPP §6). Text that is not base64 is refused when it is read.
+/// As JSON it is the `source` of an image or a document: `{type, data}` or `{type, url}` (UPP §6).
+/// Reading refuses text that is not base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum MediaSource {
@@ -55,17 +55,17 @@ pub enum MediaSource {
 
 /// An image, document, audio, video or other binary block.
 ///
-/// Each kind of block has its own JSON (UPP §6) and takes the fields it has; the others are left
-/// out: `width`, `height` (images, video), `title` (documents), `duration` (audio, video),
-/// `metadata` (binary). Audio, video and binary hold their bytes as `data`. As an extension they
-/// may have `url` instead. Text where UPP has none is written as the base64 of its UTF-8.
+/// Each kind of block has its own JSON (UPP §6) with its own fields: `width`, `height` (images, video),
+/// `title` (documents), `duration` (audio, video), `metadata` (binary). Other fields are left out.
+/// Audio, video and binary have their bytes as `data`, or, as an extension, a `url`. Text in a block for
+/// which UPP has none is written as the base64 of its UTF-8.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Media {
-    /// Where the bytes are.
+    /// The source of the bytes.
     pub source: MediaSource,
     /// The MIME type.
     pub mime_type: String,
-    /// A title or file name, where there is one.
+    /// A title or file name, if known.
     pub title: Option<String>,
     /// In pixels.
     pub width: Option<u32>,
@@ -98,7 +98,7 @@ impl Media {
         self
     }
 
-    /// The bytes as base64, where they are in the message.
+    /// The bytes as base64, if the message has them.
     pub fn base64(&self) -> Option<Cow<'_, str>> {
         match &self.source {
             MediaSource::Base64 { data } => Some(Cow::Borrowed(data)),
@@ -117,7 +117,7 @@ impl Media {
         }
     }
 
-    /// The text, where the source is text.
+    /// The text, if the source is text.
     pub fn text(&self) -> Option<&str> {
         match &self.source {
             MediaSource::Text { data } => Some(data),
@@ -127,7 +127,7 @@ impl Media {
         }
     }
 
-    /// `data:<mime>;base64,<bytes>`, where the bytes are in the message.
+    /// `data:<mime>;base64,<bytes>`, if the message has the bytes.
     pub fn data_url(&self) -> Option<String> {
         let data = self.base64()?;
         Some(format!("data:{};base64,{data}", self.mime_type))
@@ -164,8 +164,8 @@ pub enum AssistantContent {
         /// The text.
         text: String,
     },
-    /// Reasoning the provider shows. `signature` is opaque and belongs to the provider; UPP has
-    /// no such field, and keeps such things in the message's metadata.
+    /// Reasoning that the provider sends. `signature` is opaque and belongs to the provider. UPP has no
+    /// such field; it expects such data in the message's metadata.
     Reasoning {
         /// The text; may be empty when the provider encrypts it.
         text: String,

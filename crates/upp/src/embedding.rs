@@ -88,7 +88,7 @@ pub enum InputType {
     Query,
 }
 
-/// One call of an embedding model: at most as many inputs as it takes at once.
+/// One call of an embedding model, with at most as many inputs as the model accepts per call.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddingRequest {
     /// The inputs; the index of each vector is the position here.
@@ -97,7 +97,7 @@ pub struct EmbeddingRequest {
     pub input_type: Option<InputType>,
     /// Provider-native parameters, passed unchanged.
     pub params: Arc<Map<String, Value>>,
-    /// Cancelled when the answer is no longer wanted; it reaches the socket.
+    /// Cancel it to abandon the answer; this closes the connection.
     pub signal: CancellationToken,
 }
 
@@ -111,7 +111,7 @@ pub struct EmbeddingVector {
     pub dimensions: usize,
     /// The position of its input.
     pub index: usize,
-    /// The tokens of its input, where the provider says so.
+    /// The tokens of its input, if the provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Provider-namespaced extras.
@@ -149,7 +149,7 @@ pub struct EmbeddingResult {
     /// The usage of the call.
     #[serde(default)]
     pub usage: EmbeddingUsage,
-    /// Provider-namespaced extras; of several calls, those of the last one that has them.
+    /// Provider-namespaced extras. After several calls, those of the last call that has some.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Metadata,
 }
@@ -173,10 +173,10 @@ pub trait EmbeddingModel: Send + Sync {
     /// Inputs a call at most.
     fn max_batch_size(&self) -> usize;
 
-    /// Tokens an input at most, where it is known.
+    /// Maximum number of tokens per input, if known.
     fn max_input_length(&self) -> Option<u64>;
 
-    /// The length of its vectors, where it is known.
+    /// The length of its vectors, if known.
     fn dimensions(&self) -> Option<usize>;
 
     /// One call. The vectors may come in any order; their indices are positions in the request.

@@ -13,17 +13,17 @@ pub enum Code {
     AuthenticationFailed,
     /// Too many requests.
     RateLimited,
-    /// The input is longer than the model takes.
+    /// The input is longer than the model accepts.
     ContextLengthExceeded,
     /// The provider knows no such model.
     ModelNotFound,
-    /// The request asks for something the provider or the model can't do.
+    /// The provider or the model does not support the request.
     InvalidRequest,
     /// The provider answered with something that is not its own format.
     InvalidResponse,
     /// The provider's policy stopped the answer.
     ContentFiltered,
-    /// The account has no credit left.
+    /// The account's credit is used up.
     QuotaExceeded,
     /// The provider failed.
     ProviderError,
@@ -101,10 +101,10 @@ impl Modality {
     }
 }
 
-/// A failure of a model call (`UPPError`, UPP §14). The message never holds a key.
+/// A failure of a model call (`UPPError`, UPP §14). The message never contains a key.
 ///
 /// As JSON: `{name, message, code, provider, modality, statusCode?, cause?}`, where `cause` is the
-/// cause's text. An error that was read has that text as its cause.
+/// cause's text. An error that was read from JSON has that text as its cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{message} ({provider}, {code:?})")]
 pub struct Error {
@@ -116,9 +116,9 @@ pub struct Error {
     pub provider: String,
     /// The kind of model.
     pub modality: Modality,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// How long the provider asks to wait before the next attempt.
+    /// The wait before the next attempt that the provider requests.
     pub retry_after: Option<Duration>,
     /// The underlying error.
     #[source]
@@ -161,8 +161,8 @@ impl Error {
         )
     }
 
-    /// The protocol's one-line form: `UPPError [CODE]: message (provider: …, modality: …)`, with
-    /// the status where there is one.
+    /// The protocol's one-line form: `UPPError [CODE]: message (provider: …, modality: …)`, with the
+    /// status if there is one.
     pub fn line(&self) -> String {
         let status = self
             .status

@@ -17,11 +17,11 @@ use std::sync::Arc;
 /// are base64. A start or stop without content has an empty `delta`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// A model call begins to answer.
+    /// The answer of a model call starts.
     MessageStart,
     /// A model call has answered.
     MessageStop,
-    /// A content block begins.
+    /// A content block starts.
     ContentBlockStart {
         /// The block.
         index: u32,
@@ -49,9 +49,9 @@ pub enum StreamEvent {
     ToolCallDelta {
         /// The call's position among the calls of the response.
         index: u32,
-        /// The call's id; empty where the provider does not repeat it.
+        /// The call's id; empty if the provider does not repeat it.
         tool_call_id: ToolCallId,
-        /// The tool's name; empty where the provider does not repeat it.
+        /// The tool's name; empty if the provider does not repeat it.
         tool_name: Arc<str>,
         /// The next piece of the arguments' text; may be empty.
         arguments_json: String,
@@ -62,7 +62,7 @@ pub enum StreamEvent {
         index: u32,
         /// The next bytes.
         data: Bytes,
-        /// The MIME type, where it is known; UPP has no such field.
+        /// The MIME type, if known; UPP has no such field.
         mime_type: Option<String>,
     },
     /// More audio.
@@ -71,7 +71,7 @@ pub enum StreamEvent {
         index: u32,
         /// The next bytes.
         data: Bytes,
-        /// The MIME type, where it is known; UPP has no such field.
+        /// The MIME type, if known; UPP has no such field.
         mime_type: Option<String>,
     },
     /// More video.
@@ -80,7 +80,7 @@ pub enum StreamEvent {
         index: u32,
         /// The next bytes.
         data: Bytes,
-        /// The MIME type, where it is known; UPP has no such field.
+        /// The MIME type, if known; UPP has no such field.
         mime_type: Option<String>,
     },
     /// A tool starts; emitted before it runs.
@@ -115,11 +115,11 @@ pub enum StreamEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamEventType {
-    /// A model call begins to answer.
+    /// The answer of a model call starts.
     MessageStart,
     /// A model call has answered.
     MessageStop,
-    /// A content block begins.
+    /// A content block starts.
     ContentBlockStart,
     /// A content block is whole.
     ContentBlockStop,

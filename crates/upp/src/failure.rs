@@ -6,10 +6,10 @@ use std::time::Duration;
 
 /// Maximum length of a stored message, in characters.
 const MESSAGE: usize = 2_000;
-/// Longest wait a provider may ask for (UPP §13).
+/// Maximum wait that a provider may request (UPP §13).
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// The error of a response with a status other than 2xx. The body decides where it says more than
+/// The error of a response with a status other than 2xx. The body decides if it is more specific than
 /// the status (UPP §14).
 pub(crate) fn of_status(provider: &str, status: u16, body: &str) -> Error {
     let body_json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
@@ -49,8 +49,7 @@ fn by_status(status: u16) -> Code {
     }
 }
 
-/// The error a provider reports inside a stream that began well. Gateways give a status in the place
-/// of a word.
+/// The error that a provider reports inside a stream. Gateways put a status in place of a word.
 pub(crate) fn in_stream(provider: &str, error: &Value) -> Error {
     let message = message_of(error).unwrap_or("the provider failed while it answered");
     let status = error.get("code").and_then(Value::as_u64);
@@ -66,7 +65,7 @@ pub(crate) fn in_stream(provider: &str, error: &Value) -> Error {
     )
 }
 
-/// How long `Retry-After` asks to wait, seen at `now`: seconds or an HTTP date.
+/// The wait of a `Retry-After` header, counted from `now`: seconds or an HTTP date.
 pub(crate) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
     let value = value.trim();
     let wait = if let Ok(seconds) = value.parse::<f64>() {

@@ -6,7 +6,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait for what. There is no limit on a whole answer: a model may write for hours.
+/// The timeouts of a request. A whole answer has no time limit: a model may write for hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// For the connection, TLS included.
@@ -27,8 +27,8 @@ impl Default for Timeouts {
     }
 }
 
-/// A builder of HTTP clients with this workspace's TLS: aws-lc-rs and Mozilla's roots. It follows
-/// no redirects, so that neither keys nor prompts go to another host.
+/// A builder of HTTP clients with this workspace's TLS: aws-lc-rs and Mozilla's roots. It follows no
+/// redirects, so that neither keys nor prompts are sent to another host.
 pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
     let tls = tls_config().map_err(|cause| {
         Error::new(Code::NetworkError, provider, "TLS can't be set up").caused_by(cause)
@@ -39,7 +39,7 @@ pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
         .user_agent(concat!("loomline/", env!("CARGO_PKG_VERSION"))))
 }
 
-/// This workspace's TLS, for HTTP clients of another kind: aws-lc-rs and Mozilla's roots.
+/// This workspace's TLS configuration, for other HTTP clients: aws-lc-rs and Mozilla's roots.
 pub fn tls_config() -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
@@ -52,7 +52,7 @@ pub fn tls_config() -> Result<ClientConfig, rustls::Error> {
     Ok(tls)
 }
 
-/// The error of a request that got no response. The address is left out: it may hold a secret.
+/// The error of a request that got no response. It does not have the URL, which may contain a secret.
 pub(crate) fn unreached(provider: &str, cause: reqwest::Error) -> Error {
     let cause = cause.without_url();
     let (code, text) = if cause.is_timeout() {

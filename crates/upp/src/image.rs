@@ -38,7 +38,7 @@ pub struct ImageCapabilities {
     pub streaming: bool,
     /// It changes images.
     pub edit: bool,
-    /// Images a call at most, where it is known.
+    /// Maximum number of images per call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_images: Option<u32>,
 }
@@ -50,7 +50,7 @@ pub struct ImageRequest {
     pub prompt: String,
     /// Provider-native parameters, passed unchanged.
     pub params: Arc<Map<String, Value>>,
-    /// Cancelled when the answer is no longer wanted; it reaches the socket.
+    /// Cancel it to abandon the answer; this closes the connection.
     pub signal: CancellationToken,
 }
 
@@ -59,13 +59,13 @@ pub struct ImageRequest {
 pub struct ImageEditRequest {
     /// The image.
     pub image: Image,
-    /// Where it may change, where not everywhere.
+    /// The area that may change; the whole image if absent.
     pub mask: Option<Image>,
     /// How to change it.
     pub prompt: String,
     /// Provider-native parameters, passed unchanged.
     pub params: Arc<Map<String, Value>>,
-    /// Cancelled when the answer is no longer wanted; it reaches the socket.
+    /// Cancel it to abandon the answer; this closes the connection.
     pub signal: CancellationToken,
 }
 
@@ -137,13 +137,13 @@ pub enum ImageEvent {
     Done(ImageResult),
 }
 
-/// Images as they come. Nothing happens until it is polled; dropping it cancels.
+/// A stream of images. Nothing happens until it is polled; dropping it cancels.
 pub type ImageStream = BoxStream<'static, Result<ImageEvent, Error>>;
 
 /// An image model of a provider (UPP §19).
 ///
-/// [`ImageModel::stream`] and [`ImageModel::edit`] refuse unless a model has them; its
-/// [`ImageCapabilities`] say so too.
+/// By default, [`ImageModel::stream`] and [`ImageModel::edit`] fail. A model that implements them
+/// declares that in its [`ImageCapabilities`].
 pub trait ImageModel: Send + Sync {
     /// The model's name at its provider.
     fn model_id(&self) -> &str;

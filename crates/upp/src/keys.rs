@@ -1,4 +1,4 @@
-//! Where the key of a request comes from (UPP §13).
+//! Strategies that choose the key of a request (UPP §13).
 
 use crate::error::Error;
 use crate::retry::{Random, random};
@@ -16,10 +16,10 @@ pub trait KeyStrategy: Send + Sync {
 /// Why a key strategy can't be made.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ApiKeyError {
-    /// There is no key.
+    /// The list of keys is empty.
     #[error("there is no key; at least one is needed")]
     Empty,
-    /// A weight is no number above zero.
+    /// A weight is not a number above zero.
     #[error("keys[{at}].weight is {weight}; it is a number above 0")]
     Weight {
         /// The key, from 0.
@@ -52,7 +52,7 @@ pub struct RoundRobinKeys {
 }
 
 impl RoundRobinKeys {
-    /// Begins with the first key.
+    /// Starts with the first key.
     pub fn new(keys: Vec<SecretString>) -> Result<Self, ApiKeyError> {
         let mut keys = keys.into_iter();
         Ok(Self {
@@ -72,7 +72,7 @@ impl KeyStrategy for RoundRobinKeys {
     }
 }
 
-/// A random key, each as often as its weight says (UPP §13).
+/// A random key, chosen in proportion to the weights (UPP §13).
 pub struct WeightedKeys {
     /// Each key but the last, with the sum of the weights up to it.
     keys: Vec<(SecretString, f64)>,
@@ -130,12 +130,12 @@ impl KeyStrategy for WeightedKeys {
 /// A function that makes a key.
 type MakeKey = dyn Fn() -> BoxFuture<'static, Result<SecretString, Error>> + Send + Sync;
 
-/// A key that a function makes, anew for each request (UPP §13).
+/// A key that a function makes for each request (UPP §13).
 #[derive(Clone)]
 pub struct DynamicKey(Arc<MakeKey>);
 
 impl DynamicKey {
-    /// Asks `make` each time.
+    /// Calls `make` for each request.
     pub fn new(
         make: impl Fn() -> BoxFuture<'static, Result<SecretString, Error>> + Send + Sync + 'static,
     ) -> Self {
@@ -155,7 +155,7 @@ impl KeyStrategy for DynamicKey {
     }
 }
 
-/// The longest key of which nothing is shown.
+/// Maximum length of a key that is masked completely, in characters.
 const SHORT: usize = 8;
 
 /// Masks a key for display: its first four and last four characters, or `***` for a short key (UPP §21).

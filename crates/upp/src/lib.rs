@@ -1,8 +1,8 @@
-//! The Unified Provider Protocol (UPP-1.2): one vocabulary for every language model.
+//! The Unified Provider Protocol (UPP-1.2): one set of types for every language model.
 //!
-//! Read [`Message`], [`StreamEvent`] and [`Model`] first. A [`Model`] turns a [`Request`] into a
-//! stream of events that ends with a [`Response`]; [`Llm`] adds the tool loop on top. Each provider
-//! is a codec between these types and one wire format; with the feature `http` the codec also sends.
+//! Read [`Message`], [`StreamEvent`] and [`Model`] first. A [`Model`] turns a [`Request`] into a stream
+//! of events that ends with a [`Response`]; [`Llm`] adds the tool loop on top. Each provider is a codec
+//! between these types and one wire format; with the feature `http` the codec also sends.
 //!
 //! [`Scripted`] is a model that needs no network:
 //!
@@ -19,9 +19,9 @@
 //! # }
 //! ```
 //!
-//! The crate keeps what providers say: tool arguments keep the provider's text, unknown metadata
-//! stays in the provider's namespace. It does not store anything, or validate tool arguments
-//! (UPP §10), and retries only as a [`RetryStrategy`] says.
+//! The crate preserves the providers' data: tool arguments have the provider's text, and unknown
+//! metadata stays in the provider's namespace. The crate does not store anything, does not validate tool
+//! arguments (UPP §10), and retries only with a [`RetryStrategy`].
 
 pub mod anthropic;
 mod call;

@@ -35,7 +35,7 @@ pub enum TurnEvent {
     Done(Box<Turn>),
 }
 
-/// A turn as it comes. Nothing happens until it is polled; dropping it cancels.
+/// A stream of a turn. Nothing happens until it is polled; dropping it cancels.
 pub type TurnStream = BoxStream<'static, Result<TurnEvent, Error>>;
 
 /// How a model is called.
@@ -138,8 +138,8 @@ impl Llm {
         self.stream_until(history, inputs, CancellationToken::new())
     }
 
-    /// Starts one turn that ends with [`Code::Cancelled`] when `signal` is cancelled: the model
-    /// call is closed, running tools hear of it and are dropped, and no further tool starts.
+    /// Starts one turn that ends with [`Code::Cancelled`] when `signal` is cancelled. The model call is
+    /// then closed, running tools see the cancelled signal and are dropped, and no further tool starts.
     pub fn stream_until(
         &self,
         history: impl History,

@@ -41,7 +41,7 @@ pub enum MediaError {
     /// The text is not base64.
     #[error("the data is not base64")]
     NotBase64(#[source] base64::DecodeError),
-    /// The source is of another kind: an address is never fetched, text is no base64.
+    /// The source has another form. URLs are never fetched, and text is not base64.
     #[error("the source is {found}, not {expected}")]
     Source {
         /// The requested form.
@@ -49,7 +49,7 @@ pub enum MediaError {
         /// The form found.
         found: &'static str,
     },
-    /// The block is of another kind.
+    /// The block has another type.
     #[error("the block is {found}, not {expected}")]
     Block {
         /// The requested type.
@@ -69,7 +69,7 @@ fn kind_of(source: &MediaSource) -> &'static str {
 }
 
 impl Media {
-    /// The bytes, where they are in the message: decoded, or a text's UTF-8.
+    /// The bytes, if the message has them: decoded, or a text's UTF-8.
     pub fn to_bytes(&self) -> Result<Bytes, MediaError> {
         match &self.source {
             MediaSource::Bytes { data } => Ok(data.clone()),

@@ -61,9 +61,9 @@ message! {
 message! {
     /// A message of the model.
     AssistantMessage {
-        /// The content, in the order the model gave it.
+        /// The content, in the order in which the model wrote it.
         content: Vec<AssistantContent>,
-        /// The tools the model asks for.
+        /// The model's tool calls.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// the same beginning in memory.
 #[derive(Clone, Default)]
 pub struct Messages {
-    /// The chunks that are full; none where a conversation is short, as most are.
+    /// The full chunks; `None` in a short conversation, as most are.
     full: Option<rpds::VectorSync<Chunk>>,
     tail: Option<Chunk>,
     n_in_tail: usize,
@@ -24,8 +24,8 @@ type Chunk = Arc<[OnceLock<Message>]>;
 /// How many messages a full chunk has.
 const FULL: usize = 32;
 
-/// How many the last chunk has room for as it grows: most conversations are short, and what many
-/// lists add to one that they share is.
+/// Capacities of the last chunk as it grows. Most conversations are short, and so are most additions to
+/// a shared list.
 const ROOMS: [usize; 3] = [8, 16, FULL];
 
 /// A chunk with room for `room` messages that begins with `messages`.
@@ -50,7 +50,7 @@ impl Messages {
         full.map_or(0, |full| full.len().saturating_mul(FULL))
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.tail.is_none()
     }
@@ -122,13 +122,13 @@ impl Messages {
         self.tail = Some(next);
     }
 
-    /// The messages without the last one; none if there are no messages.
+    /// The messages without the last one; `None` if the list is empty.
     #[must_use]
     pub fn drop_last(&self) -> Option<Self> {
         Some(self.first_n(self.len().checked_sub(1)?))
     }
 
-    /// The first `n` messages, or all where there are fewer. They are shared, not copied.
+    /// The first `n` messages, or all if there are fewer. They are shared, not copied.
     #[must_use]
     pub fn first_n(&self, n: usize) -> Self {
         if n >= self.len() {
@@ -159,8 +159,8 @@ impl Messages {
         }
     }
 
-    /// How many messages two conversations begin with that are the same in the eyes of `is_same`.
-    /// Those that they share by the chunk are not looked at.
+    /// The length of the common beginning of two conversations, compared with `is_same`. Shared chunks
+    /// are not compared.
     pub fn n_common(&self, other: &Self, is_same: impl Fn(&Message, &Message) -> bool) -> usize {
         let n = self.len().min(other.len());
         let mut at = 0;
@@ -188,7 +188,7 @@ impl Messages {
         full.or(self.tail.as_ref())
     }
 
-    /// Puts another message in this place; gives whether there is such a place.
+    /// Replaces the message at this index; returns whether the index exists.
     pub fn set_mut(&mut self, at: usize, message: Message) -> bool {
         let (place, in_chunk) = (at / FULL, at % FULL);
         let full = self.full.as_ref().and_then(|full| full.get(place));
@@ -213,7 +213,7 @@ impl Messages {
         }
     }
 
-    /// The place after the last message, where its chunk has one.
+    /// The free place after the last message, if its chunk has one.
     fn free(&self) -> Option<&OnceLock<Message>> {
         self.tail.as_ref()?.get(self.n_in_tail)
     }

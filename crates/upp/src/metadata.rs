@@ -38,7 +38,7 @@ pub(crate) enum Fact {
     Word(&'static str),
     /// A text that others have, too.
     Text(Arc<str>),
-    /// Anything.
+    /// Any other value.
     Value(Box<Value>),
 }
 
@@ -99,7 +99,7 @@ impl Metadata {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the metadata is empty.
     pub fn is_empty(&self) -> bool {
         match &self.0 {
             Form::Nothing => true,

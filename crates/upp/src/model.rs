@@ -29,13 +29,13 @@ pub struct Capabilities {
     pub tools: bool,
     /// It can answer according to a JSON Schema.
     pub structured_output: bool,
-    /// It takes images.
+    /// It accepts images.
     pub image_input: bool,
-    /// It takes documents.
+    /// It accepts documents.
     pub document_input: bool,
-    /// It takes video.
+    /// It accepts video.
     pub video_input: bool,
-    /// It takes audio.
+    /// It accepts audio.
     pub audio_input: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Request {
     pub structure: Option<Arc<Value>>,
     /// The request before this one in the conversation, for the report of what they have in common.
     pub previous: Option<Arc<Prefix>>,
-    /// Cancelled when the answer is no longer wanted; it reaches the socket.
+    /// Cancel it to abandon the answer; this closes the connection.
     pub signal: Signal,
     /// The durable note of this call, if the call can continue after a crash.
     pub call_record: Option<Arc<dyn CallRecord>>,
@@ -82,17 +82,17 @@ pub trait CallRecord: Send + Sync + std::fmt::Debug {
     /// Identifies the call: equal whenever this call is made again, different for every other call.
     fn key(&self) -> &str;
 
-    /// The conversation that the call is of; one that was forked off is another.
+    /// The conversation of the call; a fork is another conversation.
     fn conversation(&self) -> &str;
 
     /// The last note of this call.
     fn noted(&self) -> Option<Value>;
 
-    /// Notes something in place of what was noted before; durable when this returns.
+    /// Replaces the note; durable when this returns.
     ///
     /// # Errors
     ///
-    /// [`Code::Cancelled`](crate::Code) if the answer is no longer wanted.
+    /// [`Code::Cancelled`](crate::Code) if the answer is no longer needed.
     fn note(&self, note: Value) -> BoxFuture<'_, Result<(), Error>>;
 }
 
@@ -104,7 +104,7 @@ pub enum StopReason {
     EndTurn,
     /// It ran out of tokens.
     MaxTokens,
-    /// It wants tools.
+    /// It made tool calls.
     ToolUse,
     /// The provider's policy stopped it.
     ContentFilter,
@@ -130,7 +130,7 @@ pub struct Response {
     pub model_id: Arc<str>,
     /// The provider's name.
     pub provider: Arc<str>,
-    /// The provider's id of the response, where it gives one.
+    /// The provider's id of the response, if it has one.
     pub response_id: Option<Arc<str>>,
     /// The sent request, if one was sent.
     pub request: Option<Sent>,
@@ -154,7 +154,7 @@ pub enum ModelEvent {
     Done(Box<Response>),
 }
 
-/// A model's answer as it comes. Dropping it closes the connection.
+/// A stream of a model's answer. Dropping it closes the connection.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, Error>>;
 
 /// A model of a provider.
@@ -193,9 +193,9 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// A model around another one, which answers calls in its own way and is that one in everything else.
+/// A model around another one. Methods without an implementation call the wrapped model.
 pub trait ModelLayer: Send + Sync {
-    /// The other one.
+    /// The wrapped model.
     fn inner(&self) -> &dyn Model;
 
     /// Starts one call.

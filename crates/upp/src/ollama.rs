@@ -1,7 +1,7 @@
-//! The chat format of Ollama (UPP §17.5): one JSON text a line.
+//! The chat format of Ollama (UPP §17.5): one JSON text per line.
 //!
-//! Thinking becomes a reasoning block and goes back as `thinking` to the model it came from. Calls
-//! without an id get one of ours. Ollama takes pictures as bytes and no other media.
+//! Thinking becomes a reasoning block and is sent back as `thinking` to the model that wrote it. Calls
+//! without an id get one of ours. Ollama accepts pictures as bytes and no other media.
 
 mod decode;
 mod encode;
@@ -87,7 +87,7 @@ impl Codec for Ollama {
 #[cfg(test)]
 mod tests;
 
-/// Whether the model thinks: yes or no, or how much where it knows degrees.
+/// The value of `think`: false for `none`, otherwise the effort.
 fn think(effort: &str) -> Value {
     match effort {
         "none" => false.into(),

@@ -8,8 +8,8 @@ use crate::codec::{Encoded, Omission};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The fingerprint of a request: of its head, and of each message of its conversation. It holds
-/// sixteen bytes a message and none of the text.
+/// The fingerprint of a request: of its head, and of each message. It has sixteen bytes per message and
+/// none of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
     head: Piece,
@@ -49,8 +49,8 @@ impl Prefix {
         }
     }
 
-    /// How many bytes this request begins with of the `earlier` one, whole pieces counted, and
-    /// where they part; nothing, if it has all of it.
+    /// The length of the prefix that this request shares with `earlier`, in bytes of whole pieces, and
+    /// the place of the first difference. `None` if it has all of `earlier`.
     fn common(&self, earlier: &Self) -> (u64, Option<Break>) {
         if self.head != earlier.head {
             return (0, Some(Break::Head));
@@ -66,7 +66,7 @@ impl Prefix {
     }
 }
 
-/// Where a request parts from the one before it.
+/// The place where a request first differs from the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Break {
@@ -82,10 +82,12 @@ pub enum Break {
 pub struct RequestReport {
     /// The length of the body, in bytes.
     pub bytes: u64,
-    /// How many of them the body begins with of the request before it; absent for the first.
+    /// The number of bytes that the body shares with the start of the previous request; absent for the
+    /// first request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub common_prefix_bytes: Option<u64>,
-    /// Where the request parts from the one before it: the provider's cache misses from here on.
+    /// The place where the request first differs from the previous one; the provider's cache misses from
+    /// here on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_break: Option<Break>,
     /// The parts of the history that were not sent.

@@ -1,4 +1,4 @@
-//! The one client of all providers: sends what a codec writes, and has it read what comes back.
+//! The client of all providers: sends a codec's requests, and passes the answers to its decoder.
 
 mod answer;
 mod call;

@@ -69,7 +69,7 @@ pub struct Responses {
     plain_reasoning: bool,
 }
 
-/// Where hosts differ.
+/// The differences between hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
     OpenAi,
@@ -96,8 +96,8 @@ impl Responses {
         Self::of(Dialect::OpenRouter, "openrouter", base_url, model_id)
     }
 
-    /// A model of any host that speaks Open Responses. `provider` names the host in errors and in
-    /// the metadata of messages; `base_url` is the endpoint's address without `/responses`.
+    /// A model of any host of Open Responses. `provider` names the host in errors and in the metadata of
+    /// messages; `base_url` is the endpoint's address without `/responses`.
     pub fn host(
         provider: impl Into<String>,
         base_url: impl Into<String>,
@@ -129,8 +129,8 @@ impl Responses {
         self
     }
 
-    /// Whether reasoning goes back that is readable and not encrypted. Open Responses has no such
-    /// input; hosts of open models, such as vLLM, often take it, and their models need it.
+    /// Sets whether readable reasoning without encryption is sent back. Open Responses has no such
+    /// input. Hosts of open models, such as vLLM, often accept it, and their models need it.
     #[must_use]
     pub fn with_plain_reasoning(mut self, sent: bool) -> Self {
         self.plain_reasoning = sent;

@@ -24,7 +24,7 @@ pub(crate) fn random() -> Random {
 
 /// Decides whether a failed request is sent again, and when (UPP §13).
 pub trait RetryStrategy: Send + Sync {
-    /// How long to wait before retry number `attempt`, from 1; `None` gives up.
+    /// The wait before retry number `attempt`, counted from 1; `None` gives up.
     fn on_retry(&self, error: &Error, attempt: u32) -> Option<Duration>;
 
     /// How long to wait before a request, the first one included.
@@ -32,7 +32,7 @@ pub trait RetryStrategy: Send + Sync {
         None
     }
 
-    /// Hears that a request has succeeded.
+    /// Called after a request has succeeded.
     fn reset(&self) {}
 
     /// The strategy for one request and its retries. State of all requests, such as the tokens of a

@@ -125,12 +125,12 @@ pub struct Cost {
     pub depth: usize,
 }
 
-/// Checks a schema against all limits of this module. Time and memory are proportional to its
-/// size, up to the limits.
+/// Checks a schema against all limits of this module. Time and memory are proportional to its size, up
+/// to the limits.
 ///
 /// # Errors
 ///
-/// The first limit that the schema exceeds, and where.
+/// The first limit that the schema exceeds, and its place.
 pub fn check(schema: &Value) -> Result<Cost, RefusedSchema> {
     let places = Locations::of(schema)?;
     let graph = Graph::of(&places)?;

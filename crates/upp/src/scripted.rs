@@ -101,7 +101,7 @@ use tokio_util::sync::CancellationToken;
 
 const PROVIDER: &str = "scripted";
 
-/// A deterministic model; the [module](self) says what it understands.
+/// A deterministic model; the [module](self) describes its prompts.
 #[derive(Clone, Debug)]
 pub struct Scripted {
     model_id: Arc<str>,
@@ -117,7 +117,7 @@ impl Default for Scripted {
 }
 
 impl Scripted {
-    /// The model `scripted-1`, which does what the prompt says.
+    /// The model `scripted-1`, which answers according to the prompt.
     pub fn new() -> Self {
         Self {
             model_id: "scripted-1".into(),
@@ -135,15 +135,14 @@ impl Scripted {
         }
     }
 
-    /// Gives it another model id.
+    /// Sets another model id.
     #[must_use]
     pub fn with_model_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.model_id = id.into();
         self
     }
 
-    /// Makes it wait before each delta, whatever the prompt says; the prompt or script may say a
-    /// delay of its own.
+    /// Sets a wait before each delta. A prompt or script can override it.
     #[must_use]
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.delay = Some(delay);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// How a model is to answer, in words that belong to no provider. Absent is the provider's own default.
+/// Provider-independent settings for an answer. An absent setting is the provider's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// How freely the next token is chosen, from 0.
@@ -15,7 +15,7 @@ pub struct Settings {
     pub frequency_penalty: Option<f64>,
     /// How many tokens an answer may have.
     pub max_output_tokens: Option<u64>,
-    /// Whether several tools may be called at once.
+    /// Whether the model may make several tool calls in parallel.
     pub parallel_tool_calls: Option<bool>,
     /// How much the model reasons: `none`, `low`, `medium`, `high`, or a word the provider has.
     pub reasoning_effort: Option<String>,
@@ -23,7 +23,7 @@ pub struct Settings {
     pub reasoning_summary: Option<String>,
 }
 
-/// Settings as a provider takes them.
+/// Settings as a provider's parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NativeSettings {
     /// Parameters of a [`Request`](crate::Request), to be laid over others by [`merge`].
@@ -53,7 +53,7 @@ impl NativeSettings {
 }
 
 impl Settings {
-    /// All of them left out: what a model says that takes no parameters.
+    /// All settings as left out, for a model without parameters.
     pub fn left_out(&self) -> NativeSettings {
         let mut native = NativeSettings::default();
         native.leave_out("temperature", self.temperature.as_ref());
@@ -91,7 +91,7 @@ pub(crate) const SAMPLING: [&str; 4] = [
     "frequency_penalty",
 ];
 
-/// Lays parameters over others: objects are merged, anything else is replaced.
+/// Merges `over` into parameters: objects are merged, anything else is replaced.
 pub fn merge(params: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (name, value) in over {
         match (params.get_mut(name), value) {

@@ -3,7 +3,7 @@
 use serde::de::{Deserializer, Error, Visitor};
 use std::sync::Arc;
 
-/// Reads a string into its shared form at once; serde's own way goes by two copies of it.
+/// Reads a string directly into its shared form; serde's own way copies it twice.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     deserializer.deserialize_str(Text)
 }

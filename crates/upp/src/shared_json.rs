@@ -27,7 +27,7 @@ struct Text {
 }
 
 impl SharedJson {
-    /// Keeps the text of a value.
+    /// Stores the text of a value.
     pub fn from_raw(raw: &RawValue) -> Self {
         Self(Kept::Text(Arc::new(Text {
             text: raw.get().into(),
@@ -35,8 +35,8 @@ impl SharedJson {
         })))
     }
 
-    /// The value. A text that no reader of values takes, such as one of a thousand levels, is itself
-    /// a string.
+    /// The value. A text that can't be parsed, such as one nested a thousand levels deep, becomes a
+    /// string.
     pub fn value(&self) -> &Value {
         match &self.0 {
             Kept::Null => &Value::Null,

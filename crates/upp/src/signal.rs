@@ -1,4 +1,4 @@
-//! Cancelling that costs nothing until somebody waits for it.
+//! A cancellation signal that costs nothing until a task waits for it.
 
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
-/// Says that something is no longer wanted. Clones are one signal; cancelling a
+/// Signals that something is no longer needed. Clones are one signal; cancelling a
 /// [child](Signal::child) does not cancel its parent.
 ///
-/// A run makes one for each model call and each tool, and hardly any is waited for. So it is a flag
-/// until somebody asks for its [token](Signal::token).
+/// A run makes one for each model call and each tool, and hardly any task waits for one. So it is a flag
+/// until its [token](Signal::token) is first requested.
 #[derive(Clone, Debug, Default)]
 pub struct Signal(Arc<Inner>);
 

@@ -17,7 +17,7 @@ pub enum BeforeCall {
     Transform(Value),
 }
 
-/// Sees a call before anything is decided.
+/// Sees a call before any decision.
 pub type OnToolCall = Arc<dyn Fn(&Tool, &Value) + Send + Sync>;
 /// Decides what becomes of a call; a failure is the call's error result.
 pub type OnBeforeCall =
@@ -30,7 +30,7 @@ pub type OnAfterCall = Arc<
 >;
 /// Sees a hook or a tool that failed.
 pub type OnError = Arc<dyn Fn(&Tool, &Value, &ToolFailure) + Send + Sync>;
-/// Hears that the limit is reached, before the error is raised.
+/// Called when the limit is reached, before the error is raised.
 pub type OnMaxIterations = Arc<dyn Fn(u32) + Send + Sync>;
 
 /// Hooks around tool calls, and how many rounds of them there may be.
@@ -43,13 +43,13 @@ pub struct ToolUseStrategy {
     pub max_iterations: Option<u32>,
     /// Sees each call.
     pub on_tool_call: Option<OnToolCall>,
-    /// Lets a call proceed, skips it, or changes its arguments.
+    /// Allows a call, skips it, or changes its arguments.
     pub on_before_call: Option<OnBeforeCall>,
     /// Sees or replaces a result.
     pub on_after_call: Option<OnAfterCall>,
     /// Sees a failure.
     pub on_error: Option<OnError>,
-    /// Hears of the limit.
+    /// Called when the limit is reached.
     pub on_max_iterations: Option<OnMaxIterations>,
 }
 
@@ -125,7 +125,7 @@ impl ToolUseStrategy {
         self
     }
 
-    /// Sets the hook that hears of the limit.
+    /// Sets the hook that is called when the limit is reached.
     #[must_use]
     pub fn with_on_max_iterations(mut self, hook: impl Fn(u32) + Send + Sync + 'static) -> Self {
         self.on_max_iterations = Some(Arc::new(hook));

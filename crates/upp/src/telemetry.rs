@@ -31,7 +31,7 @@ pub mod error_type {
     pub const OTHER: &str = "_OTHER";
     /// A call names a tool that there is not.
     pub const TOOL_NOT_FOUND: &str = "tool_not_found";
-    /// A call was refused before its tool began, such as for its arguments.
+    /// A call was refused before its tool started, for example because of its arguments.
     pub const TOOL_NOT_RUN: &str = "tool_not_run";
     /// A tool or one of its hooks failed, or an approval was denied; the model received the error.
     pub const TOOL_ERROR: &str = "tool_error";
@@ -70,7 +70,7 @@ pub fn code_name(code: Code) -> &'static str {
     }
 }
 
-/// The provider's name in the conventions, where they have one of their own for it.
+/// The provider's name in the conventions, if they define one.
 pub fn provider_name(provider: &str) -> &str {
     match provider {
         "google" => "gcp.gemini",

@@ -4,9 +4,9 @@ use crate::message::{AssistantMessage, Message, MessageId, MessageRole, Messages
 use crate::turn::Turn;
 use serde::{Deserialize, Serialize};
 
-/// A conversation with an id and two instants. It is not stored anywhere.
+/// A conversation with an id and two instants. This crate does not store it.
 ///
-/// As JSON (`ThreadJSON`, UPP §14): `{id, messages, createdAt, updatedAt}`; reading gives the same
+/// As JSON (`ThreadJSON`, UPP §14): `{id, messages, createdAt, updatedAt}`; reading returns an equal
 /// thread. Cloning shares the messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,7 +69,7 @@ impl Thread {
         self.updated_at
     }
 
-    /// The messages; cloning them costs nothing.
+    /// The messages; cloning them is cheap.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -79,7 +79,7 @@ impl Thread {
         self.messages.len()
     }
 
-    /// Whether there is none.
+    /// Whether the thread has no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

@@ -61,7 +61,7 @@ pub struct ToolCall {
 pub struct ToolResult {
     /// The call this answers.
     pub tool_call_id: ToolCallId,
-    /// The value; a string is shown to the model as it is, anything else as JSON.
+    /// The value; the model reads a string unchanged, anything else as JSON.
     pub result: SharedJson,
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -152,7 +152,7 @@ pub struct Tool {
     pub name: String,
     /// Shown to the model.
     pub description: String,
-    /// A JSON Schema whose root is an object; shown to the model.
+    /// A JSON Schema whose root is an object; the model receives it.
     pub parameters: Arc<Value>,
     /// Provider-namespaced extras.
     pub metadata: serde_json::Map<String, Value>,
@@ -167,8 +167,8 @@ pub struct Tool {
     /// Whether a person or an application must allow each call, however long that takes. A run that
     /// comes to such a call ends; the answer may come days later and in another process.
     pub requires_approval: bool,
-    /// Whether somebody else executes the calls and brings the results; there is no code here. A
-    /// run that comes to such a call ends and waits.
+    /// Whether the client executes the calls and sends the results; there is no code here. A run that
+    /// comes to such a call ends and waits.
     pub external: bool,
     /// Reports after a crash whether a call took effect. Present if the effect is
     /// [`Effect::Reconcilable`].
@@ -178,8 +178,8 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Makes a tool that runs in parallel with others and never runs twice. Its code gets the
-    /// context of the call (UAP §8.4); see [`Tool::simple`] for code that does not want it.
+    /// Makes a tool that runs in parallel with others and never runs twice. Its code gets the context of
+    /// the call (UAP §8.4); [`Tool::simple`] makes one without.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -202,7 +202,7 @@ impl Tool {
         }
     }
 
-    /// Makes a tool whose code takes the arguments alone, as UPP §10 has it.
+    /// Makes a tool whose code takes only the arguments, as in UPP §10.
     pub fn simple<F, R>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -273,8 +273,7 @@ impl Tool {
         Self::simple(name, description, parameters, run)
     }
 
-    /// Declares a tool that somebody else executes: a run that comes to a call of it waits for the
-    /// result.
+    /// Declares a tool that the client executes: a run that comes to a call of it waits for the result.
     pub fn external(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -297,8 +296,8 @@ impl Tool {
         self
     }
 
-    /// Makes the tool [`Effect::Reconcilable`]: after a crash `reconcile` says what became of a
-    /// call.
+    /// Makes the tool [`Effect::Reconcilable`]: after a crash `reconcile` reports whether a call took
+    /// effect.
     #[must_use]
     pub fn with_reconcile(mut self, reconcile: impl Reconcile + 'static) -> Self {
         self.effect = Effect::Reconcilable;
@@ -313,7 +312,7 @@ impl Tool {
         self
     }
 
-    /// Lets each call end before other calls of the response start (UAP §8.5).
+    /// Makes each call end before other calls of the response start (UAP §8.5).
     #[must_use]
     pub fn with_sequential(mut self) -> Self {
         self.sequential = true;
@@ -327,7 +326,7 @@ impl Tool {
         self
     }
 
-    /// Asks `approval` before each run.
+    /// Calls `approval` before each run.
     #[must_use]
     pub fn with_approval(
         mut self,

@@ -35,7 +35,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether the last answer asks for tools that did not run.
+    /// Whether the last answer has tool calls that did not run.
     pub fn has_tool_calls(&self) -> bool {
         self.response.has_tool_calls()
     }

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CycleUsage {
-    /// All tokens of the prompt, whether a cache had them or not: the two counts of cached tokens
-    /// are parts of this one that share no token. Providers that count otherwise are converted.
+    /// All tokens of the prompt, cached or not. The two counts of cached tokens are disjoint parts of
+    /// it. Counts of providers that count otherwise are converted.
     pub input_tokens: u64,
     /// Tokens the model wrote, reasoning included.
     pub output_tokens: u64,
-    /// Prompt tokens that came from the provider's cache.
+    /// Prompt tokens that were read from the provider's cache.
     pub cache_read_tokens: u64,
     /// Prompt tokens that were written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// Output tokens spent on reasoning, where the provider says so.
+    /// Output tokens spent on reasoning, if the provider reports them.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
     /// The provider's own usage object, untouched.

@@ -17,7 +17,7 @@ pub(crate) struct Listen {
     port: u16,
 }
 
-/// The text is no place to listen at.
+/// The text is not a listen address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected an address or a name, a port, or both, such as 127.0.0.1:8787, localhost, 8787 or [::1]:8787"

@@ -55,7 +55,7 @@ pub(super) fn logged(text: String) -> Result<Logged, CliError> {
     })
 }
 
-/// A message that was taken.
+/// An accepted message.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Accepted {
@@ -123,7 +123,7 @@ impl Listed {
     }
 }
 
-/// Where a thread comes from.
+/// The origin of a thread.
 #[derive(Deserialize)]
 pub(super) struct Thread {
     pub(super) fork: Option<Fork>,
@@ -182,7 +182,7 @@ impl Branch {
     }
 }
 
-/// A conversation that was taken in.
+/// An imported conversation.
 #[derive(Deserialize)]
 pub(crate) struct Imported {
     pub(crate) thread: Listed,

@@ -1,4 +1,4 @@
-//! The file that says who ran.
+//! The file that assigns runs to agents.
 
 use crate::error::CliError;
 use crate::input::Input;

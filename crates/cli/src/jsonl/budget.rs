@@ -1,4 +1,4 @@
-//! How much may be under way at once.
+//! Limits the bytes that are processed concurrently.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -22,8 +22,8 @@ impl Budget {
         Self(Arc::new((Mutex::new(state), Condvar::new())))
     }
 
-    /// Waits until there is room, or nothing else is under way: then one may be larger than the
-    /// whole. Says whether anybody still writes.
+    /// Waits until there is room, or no other bytes are in use: one batch may be larger than the limit.
+    /// Returns false if the budget was closed.
     pub(super) fn take(&self, bytes: usize) -> bool {
         let (state, freed) = &*self.0;
         let state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl Budget {
         self.change(|state| state.used = state.used.saturating_sub(bytes));
     }
 
-    /// Nobody writes any more.
+    /// Closes the budget, because the results are no longer written.
     pub(super) fn close(&self) {
         self.change(|state| state.closed = true);
     }

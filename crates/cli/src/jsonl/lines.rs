@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
 
 /// Some whole lines.
@@ -18,8 +18,8 @@ pub(super) struct Batch {
     pub(super) n_read: u64,
 }
 
-/// Splits what it reads into batches of whole lines: what one read gave, so that nothing waits
-/// that could be done, and no more than a line beyond it.
+/// Splits its input into batches of whole lines. A batch has the complete lines of one read, so that
+/// available lines never wait. It reads at most one line further.
 pub(super) struct Lines<R> {
     reader: BufReader<R>,
     /// The beginning of the next line.
@@ -71,7 +71,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Leaves the rest of a line out.
+    /// Skips the rest of a line.
     fn skip(&mut self, mut n_read: u64) -> std::io::Result<Batch> {
         self.rest = Vec::new();
         loop {

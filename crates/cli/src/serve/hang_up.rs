@@ -8,7 +8,7 @@ use server::App;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Hears the signal; where a system has none, nothing.
+/// Receives the hang-up signal; never, on systems without it.
 pub(super) struct HangUp {
     #[cfg(unix)]
     signal: Signal,

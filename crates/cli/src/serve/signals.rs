@@ -1,6 +1,6 @@
 //! `SIGTERM` and `SIGINT`: the first one stops the server, the second one ends the process.
 //!
-//! They are received on a thread of their own, so that a server whose workers all hang ends as well.
+//! A separate thread receives them, so that a server ends even if all its workers hang.
 
 use super::Signal;
 use crate::error::CliError;
@@ -114,7 +114,7 @@ mod tests {
     const NAME: &str =
         "serve::signals::tests::a_server_whose_workers_all_hang_ends_after_its_grace_period";
 
-    /// A process whose only worker hangs, and whose main thread waits for it.
+    /// Simulates a process whose only worker hangs, and whose main thread waits for it.
     fn hang() {
         install(CancellationToken::new(), Duration::from_millis(200)).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,7 +1,8 @@
 //! `OpenAI`'s Chat Completions: agents as models.
 //!
-//! A request runs on a thread that is forgotten, or on the durable one that it names. Which messages are new,
-//! and how a run looks, is decided in [`interop::chat_completions`]. How a run begins is shared with Responses.
+//! A request runs on a thread that is not stored, or on the durable one that it names.
+//! [`interop::chat_completions`] decides which messages are new and formats the run. The start of a run
+//! is shared with Responses.
 
 mod routes;
 mod start;
@@ -27,12 +28,12 @@ const TOKEN: &str = "chat-completions";
 /// Names the thread of a request.
 const THREAD: &str = "loomline-thread";
 
-/// Makes a completion.
+/// Creates a completion.
 ///
-/// `model` names an agent or a configured model. Without a thread nothing is stored: the messages are the whole
-/// conversation. `metadata.thread` or the header `Loomline-Thread` names a durable thread, which is made if it
-/// does not exist. There the messages up to the last answer must be the thread's, and the rest is added. The
-/// run continues whether or not the client waits for it.
+/// `model` names an agent or a configured model. Without a thread nothing is stored: the messages are
+/// the whole conversation. `metadata.thread` or the header `Loomline-Thread` names a durable thread,
+/// which is created if it does not exist. Its messages must equal the request's up to the last answer;
+/// the rest is added. The run continues even if the client disconnects.
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "createChatCompletion", tag = "chat-completions", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header), ("loomline-thread" = Option<String>, Header)), request_body = Object,
     responses((status = 200, content((ChatCompletion = "application/json"), (ChatCompletionChunk<'static> = "text/event-stream"))),
@@ -87,7 +88,7 @@ async fn complete(
     Ok(replayed(response, repeated))
 }
 
-/// The thread that a request names, and where.
+/// The thread that a request names, and the place of its name.
 struct NamedAt {
     key: String,
     pointer: &'static str,

@@ -1,4 +1,4 @@
-//! Where things stand in a log that is in memory.
+//! Positions of landmarks in a log in memory.
 
 use crate::{FoundExecution, Landmark, Logged, Side, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use timeline::{Event, Execution, Item, ItemType, Record, Removed, Seq, chunk_typ
 #[derive(Debug, Default)]
 pub(super) struct Landmarks {
     made: BTreeMap<(&'static str, String), Seq>,
-    /// Where triggers that had waited stand: at their executions.
+    /// The positions of triggers that had waited: the starts of their executions.
     begun: BTreeMap<String, Seq>,
     said: Vec<Seq>,
     runs: Vec<FoundExecution>,
@@ -35,7 +35,7 @@ impl Landmarks {
         Ok(())
     }
 
-    /// Takes the next record in; `before` are those before it.
+    /// Adds the next record; `before` are the preceding ones.
     pub(super) fn note(&mut self, record: &Record, before: &[Logged]) {
         if let Some(id) = made_by(&record.event) {
             self.made.insert(id, record.seq);

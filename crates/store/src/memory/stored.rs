@@ -32,7 +32,7 @@ pub(super) struct StoredThread {
 }
 
 impl Default for StoredThread {
-    /// Nothing, without limits.
+    /// An empty store without limits.
     fn default() -> Self {
         Self::with_limits(Quotas::default(), u64::MAX)
     }
@@ -133,7 +133,7 @@ impl StoredThread {
         }
     }
 
-    /// Refuses events of this size where all tenants together have too many.
+    /// Refuses events of this size if all tenants together would exceed the total limit.
     fn check_total(&self, tenant: &TenantId, bytes: u64) -> Result<(), LimitReached> {
         let total: u64 = self.usage.values().map(|usage| usage.bytes).sum();
         if total.saturating_add(bytes) > self.max_bytes {

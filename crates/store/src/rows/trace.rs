@@ -1,5 +1,5 @@
-//! Traces (EK-14): a run for each execution, a span for it, each step and each tool call, and the moments
-//! between. They are derived, so odd data leaves a hole in them.
+//! Traces (EK-14): a run for each execution, a span for it, each step and each tool call, and the
+//! moments between. They are derived; malformed data is missing in them.
 
 use super::tags::{PartTag, ResponseTag};
 use super::{RowChange, Rows, Stamp, Table};
@@ -15,15 +15,16 @@ use timeline::{
 pub enum TraceChange<'e> {
     /// A new run.
     Run(RunRow<'e>),
-    /// Another step of a run that was there before.
+    /// Another step of an existing run.
     RunStep(&'e str),
     /// Tokens that a run used: input and output.
     RunTokens(&'e str, u64, u64),
-    /// The end of a run that was there before.
+    /// The end of an existing run.
     RunEnd(&'e str, TraceStatus, Timestamp),
-    /// A new span. Without a run it is of its parent's, a step, and left out if there is no such step.
+    /// A new span. A span without a run belongs to the run of its parent step, and is left out if that
+    /// step does not exist.
     Span(SpanRow<'e>),
-    /// The end of a span that was there before, unless it has ended: its status and error.
+    /// The end of an existing span that has not ended: its status and error.
     SpanEnd(
         SpanKind,
         Cow<'e, str>,
@@ -31,7 +32,7 @@ pub enum TraceChange<'e> {
         Option<Cow<'e, str>>,
         Timestamp,
     ),
-    /// A tool's span begins now.
+    /// A tool's span starts at this instant.
     ToolStart(String, Timestamp),
     /// The spans of a step's tools end that have not: they have no result.
     ToolsEnd(&'e str, Timestamp),
@@ -96,7 +97,7 @@ pub struct RunRow<'e> {
     pub status: TraceStatus,
     /// The number of its steps.
     pub n_steps: u64,
-    /// When it began.
+    /// The start time.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
@@ -119,7 +120,7 @@ pub struct SpanRow<'e> {
     pub status: TraceStatus,
     /// Why it failed.
     pub error: Option<Cow<'e, str>>,
-    /// When it began.
+    /// The start time.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
@@ -223,7 +224,7 @@ impl<'e> Rows<'e> {
         self.trace_event(stamp, name.into(), (None, id.into()));
     }
 
-    /// A tool call begins when it is written and ends when its result is.
+    /// A tool call starts when it is written and ends when its result is.
     pub(super) fn trace_part(&mut self, at: Timestamp, step: &'e str, tag: &PartTag<'e>) {
         let name = tag.name.as_ref();
         let tool = name.and_then(|name| name.strip_prefix("tool-"));

@@ -7,7 +7,7 @@ use serde_json::json;
 use timeline::{Command, Event, NewThread, Seq};
 use tokio::task::JoinSet;
 
-/// One record that is refused takes the others with it.
+/// If one record is refused, none is appended.
 pub async fn append_is_all_or_nothing(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -31,7 +31,7 @@ pub async fn append_is_all_or_nothing(subject: impl Subject) {
     author.commit(keep("i2")).await;
 }
 
-/// The log must end where the writer thinks it does.
+/// An append with another tail than the log's is refused.
 pub async fn append_at_a_stale_tail_is_refused(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -61,7 +61,7 @@ pub async fn append_at_a_stale_tail_is_refused(subject: impl Subject) {
     );
 }
 
-/// A thread that nobody has claimed can't be appended to.
+/// An append to a thread without a claim is refused.
 pub async fn append_without_a_claim_is_refused(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -122,7 +122,7 @@ pub async fn an_item_id_that_is_taken_is_refused(subject: impl Subject) {
     assert_eq!(found.len(), 3);
 }
 
-/// A client that asks again because it lost the answer gets it, wherever the log is by then.
+/// A repeated request gets the first answer, wherever the tail is.
 pub async fn a_repeated_token_gets_the_first_answer_and_appends_nothing(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -155,7 +155,7 @@ pub async fn a_repeated_token_gets_the_first_answer_and_appends_nothing(subject:
     assert_eq!(store.row(&author.thread).await.unwrap().tail, author.tail);
 }
 
-/// Two threads may hear the same token.
+/// Two threads may use one token independently.
 pub async fn a_token_counts_for_its_thread_alone(subject: impl Subject) {
     let store = subject.store();
     for id in ["t1", "t2"] {

@@ -61,7 +61,7 @@ pub async fn a_checkpoint_is_stored_byte_for_byte(subject: impl Subject) {
     }
 }
 
-/// Whatever its step.
+/// The order of the saves counts, not their steps.
 pub async fn the_latest_save_replaces_the_one_before(subject: impl Subject) {
     for step in [2, 3, 1] {
         save(&subject, "s", step).await;
@@ -70,7 +70,7 @@ pub async fn the_latest_save_replaces_the_one_before(subject: impl Subject) {
     }
 }
 
-/// Nothing is loaded, forgetting does nothing, the list is empty.
+/// Without a checkpoint, loading returns nothing, forgetting succeeds, and the list is empty.
 pub async fn a_session_without_a_checkpoint_is_empty(subject: impl Subject) {
     assert_eq!(load(&subject, "s").await, None);
     assert_eq!(row_of(&subject, "s").await, None);
@@ -177,7 +177,7 @@ pub async fn a_reopened_store_has_its_checkpoints(mut subject: impl Subject) {
     assert_eq!(row_of(&subject, "s").await, Some(row("s", 3)));
 }
 
-/// A checkpoint is no thread, and is not deleted with one.
+/// A checkpoint does not belong to a thread, and is not deleted with one.
 pub async fn checkpoints_and_threads_do_not_disturb_each_other(subject: impl Subject) {
     let store = subject.store();
     let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

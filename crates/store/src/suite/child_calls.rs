@@ -1,4 +1,4 @@
-//! Calls that wait for a sub-agent, where a thread is forked.
+//! Tests of forks of threads with calls that wait for a sub-agent.
 
 use super::Subject;
 use super::script::{Author, end, fork, item, respond, start};
@@ -7,8 +7,8 @@ use timeline::{
     Command, NewThread, OpenCall, OpenChild, OpenKind, Payload, Seq, StepOutcome, Trigger,
 };
 
-/// A sub-agent has one thread, and that is the parent's: a fork has none of the calls that wait with it,
-/// whether it is read for the first time or after reopening.
+/// A sub-agent has one thread, which belongs to the parent. So a fork inherits none of the open calls,
+/// before and after reopening.
 pub async fn a_fork_does_not_wait_for_a_sub_agent_of_its_parent(mut subject: impl Subject) {
     let store = subject.store();
     let mut parent = Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;

@@ -40,7 +40,7 @@ async fn imported(store: &Arc<dyn Store>, id: &str, at: Seq, done: Vec<Command>)
     store.head(&created.thread).await.unwrap().state
 }
 
-/// The call that is open, and the execution that left it.
+/// The open call, and the execution that made it.
 fn open(author: &Author) -> Option<(&str, &str)> {
     author.state.open().and_then(left)
 }
@@ -118,8 +118,7 @@ pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subjec
     }
 }
 
-/// A fork may be made with messages and runs of its own: what they leave open is open, whatever was
-/// where it was made.
+/// A fork created with messages and runs has their open calls, not those of its parent.
 pub async fn a_fork_that_is_made_with_content_has_what_that_leaves_open(mut subject: impl Subject) {
     let store = subject.store();
     let mut parent = Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;

@@ -31,7 +31,7 @@ pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
     author.commit(keep("i1")).await;
 }
 
-/// A claim knows what a fold of the whole log would: parts, response, started calls, who waits.
+/// A claim's state equals a fold of the whole log: parts, response, started calls, the queue.
 pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let commands = script_of_answers().into_iter().chain(script());
@@ -140,8 +140,7 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
     }
 }
 
-/// Commands in any order, which a thread may refuse; the same for a seed at every run. Their ids go by
-/// their numbers.
+/// A reproducible random sequence of commands, which a thread may refuse. The numbers determine the ids.
 pub fn rolled(seed: u64, numbers: Range<u32>) -> Vec<Command> {
     let mut dice = seed;
     let roll = |n| {
@@ -192,7 +191,7 @@ fn any_command(face: u64, n: u32) -> Command {
     }
 }
 
-/// A change of the title, of the metadata, or of both: some are set, some go.
+/// An update that sets or removes the title, metadata fields, or both.
 fn update(n: u32) -> Command {
     let set = |of: u32| !n.is_multiple_of(of);
     let metadata = || Payload::from_text(format!(r#"{{"z": {n}.0,"a":null}}"#)).ok();
@@ -273,7 +272,7 @@ pub async fn a_reopened_store_reads_what_it_acknowledged(mut subject: impl Subje
     assert_eq!((head.tail, head.state), (tail, state));
 }
 
-/// A client that asks again after a restart gets the answer it lost.
+/// A request repeated after a restart gets the first answer.
 pub async fn a_reopened_store_knows_its_tokens(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let mut append = author.append_of(keep("i1"));
@@ -293,7 +292,7 @@ pub async fn a_reopened_store_knows_its_tokens(mut subject: impl Subject) {
     );
 }
 
-/// Epochs outlive the process that gave them.
+/// Epochs survive the process that issued them.
 pub async fn a_claim_after_reopening_voids_the_ones_before(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let append = author.append_of(keep("i1"));

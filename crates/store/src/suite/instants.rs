@@ -1,4 +1,4 @@
-//! Instants of threads, where clocks are set back.
+//! Tests of instants while clocks are set back.
 
 use super::Subject;
 use super::script::{Author, item, record};

@@ -1,4 +1,4 @@
-//! Where things stand in a log.
+//! Tests of the positions of landmarks in a log.
 
 use super::Subject;
 use super::heads::rolled;
@@ -154,7 +154,7 @@ pub async fn triggers_and_executions_are_found_from_any_position(mut subject: im
     }
 }
 
-/// Answers and pointers are no messages, and are not counted as such.
+/// Answers and pointers don't count as messages.
 pub async fn an_answer_is_no_trigger(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

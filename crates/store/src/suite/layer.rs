@@ -8,9 +8,9 @@ use crate::{
 use futures_util::future::BoxFuture;
 use timeline::{Removed, Seq, ThreadId};
 
-/// A store over another one: what a layer does not say itself is the other's.
+/// A store around another one. Methods without an implementation call the inner store.
 pub trait Layer: Send + Sync {
-    /// The other one.
+    /// The inner store.
     fn inner(&self) -> &dyn Store;
 
     /// Transforms the inner store's result before it is awaited.

@@ -53,7 +53,7 @@ pub(super) fn page(limit: usize) -> ObjectPage {
     }
 }
 
-/// JSON, instant and content come out as they went in, also from a store that is opened again.
+/// JSON, instant and content are returned unchanged, also by a reopened store.
 pub async fn an_object_is_stored_byte_for_byte(mut subject: impl Subject) {
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     let store = subject.store();
@@ -104,7 +104,7 @@ pub async fn an_object_replaces_the_one_before(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, ["b", "a"]);
 }
 
-/// Objects of one instant go by id; pages give each once, from either end.
+/// Objects of one instant are ordered by id; pages return each once, from either end.
 pub async fn objects_are_listed_in_pages_without_gap_or_repeat(subject: impl Subject) {
     let store = subject.store();
     let mut expected = Vec::new();
@@ -278,7 +278,7 @@ pub async fn an_object_is_deleted_only_as_it_was_read(subject: impl Subject) {
     assert_eq!(content(&store, "file", "a").await, None);
 }
 
-/// Two objects with one content each have it until they go, whichever goes first.
+/// A content that two objects share exists until the last of them is deleted.
 pub async fn a_content_stays_until_the_last_object_that_has_it_goes(subject: impl Subject) {
     let store = subject.store();
     let x = Some(&b"shared"[..]);
@@ -326,7 +326,7 @@ pub async fn objects_never_cross_tenants(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, ["a"]);
 }
 
-/// Threads and objects lie side by side and say nothing of each other.
+/// Threads and objects are independent of each other.
 pub async fn objects_and_threads_do_not_disturb_each_other(subject: impl Subject) {
     let store = subject.store();
     let author = Author::new(&store, "acme", NewThread::new("t", Some("a"))).await;

@@ -35,7 +35,7 @@ fn limit<T>(answer: Result<T, StoreError>) -> Option<&'static str> {
     }
 }
 
-/// Usage has each tenant's threads, bytes and files, also after reopening, and nothing of what is deleted.
+/// Usage counts each tenant's threads, bytes and files, also after reopening, without deleted ones.
 pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -76,7 +76,7 @@ pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     assert_eq!(usage_of(&store, "acme").await, StorageUsage::default());
 }
 
-/// Of 32 threads that are made at once, as many are made as the tenant may have.
+/// Of 32 concurrent creations, exactly the tenant's limit succeeds.
 pub async fn a_tenant_has_no_more_threads_than_its_limit(subject: impl Subject) {
     let store = subject.store();
     let five = StorageLimits {
@@ -114,7 +114,7 @@ pub async fn a_tenant_has_no_more_threads_than_its_limit(subject: impl Subject) 
     Author::new(&store, "globex", NewThread::new("v", Some("v"))).await;
 }
 
-/// Where a tenant stores as much as it may, nothing is added but what has no limit, such as the end of a run.
+/// At the limit of bytes, only records without a limit are added, such as the end of a run.
 pub async fn a_tenant_stores_no_more_bytes_than_its_limit(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

@@ -6,7 +6,7 @@ use crate::{Filter, NewRecord, PAGE_BYTES, StoreError};
 use jiff::Timestamp;
 use timeline::{Command, Event, NewThread, Payload, Seq, Trigger};
 
-/// Order of keys, spelling of numbers, nulls and instants: nothing is written anew.
+/// Order of keys, spelling of numbers, nulls and instants are unchanged.
 pub async fn the_text_of_a_record_is_stored_byte_for_byte(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let content =
@@ -45,7 +45,7 @@ pub async fn the_text_of_a_record_is_stored_byte_for_byte(mut subject: impl Subj
     assert_eq!(logged.record.seq, Seq(3));
 }
 
-/// Page after page gives the log once.
+/// Consecutive pages return each record once.
 pub async fn reading_pages_through_the_log(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

@@ -11,13 +11,13 @@ use timeline::{
 
 /// The writer of one thread, in the role of the runtime.
 pub struct Author {
-    /// Where it writes.
+    /// Its store.
     pub store: Arc<dyn Store>,
     /// Its thread.
     pub thread: ThreadId,
     /// Its claim.
     pub epoch: Epoch,
-    /// Where the log ends.
+    /// The log's tail.
     pub tail: Seq,
     /// The fold of what was appended.
     pub state: State,
@@ -30,7 +30,7 @@ impl Author {
         Self::begin(store, tenant, thread, Timestamp::UNIX_EPOCH).await
     }
 
-    /// Makes a thread whose time begins at `at`, and claims it.
+    /// Creates a thread whose time starts at `at`, and claims it.
     pub async fn begin(
         store: &Arc<dyn Store>,
         tenant: &str,
@@ -53,7 +53,7 @@ impl Author {
         }
     }
 
-    /// The append that a command comes to, one second later than the last.
+    /// The append of a command, one second later than the previous one.
     pub fn append_of(&mut self, command: Command) -> Append {
         self.at = self
             .at
@@ -147,12 +147,12 @@ pub fn item(id: &str) -> NewItem {
     )
 }
 
-/// Records a message that nothing answers.
+/// Records a message without starting an execution.
 pub fn keep(id: &str) -> Command {
     Command::Record { item: item(id) }
 }
 
-/// Lets a message wait.
+/// Queues a message.
 pub fn enqueue(id: &str) -> Command {
     Command::Enqueue {
         item: item(id),
@@ -160,7 +160,7 @@ pub fn enqueue(id: &str) -> Command {
     }
 }
 
-/// Starts an execution and its first step; their ids begin with the name.
+/// Starts an execution and its first step; their ids have the prefix `name`.
 pub fn start(name: &str, trigger: Trigger) -> Command {
     Command::Start {
         trigger,
@@ -215,7 +215,7 @@ pub fn tool_result() -> Command {
     }
 }
 
-/// A step that is complete, whatever it lacks: a store keeps what earlier versions have written.
+/// A completed step that may lack fields, as earlier versions wrote it.
 pub fn complete_step(next: Option<&str>) -> Command {
     Command::ImportStep {
         outcome: StepOutcome::default(),
@@ -223,7 +223,7 @@ pub fn complete_step(next: Option<&str>) -> Command {
     }
 }
 
-/// The end of a step that leaves its call for somebody to allow.
+/// The end of a step whose call waits for an approval.
 pub fn leave_open() -> Command {
     let part = json!({"type": "tool-weather", "toolCallId": "c1", "state": "approval-requested"});
     let call = OpenCall {
@@ -309,7 +309,7 @@ pub fn script() -> Vec<Command> {
     ]
 }
 
-/// Calls that wait: answered, left open again, left behind.
+/// A script of pending calls: answered, open again, abandoned.
 pub fn script_of_answers() -> Vec<Command> {
     vec![
         start("zero", Trigger::New(item("ask-0"))),

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 const EPOCH: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// However many ask, one makes the thread and all get it.
+/// Of concurrent callers, one creates the thread and all get it.
 pub async fn get_or_create_by_64_tasks_makes_one_thread(subject: impl Subject) {
     let store = subject.store();
     let mut tasks = JoinSet::new();
@@ -116,7 +116,7 @@ pub async fn threads_without_a_key_are_each_their_own(subject: impl Subject) {
     assert_eq!(store.list(&tenant(), page).await.unwrap().len(), 2);
 }
 
-/// An id is used once, whoever asks.
+/// An id is used once, across all tenants.
 pub async fn a_thread_id_that_is_taken_is_refused(subject: impl Subject) {
     let store = subject.store();
     Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
@@ -183,7 +183,7 @@ pub async fn a_list_begins_with_the_last_change(subject: impl Subject) {
     assert_eq!(listed().await, ["t1", "t3", "t2"]);
 }
 
-/// Page after page gives each thread once, also where many changed at the same instant.
+/// Consecutive pages return each thread once, even if many changed at one instant.
 pub async fn a_list_is_read_in_pages(subject: impl Subject) {
     let store = subject.store();
     for n in 0..23 {
@@ -261,7 +261,7 @@ pub async fn a_list_is_in_the_order_of_changes_not_of_clocks(mut subject: impl S
     assert_eq!(ids(&all), ["t3", "t4", "t2", "t1"]);
 }
 
-/// The prefix is text: nothing in it is a pattern.
+/// The prefix is plain text, not a pattern.
 pub async fn a_list_can_be_narrowed_to_a_prefix_of_the_key(subject: impl Subject) {
     let store = subject.store();
     for key in [
@@ -333,7 +333,7 @@ pub async fn a_row_has_the_status_of_its_thread(subject: impl Subject) {
     );
 }
 
-/// A thread that others go on from stays; without them it can go.
+/// A thread with forks can't be deleted; without them it can.
 pub async fn a_fork_keeps_its_parent(subject: impl Subject) {
     let store = subject.store();
     Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;
@@ -374,7 +374,7 @@ pub async fn a_fork_of_another_tenants_thread_is_refused(subject: impl Subject) 
     }
 }
 
-/// Of a thread, its own forks and no forks of these; a deleted one is not there any more.
+/// The list has a thread's own forks, without their forks and without deleted ones.
 pub async fn forks_are_listed_in_the_order_they_were_made(subject: impl Subject) {
     let store = subject.store();
     Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;
@@ -405,7 +405,7 @@ pub async fn forks_are_listed_in_the_order_they_were_made(subject: impl Subject)
     assert!(matches!(none, Err(StoreError::NotFound)), "{none:?}");
 }
 
-/// Nothing of a deleted thread is found, and its key, id and tokens are free.
+/// A deleted thread is not found, and its key, id and tokens can be used again.
 pub async fn delete_removes_everything(subject: impl Subject) {
     let store = subject.store();
     let new = || NewThread::new("t", Some("k"));
@@ -456,7 +456,7 @@ pub async fn delete_removes_everything(subject: impl Subject) {
     again.commit_all(script()).await;
 }
 
-/// After closing, every call says so.
+/// After closing, every call fails with `Closed`.
 pub async fn a_closed_store_answers_closed(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;

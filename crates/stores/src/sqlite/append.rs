@@ -111,7 +111,7 @@ pub(super) fn claim(conn: &Connection, thread: &ThreadId) -> Result<Epoch, Store
     Ok(Epoch(count(epoch.ok_or(StoreError::NotFound)?)))
 }
 
-/// Appends, if the claim holds and the log ends where the writer thinks.
+/// Appends, if the claim is valid and the tail is the expected one.
 pub(super) fn append(
     conn: &Connection,
     append: &Append,
@@ -268,9 +268,9 @@ pub(super) fn answer(
     found.optional().map_err(statement)
 }
 
-/// The number of a thread, and that of its next change; none if it is the last changed of its tenant.
-/// A statement that gives back what it has updated makes itself a table for that, which takes longer
-/// than looking first.
+/// The number of a thread, and the number of its next change. The latter is `None` if it is already the
+/// last changed thread of its tenant. A separate query is faster than `UPDATE … RETURNING`, which needs
+/// a temporary table.
 fn numbered(
     conn: &Connection,
     thread: &ThreadId,

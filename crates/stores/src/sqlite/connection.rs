@@ -1,4 +1,4 @@
-//! Opening the file, and who may.
+//! Opens and locks the file.
 
 use super::error::{failed, statement};
 use super::key::{self, StoreKey};
@@ -31,7 +31,7 @@ pub struct SqliteOptions {
     pub mode: OpenMode,
     /// How many threads read; by default two a core.
     pub n_readers: Option<NonZeroUsize>,
-    /// How much of the file the writer keeps in memory, in KiB; by default 64 MiB.
+    /// Size of the writer's page cache, in KiB; 64 MiB by default.
     pub cache_kib: Option<u32>,
     /// The file's encryption key; without it the file is not encrypted.
     pub key: Option<StoreKey>,
@@ -41,7 +41,7 @@ pub struct SqliteOptions {
 
 const STATEMENTS: usize = 96;
 
-/// Takes the file for this process, until the lock is dropped or the process is gone.
+/// Locks the file for this process, until the lock is dropped or the process ends.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let file = private::options()
         .create(true)
@@ -102,7 +102,7 @@ pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// The one connection that writes, and that alone checkpoints.
+/// The only connection that writes and checkpoints.
 pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE

@@ -46,7 +46,7 @@ pub(super) fn violation(error: &str) -> String {
     format!("{VIOLATION}{error}")
 }
 
-/// Whether one change broke a constraint, which says nothing about the rest of the store.
+/// Whether one change broke a constraint. That does not mean that the store is damaged.
 pub(super) fn is_violation(error: &StoreError) -> bool {
     matches!(error, StoreError::Damaged(what) if what.starts_with(VIOLATION))
 }

@@ -9,7 +9,7 @@ use store::StoreError;
 /// Whether a store can do its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreHealth {
-    /// Nothing is known to be wrong.
+    /// No fault is known.
     #[default]
     Healthy,
     /// The last commit failed: the disk is full, or writing to it fails.
@@ -97,7 +97,7 @@ impl Health {
     }
 }
 
-/// Lets something happen once per second.
+/// Limits an action to once per second.
 #[derive(Debug, Default)]
 struct Throttle {
     state: Mutex<(Option<Instant>, u64)>,
@@ -106,7 +106,7 @@ struct Throttle {
 impl Throttle {
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    /// How many were suppressed since the last one; none if this one is suppressed.
+    /// The number of suppressed actions since the last one; `None` if this one is suppressed.
     fn admit(&self) -> Option<u64> {
         self.admit_at(Instant::now())
     }

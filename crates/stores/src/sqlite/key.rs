@@ -53,9 +53,9 @@ pub(super) fn supported() -> Result<(), KeyError> {
     }
 }
 
-/// A connection to a file that the key fits.
+/// A connection to a file, if the key fits.
 ///
-/// Only SQLite may open the file: whoever else closes it takes the locks of the whole process away.
+/// Only SQLite may open the file: closing any other file handle releases the locks of the whole process.
 pub(super) fn opened(
     path: &Path,
     flags: OpenFlags,
@@ -64,7 +64,7 @@ pub(super) fn opened(
     opened_with(path, flags, key, "")
 }
 
-/// A connection to a file that the key fits, on which these statements run before anything is read.
+/// A connection to a file, if the key fits; runs the statements of `before` before the first read.
 pub(super) fn opened_with(
     path: &Path,
     flags: OpenFlags,
@@ -84,7 +84,7 @@ pub(super) fn opened_with(
     }
 }
 
-/// A connection; none, if the file is no database by this key. A file with nothing in it is one by any key.
+/// A connection; `None` if the file is not a database with this key. An empty file fits every key.
 fn connected(
     path: &Path,
     flags: OpenFlags,

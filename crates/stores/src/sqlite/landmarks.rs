@@ -1,4 +1,4 @@
-//! Where things stand in a log. Each look-up is one of an index.
+//! Positions of landmarks in a log. Each look-up uses one index.
 
 use super::error::statement;
 use super::rows::number;
@@ -123,7 +123,7 @@ const REMOVAL: &str = "SELECT min(seq) FROM thread_events INDEXED BY thread_remo
     WHERE thread_no = ?1 AND kind = 36
     AND coalesce('item ' || (payload ->> '$.data.itemId'), 'step ' || (payload ->> '$.data.stepId')) = ?2";
 
-/// Which of these are removed, and where.
+/// The positions at which these were removed; others are left out.
 pub(super) fn removals(
     conn: &Connection,
     thread: &ThreadId,

@@ -1,8 +1,7 @@
-//! Reading a database where nothing can be written: on a read-only medium, or in a directory of
-//! another user.
+//! Reads a database that can't be written to: on a read-only medium, or in another user's directory.
 //!
-//! Readers of a write-ahead log share its index, a file that the first of them makes. Where it can't
-//! be made there is nobody to share it with.
+//! Readers of a write-ahead log share its index, a file that the first reader creates. Here it can't be
+//! created, so each reader has its own.
 
 use super::connection::{exists, wal};
 use super::key::{self, StoreKey};
@@ -24,9 +23,9 @@ pub(super) fn is_read_only(error: &StoreError) -> bool {
     )
 }
 
-/// A connection that writes nothing, to a database that nobody changes meanwhile.
+/// A read-only connection to a database that no process changes meanwhile.
 ///
-/// Without a log the file is read as it is. A log is read into memory, and applied there.
+/// Without a log the file is read unchanged. A log is read into memory and applied there.
 pub(super) fn opened(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     exists(path)?;
     let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -126,7 +126,7 @@ impl Key {
 const OBJECT: &str = "SELECT o.id, o.created_at, o.json, octet_length(c.content), c.sha256
                       FROM tenant_objects o LEFT JOIN tenant_contents c ON c.no = o.content_no";
 
-/// How many bytes an object brings.
+/// The size of an object, in bytes.
 fn size(object: &NewObject) -> usize {
     object.json.len() + object.content.as_ref().map_or(0, Vec::len)
 }

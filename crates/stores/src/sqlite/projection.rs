@@ -1,4 +1,4 @@
-//! Executes the changes of rows that an append comes to ([`store::rows`]).
+//! Executes the row changes of an append ([`store::rows`]).
 
 use super::error::{making, statement};
 use super::spelling::{item_type, role, text};

@@ -66,7 +66,7 @@ impl Readers {
         answer.inspect_err(|error| self.health.read_failed(error))
     }
 
-    /// Takes no more; the threads end when what was taken is done.
+    /// Closes the queue; the threads end after the queued requests.
     pub(super) fn close(&self) -> Vec<JoinHandle<()>> {
         self.queue
             .lock()

@@ -1,4 +1,4 @@
-//! The nine tables, written anew from the log.
+//! Rebuilds the nine tables from the log.
 
 use super::error::statement;
 use super::projection::Tables;

@@ -55,7 +55,7 @@ pub fn rekey(
     }
 }
 
-/// Takes away what a [`rekey`] that was killed left; whoever calls has the store's [lock](lock).
+/// Deletes the copy that an interrupted [`rekey`] left. The caller must hold the store's [lock](lock).
 pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
     let Ok(file) = std::fs::canonicalize(path) else {
         return Ok(());
@@ -88,11 +88,11 @@ fn alone(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> 
     }
 }
 
-/// The new file, taken away when it comes to nothing.
+/// The new file, deleted if it does not replace the old one.
 struct Copy(PathBuf);
 
 impl Copy {
-    /// An empty file, as the old one is whose: nobody else may read it, and who serves the old one may.
+    /// Creates an empty file with the owner and the permissions of the old one.
     fn new(file: &Path) -> Result<Self, StoreError> {
         clear(file)?;
         let old = std::fs::metadata(file).map_err(failed)?;

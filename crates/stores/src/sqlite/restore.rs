@@ -50,7 +50,7 @@ struct Log<'a> {
 
 /// The pending calls of the last execution before a position.
 enum Left {
-    /// None was there.
+    /// There was no execution.
     NeverRan,
     /// No call waits.
     Nothing,

@@ -22,7 +22,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
 // "LOOM": tells our files from others.
 const APPLICATION_ID: i64 = 0x4c4f_4f4d;
 
-/// Brings the file to the newest version, in one transaction, after a copy of what there was.
+/// Migrates the file to the newest version, in one transaction, after making a copy.
 pub(super) fn migrate(
     conn: &mut Connection,
     path: &Path,
@@ -89,7 +89,7 @@ fn versions(conn: &Connection, migrations: &[&str]) -> Result<(usize, usize), St
     Ok((found as usize, known))
 }
 
-/// Writes a page with what it holds, to find out whether a commit comes through.
+/// Rewrites a page with its content, to find out whether a commit succeeds.
 pub(super) fn touch(conn: &Connection) -> Result<(), StoreError> {
     let version = pragma(conn, "PRAGMA user_version")?;
     conn.pragma_update(None, "user_version", version)

@@ -1,9 +1,9 @@
-//! Numbers and instants as SQLite keeps them.
+//! Numbers and instants in SQLite's columns.
 
 use jiff::Timestamp;
 use store::StoreError;
 
-/// A count as a column; what does not fit is as good as the largest.
+/// A count as a column; a larger count becomes the largest value.
 pub(super) fn int(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The one thread that commits. It takes whatever is queued, commits it once, then answers all.
+//! The only thread that commits. It takes all queued requests, commits them once, then answers them.
 
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
@@ -46,7 +46,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// The thread keeps the lock until its connection is closed.
+    /// Starts the thread, which holds the lock until its connection is closed.
     pub(super) fn start(
         conn: Connection,
         lock: File,
@@ -114,7 +114,7 @@ impl Writer {
         }
     }
 
-    /// Takes no more; the thread ends when what was taken is written.
+    /// Closes the queue; the thread ends after the queued writes.
     pub(super) fn close(&self) -> Option<JoinHandle<()>> {
         self.queue
             .lock()

@@ -1,4 +1,4 @@
-//! The model's own turns, as they go back to it.
+//! The model's own turns in a later request.
 
 use super::Anthropic;
 use crate::codec::items::{self, Item};
@@ -68,8 +68,8 @@ pub(super) fn message(role: &str, blocks: Vec<Block>) -> String {
     text
 }
 
-/// Leaves out what the vendor refuses: empty text, and text of white space where there is no
-/// other. Gives whether it was only white space that went.
+/// Removes text that the vendor refuses: empty text, and white space if there is no other text. Returns
+/// whether it removed only white space.
 pub(super) fn leave_out_blank(blocks: &mut Vec<Block>) -> bool {
     let blank = |text: &str| text.trim().is_empty();
     let speaks = blocks
@@ -141,8 +141,9 @@ impl Anthropic {
         blocks
     }
 
-    /// Whether the message is this model's own, in this format: a provider's other formats keep
-    /// theirs in the same place, and have a `status` or a `finish_reason` instead of a `stop_reason`.
+    /// Whether the message is this model's own, in this format. Messages of the provider's other formats
+    /// have their metadata under the same name, with a `status` or a `finish_reason` instead of a
+    /// `stop_reason`.
     pub(super) fn is_own(&self, message: &AssistantMessage) -> bool {
         let fields = message.metadata.get(&self.provider);
         let has = |key: &str| fields.is_some_and(|fields| fields.get(key).is_some());
@@ -150,7 +151,7 @@ impl Anthropic {
             && (has("stop_reason") || !(has("status") || has("finish_reason")))
     }
 
-    /// A block, or what is left out and why.
+    /// A block, or the content that is omitted and the reason.
     fn content(
         &self,
         content: &AssistantContent,
@@ -201,7 +202,7 @@ fn tool_use(call: &ToolCall, with: Map<String, Value>, id: &str) -> (Block, bool
     (block, whole)
 }
 
-/// Adds fields; those that are there stay.
+/// Adds fields; existing ones are not replaced.
 fn add(fields: &mut Map<String, Value>, with: Map<String, Value>) {
     for (key, value) in with {
         fields.entry(key).or_insert(value);

@@ -9,7 +9,7 @@ use crate::tool::ToolCall;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The blocks so far, in the order in which they began.
+/// The blocks so far, in the order of their starts.
 #[derive(Debug)]
 pub(super) struct Blocks {
     answer: AnswerBuilder,
@@ -23,13 +23,13 @@ pub(super) struct Blocks {
 #[derive(Debug)]
 struct Block {
     kind: Kind,
-    /// The fields that content and calls do not hold; all of them, where the block is neither.
+    /// The fields that content and calls can't hold; all fields of a block that is neither.
     with: Map<String, Value>,
     /// The text of the `input_json_delta` events, if it is stored nowhere else.
     input: String,
-    /// The input the block began with.
+    /// The input at the block's start.
     first_input: Option<Value>,
-    /// Whether the input of a call came as text, which shows where it ends.
+    /// Whether the input of a call came as text, so that its end can be detected.
     streamed: bool,
 }
 
@@ -39,7 +39,7 @@ enum Kind {
     Text(u32),
     Thinking(u32),
     Call(u32),
-    /// The text that came as input of the answer tool.
+    /// Text from the input of the answer tool.
     Answer(u32),
     Native,
 }
@@ -51,7 +51,7 @@ pub(super) struct Whole {
     pub(super) items: Vec<Item>,
     pub(super) content: Vec<AssistantContent>,
     pub(super) calls: Vec<ToolCall>,
-    /// Which content block came as input of the answer tool.
+    /// The content block from the input of the answer tool.
     pub(super) answer: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ impl Blocks {
         }
     }
 
-    /// The answer begins.
+    /// Starts the answer.
     pub(super) fn begin(&mut self) {
         self.answer.start();
     }
@@ -75,7 +75,7 @@ impl Blocks {
         self.answer.take_events()
     }
 
-    /// A block begins, with what it has already. Without an index it is the next one.
+    /// Starts a block with its initial content. Without an index it is the next one.
     pub(super) fn start(&mut self, index: Option<u64>, block: &Map<String, Value>) {
         let at = self.all.len();
         let index = index.unwrap_or_else(|| u64::try_from(at).unwrap_or(u64::MAX));
@@ -128,7 +128,8 @@ impl Blocks {
         }
     }
 
-    /// More of a block; of the last one, where there is no index. Whether there is such a block.
+    /// Adds a delta to the block with this index, or to the last one without an index. Returns whether
+    /// the block exists.
     pub(super) fn delta(&mut self, index: Option<u64>, delta: &Map<String, Value>) -> bool {
         let at = match index {
             Some(index) => self.open.get(&index).copied(),
@@ -200,7 +201,7 @@ impl Blocks {
         }
     }
 
-    /// A block is whole; the last one, where there is no index.
+    /// Completes the block with this index, or the last one without an index.
     pub(super) fn stop(&mut self, index: Option<u64>) {
         let last = || self.open.iter().max_by_key(|(_, at)| **at);
         let index = index.or_else(|| last().map(|(index, _)| *index));
@@ -293,7 +294,7 @@ fn text_of<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     fields.get(key)?.as_str()
 }
 
-/// Takes a text out of the fields; anything else stays.
+/// Takes a text out of the fields; a value of another type stays.
 fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
     match fields.get_mut(key)? {
         Value::String(text) => {
@@ -307,7 +308,8 @@ fn take_text(fields: &mut Map<String, Value>, key: &str) -> Option<String> {
     }
 }
 
-/// Texts and lists grow, objects are merged by key, anything else is replaced; `null` says nothing.
+/// Merges a later value: texts and lists are appended, objects are merged by key, `null` is ignored, and
+/// anything else is replaced.
 fn merge(slot: &mut Value, more: &Value) {
     match (slot, more) {
         (_, Value::Null) => {}

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// A block of a user message; what the format can't take is named instead.
+/// A block of a user message; fails with the name of a type that the format does not support.
 pub(super) fn user_block(block: &UserContent) -> Result<Value, &'static str> {
     match block {
         UserContent::Text { text } => Ok(json!({"type": "text", "text": text})),
@@ -30,7 +30,7 @@ fn address_or_bytes(media: &Media) -> Option<Value> {
     Some(json!({"type": "base64", "media_type": media.mime_type, "data": data}))
 }
 
-/// The format takes the bytes of a PDF, but text only as text.
+/// A document block. The format accepts a PDF as bytes, but text only as text.
 fn document(media: &Media) -> Result<Value, &'static str> {
     let plain = |text: &str| json!({"type": "text", "media_type": "text/plain", "data": text});
     let source = match (media.text(), media.base64()) {
@@ -51,10 +51,10 @@ fn document(media: &Media) -> Result<Value, &'static str> {
     Ok(Value::Object(block))
 }
 
-/// The `content` of a `tool_result`; nothing, where the tool gave nothing to read.
+/// The `content` of a `tool_result`; `None` if the result is empty.
 ///
-/// A result as MCP has it, with pictures or documents in its `content`, becomes blocks. Anything
-/// else is text, and so is a failure: the vendor takes no other block in it.
+/// A result in MCP's form, with pictures or documents in its `content`, becomes blocks. Any other result
+/// becomes text. A failure becomes text too, because the vendor accepts no other block in it.
 pub(super) fn tool_result_content(result: &ToolResult) -> Option<Value> {
     if let Some(blocks) = media_blocks(&result.result).filter(|_| !result.is_error) {
         return Some(Value::Array(blocks));
@@ -94,7 +94,7 @@ fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
 }
 
-/// The pictures that the vendor takes.
+/// The picture types that the vendor accepts.
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// A picture, or a resource that is a PDF; `None` for anything that the vendor would refuse. One refused

@@ -35,7 +35,7 @@ pub(super) struct Decoder {
 enum Stage {
     Nothing,
     Started,
-    /// The vendor says that no more comes.
+    /// The vendor has ended the stream.
     Stopped,
 }
 
@@ -111,8 +111,7 @@ impl Decoder {
         }
     }
 
-    /// A message as far as it is: without content at the start of a stream, whole where nothing is
-    /// streamed.
+    /// Processes a message object: without content at the start of a stream, complete without streaming.
     fn message(&mut self, message: &Map<String, Value>) {
         self.begin();
         if let Some(id) = message.get("id").and_then(Value::as_str) {

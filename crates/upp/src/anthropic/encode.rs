@@ -143,7 +143,7 @@ fn waits(item: &Item) -> bool {
     }
 }
 
-/// Adds a message, unless nothing is left of it; the vendor takes no empty one.
+/// Adds a message unless it is empty; the vendor refuses empty messages.
 fn push(conversation: &mut Conversation, role: &str, blocks: Vec<Block>) {
     if !blocks.is_empty() {
         conversation.push_text(message(role, blocks));

@@ -23,7 +23,7 @@ pub(super) fn in_stream(provider: &str, error: &Value) -> Error {
     found
 }
 
-/// The text decides where the type is only `invalid_request_error` or `api_error`.
+/// The code of an error. For the types `invalid_request_error` and `api_error` the text decides.
 fn code(error: &Value) -> Option<Code> {
     let word = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
     let message = word("message").to_lowercase();

@@ -138,8 +138,8 @@ fn tools(codec: &Anthropic, request: &Request, head: &mut Map<String, Value>) ->
     Ok(())
 }
 
-/// The request's choice with what the parameter `tool_choice` says of parallel calls, or else the
-/// parameter. One that says nothing of which tools to call leaves that to the model.
+/// The request's tool choice, with the parallel-calls setting of the parameter `tool_choice`. Without a
+/// choice in the request, it is the parameter. A choice without a type leaves the decision to the model.
 fn joined(choice: Option<Value>, given: Option<Value>) -> Option<Value> {
     match (choice, given) {
         (Some(Value::Object(mut choice)), given) => {
@@ -178,7 +178,7 @@ fn tool(codec: &Anthropic, tool: &Tool) -> Value {
     Value::Object(fields)
 }
 
-/// The vendor takes only objects that say that they have no further properties.
+/// Sets `additionalProperties` to false in all objects; the vendor requires that.
 fn close_objects(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         return;

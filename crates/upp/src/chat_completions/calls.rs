@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The index under which it began.
+    /// The index of its first delta.
     index: Option<u64>,
     /// The provider's id.
     id: Option<ToolCallId>,
@@ -35,14 +35,16 @@ impl Call {
     }
 }
 
-/// The calls of one response. Each delta belongs to a call by its `index`; without one, by its id;
-/// without either, it continues the last call. A delta that names a tool under a foreign id is a
-/// call of its own, whatever its index: some providers give all calls the index 0. So is one that
-/// names a tool under a new index; where its id is another call's already, it gets one of ours.
+/// The calls of one response.
+///
+/// A delta belongs to a call by its `index`; without an index, by its id; without either, it continues
+/// the last call. A delta with a tool name and a foreign id starts a new call, whatever its index: some
+/// providers use the index 0 for all calls. So does a delta with a tool name and a new index. If its id
+/// belongs to another call already, the new call gets an id of ours.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     all: Vec<Call>,
-    /// Where calls are found, once there are many; until then they are looked through.
+    /// The index of the calls once there are many; before that, a linear search finds them.
     found: Option<Found>,
 }
 
@@ -184,7 +186,7 @@ impl Calls {
         position
     }
 
-    /// The latest call that began under this index.
+    /// The latest call that started under this index.
     fn at_index(&self, index: u64) -> Option<usize> {
         match &self.found {
             Some(found) => found.by_index.get(&index).copied(),

@@ -31,10 +31,10 @@ pub(super) struct Decoder {
     provider: Arc<str>,
     /// The requested model.
     requested: Arc<str>,
-    /// The model that answers, as far as it says so.
+    /// The model that answers, if the provider names it.
     model_id: Option<Arc<str>>,
     structured: bool,
-    /// Where reasoning comes in details.
+    /// The details of reasoning, if the dialect has them.
     details: Option<Details>,
     /// They come at the end.
     images: Vec<Media>,
@@ -65,7 +65,7 @@ const WORDS: [&str; 6] = [
 enum Stage {
     Nothing,
     Started,
-    /// The provider says that no more comes.
+    /// The provider has ended the stream.
     Done,
 }
 
@@ -342,7 +342,7 @@ impl codec::Decoder for Decoder {
     }
 }
 
-/// A picture the model made, which comes as a `data:` URL.
+/// The model's picture, from a `data:` URL.
 fn image(part: &Value) -> Option<Media> {
     let url = text_at(part.get("image_url")?, "url")?;
     let data = url
@@ -357,7 +357,7 @@ fn image(part: &Value) -> Option<Media> {
     }
 }
 
-/// A text that is there and not empty.
+/// The text under this key, if it is not empty.
 pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key)?.as_str().filter(|text| !text.is_empty())
 }

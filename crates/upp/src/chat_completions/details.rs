@@ -1,10 +1,10 @@
-//! `reasoning_details`: reasoning in pieces, some signed or encrypted, that goes back as it was.
+//! `reasoning_details`: reasoning in pieces, some signed or encrypted, that is sent back unchanged.
 
 use super::decode::text_at;
 use serde_json::{Map, Value};
 
-/// The details of one answer. Fragments of one index and type are one detail: their texts are
-/// appended, their other fields are those that came last.
+/// The details of one answer. Fragments with one index and type form one detail: their texts are
+/// appended, and the last value of each other field counts.
 #[derive(Debug, Default)]
 pub(super) struct Details(Vec<Map<String, Value>>);
 
@@ -12,7 +12,7 @@ pub(super) struct Details(Vec<Map<String, Value>>);
 const GROWING: [&str; 3] = ["text", "summary", "data"];
 
 impl Details {
-    /// Takes a fragment; gives what there is to show of it.
+    /// Adds a fragment; returns its visible text.
     pub(super) fn push<'a>(&mut self, fragment: &'a Value) -> Option<&'a str> {
         let fields = fragment.as_object()?;
         let same = |detail: &&mut Map<String, Value>| {

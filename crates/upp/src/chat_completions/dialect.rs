@@ -1,26 +1,26 @@
-//! In what the providers that speak Chat Completions differ (UPP §17.3, §17.6–§17.8).
+//! The differences between the providers of Chat Completions (UPP §17.3, §17.6–§17.8).
 
 use crate::codec::CallIdForm;
 use crate::model::Capabilities;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// How a provider shows reasoning, and takes it back.
+/// How a provider sends reasoning and accepts it back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningForm {
-    /// It may show reasoning, and takes none back.
+    /// It may send reasoning, and accepts none back.
     #[default]
     Shown,
-    /// As `reasoning_content`, which goes back with the message it came with. A message with calls
-    /// and no reasoning of its own has a blank in its place.
+    /// As `reasoning_content`, sent back with its message. A message with calls but without reasoning
+    /// gets a blank value.
     Content,
-    /// As `reasoning`, which goes back with the message it came with.
+    /// As `reasoning`, sent back with its message.
     Text,
-    /// As a list `reasoning_details`, signed or encrypted, which goes back as it was.
+    /// As a list `reasoning_details`, signed or encrypted, sent back unchanged.
     Details,
 }
 
-/// A provider that speaks Chat Completions.
+/// A provider of Chat Completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// The provider's name: the namespace of its metadata, and the provider of errors.
@@ -35,15 +35,15 @@ pub struct Dialect {
     pub document_urls: bool,
     /// Whether a structure is requested with `strict` if its schema allows that.
     pub strict: bool,
-    /// Which ids of calls it takes. Calls of other models go under ids of this form; the thread
-    /// keeps its own.
+    /// The form of call ids that it accepts. Calls of other models are sent with ids of this form; the
+    /// thread stores the original ids.
     pub call_ids: CallIdForm,
     /// Whether the request has `stream_options` for the usage if params have none. Some hosts refuse
     /// parameters that they don't know.
     pub asks_usage: bool,
     /// The name of the parameter that limits the output tokens.
     pub max_tokens: &'static str,
-    /// Where it has how much the model reasons: members, separated by dots.
+    /// The path of the parameter for the reasoning effort, with dots between its members.
     pub reasoning_effort: &'static str,
 }
 
@@ -87,7 +87,7 @@ impl Dialect {
         dialect
     }
 
-    /// `OpenRouter`: any kind of media, and reasoning that goes back.
+    /// `OpenRouter`: all media types, and reasoning that is sent back.
     pub fn openrouter() -> Self {
         let mut dialect = Self::compatible("openrouter", "https://openrouter.ai/api/v1");
         dialect.capabilities.document_input = true;
@@ -99,8 +99,8 @@ impl Dialect {
         dialect
     }
 
-    /// Leaves one limit of the answer's tokens where there are two, which is refused: settings are
-    /// laid over under this dialect's name, and have the last word.
+    /// Removes one of two limits of the answer's tokens, because providers refuse both. Settings are
+    /// written under this dialect's name and take precedence.
     pub(super) fn limit_once(&self, params: &mut Map<String, Value>) {
         if params.get(self.max_tokens).is_none_or(Value::is_null) {
             return;
@@ -122,7 +122,7 @@ impl Dialect {
         dialect
     }
 
-    /// Cerebras: text alone.
+    /// Cerebras: text only.
     pub fn cerebras() -> Self {
         let mut dialect = Self::compatible("cerebras", "https://api.cerebras.ai/v1");
         dialect.capabilities.image_input = false;
@@ -138,7 +138,7 @@ impl Dialect {
         dialect
     }
 
-    /// Moonshot: its thinking models want their reasoning back in a round of tools.
+    /// Moonshot: its thinking models need their reasoning back during a tool loop.
     pub fn moonshot() -> Self {
         let mut dialect = Self::compatible("moonshot", "https://api.moonshot.ai/v1");
         dialect.capabilities.video_input = true;

@@ -123,7 +123,7 @@ impl ChatCompletions {
         Ok(json!({"role": role, "content": parts}))
     }
 
-    /// A message of the model; nothing, where nothing is left of it.
+    /// A message of the model; `None` if nothing of it can be sent.
     fn assistant(
         &self,
         assistant: &AssistantMessage,

@@ -29,8 +29,8 @@ impl Facts {
         }
     }
 
-    /// Sets a field to what a chunk says; each chunk of a stream says the same again. A text that is
-    /// `common` is shared.
+    /// Sets a field to a chunk's value; each chunk of a stream repeats it. A text that equals `common`
+    /// is shared.
     pub(super) fn note(&mut self, key: &'static str, field: &Field<'_>, common: &Arc<str>) {
         match field {
             Field::Nothing => {}

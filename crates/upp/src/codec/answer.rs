@@ -38,7 +38,7 @@ impl AnswerBuilder {
         self.events.push(event);
     }
 
-    /// The answer begins; a second time changes nothing.
+    /// Starts the answer, unless it has started.
     pub(crate) fn start(&mut self) {
         if !self.started {
             self.started = true;
@@ -46,7 +46,7 @@ impl AnswerBuilder {
         }
     }
 
-    /// Opens a block, which may have content already, and gives its index.
+    /// Opens a block, which may have content already, and returns its index.
     pub(crate) fn open(&mut self, block: AssistantContent) -> u32 {
         self.start();
         let index = position(self.content.len());
@@ -141,7 +141,7 @@ impl AnswerBuilder {
         self.content.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// A tool is called; gives the call's position. The arguments follow.
+    /// Starts a tool call and returns its position. The arguments follow.
     pub(crate) fn call(&mut self, id: impl Into<ToolCallId>, name: &str) -> u32 {
         self.start();
         let index = position(self.calls.len());
@@ -161,7 +161,7 @@ impl AnswerBuilder {
         index
     }
 
-    /// Notes which calls the call waits for, where the model says so.
+    /// Notes the calls that this call waits for, if the model names them.
     pub(crate) fn order(&mut self, index: u32, after: Option<&Value>) {
         let at = usize::try_from(index).unwrap_or(usize::MAX);
         if let Some((call, after)) = self.calls.get_mut(at).zip(after) {
@@ -191,7 +191,7 @@ impl AnswerBuilder {
         self.calls.get(at).map_or("", |call| &call.arguments)
     }
 
-    /// The call was cut off: its arguments are left as no JSON, so that nobody takes it for whole.
+    /// Marks the call as cut off: its arguments become invalid JSON, so that it never reads as complete.
     pub(crate) fn truncate(&mut self, index: u32) {
         if Arguments::from_text(self.arguments_of(index))
             .parse()
@@ -201,8 +201,8 @@ impl AnswerBuilder {
         }
     }
 
-    /// The answer was cut off at its last call, of which a provider that sends arguments whole may
-    /// have sent none.
+    /// Marks the last call of a cut-off answer if it has no arguments. The provider sends arguments
+    /// whole, so they may be missing.
     pub(crate) fn cut_if_empty(&mut self) {
         let last = position(self.calls.len()).saturating_sub(1);
         if Arguments::from_text(self.arguments_of(last)).is_empty() {
@@ -210,7 +210,7 @@ impl AnswerBuilder {
         }
     }
 
-    /// Whether anything was called.
+    /// Whether there are tool calls.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
@@ -241,8 +241,7 @@ pub(crate) fn order(after: &Value) -> Vec<ToolCallId> {
         .collect()
 }
 
-/// Media a model made; nothing where the data is not base64, which a block could not be read from
-/// again.
+/// Media that a model made; `None` if the data is not base64, because reading the block would then fail.
 pub(crate) fn made(data: &str, mime_type: &str) -> Option<Media> {
     let source = MediaSource::Base64 {
         data: data.to_owned(),

@@ -1,4 +1,4 @@
-//! The ids of calls, as a provider takes them.
+//! Call ids in the form that a provider accepts.
 
 use crate::tool::ToolCallId;
 use sha2::{Digest, Sha256};
@@ -6,19 +6,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Gives each call of a conversation an id that its provider takes, and each result the id of its
+/// Maps each call of a conversation to an id that its provider accepts, and each result to the id of its
 /// call.
 ///
-/// A model's own id goes back to it as it is, and so does any other id that the provider takes. One
-/// of another provider that has another form goes as a digest of itself; one that a later call uses
-/// again gets a number. Both follow from what came before only, so that what was
-/// sent once is sent the same again.
+/// A model's own id is sent back unchanged, and so is any other id that the provider accepts. An id of
+/// another form is sent as its digest. An id that a later call uses again gets a number. Both depend
+/// only on the preceding messages, so the same history is always sent with the same ids.
 #[derive(Debug)]
 pub(crate) struct CallIds {
     form: CallIdForm,
     sent: BTreeSet<String>,
-    /// The last number that each id got, so that one that is used again and again costs no more
-    /// each time.
+    /// The last number of each id, so that repeated uses of an id cost the same each time.
     numbers: BTreeMap<String, u64>,
     current: BTreeMap<ToolCallId, String>,
 }
@@ -70,7 +68,7 @@ impl CallIds {
     }
 }
 
-/// The ids of calls that a provider takes.
+/// The form of call ids that a provider accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallIdForm {
     /// At most 40 ASCII letters, digits, `_` and `-`, as Chat Completions has it.
@@ -94,7 +92,7 @@ impl CallIdForm {
         }
     }
 
-    /// The id, or its digest where it is of another form.
+    /// The id, or its digest if it has another form.
     fn fit(self, id: &str) -> Cow<'_, str> {
         if self.takes(id) {
             return Cow::Borrowed(id);

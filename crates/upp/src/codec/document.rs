@@ -1,4 +1,4 @@
-//! Documents, as formats that take text or files want them.
+//! Documents for formats that accept text or files.
 
 use crate::content::Media;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! How answers end, whatever their format.
+//! The end of an answer, for all formats.
 
 use crate::content::AssistantContent;
 use crate::error::{Code, Error};
@@ -23,8 +23,8 @@ pub(crate) fn structured(provider: &str, text: &str) -> Result<Value, Error> {
         .map_err(|cause| invalid(provider, "the structured answer is not JSON").caused_by(cause))
 }
 
-/// The data of a message whose text is the structured answer; nothing where no structure was
-/// `asked` for, or the model did not give its whole answer.
+/// The data of a message whose text is the structured answer. `None` if no structure was requested, or
+/// the answer is incomplete.
 pub(crate) fn data(
     provider: &str,
     asked: bool,
@@ -50,7 +50,8 @@ pub(crate) fn text(block: &AssistantContent) -> Option<&str> {
     }
 }
 
-/// Whether something else than the model ended the answer, so that its last call may not be whole.
+/// Whether the answer was cut off by something other than the model, so that its last call may be
+/// incomplete.
 pub(crate) fn is_truncated(stop: &StopReason) -> bool {
     match stop {
         StopReason::MaxTokens | StopReason::ContentFilter | StopReason::Error => true,

@@ -1,9 +1,8 @@
-//! Reads the fields of an object one by one, and lets everything else be.
+//! Reads the fields of an object one by one and skips the rest.
 //!
-//! An answer is read once and most of it dropped. So its fields are taken where they stand, in one
-//! pass and borrowed from the text: what nobody asks for is skipped, and what is of another type than
-//! expected counts as absent, for providers add and change fields as they like. Of two fields with
-//! one name the last counts.
+//! An answer is read once, and most of it is dropped. So its fields are read in place, in one pass and
+//! borrowed from the text. Fields without a reader are skipped. A value of an unexpected type counts as
+//! absent, because providers add and change fields. Of two fields with one name the last counts.
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -14,18 +13,18 @@ use std::borrow::Cow;
 
 /// A receiver of the fields of an object.
 pub(crate) trait Fields<'de>: Default {
-    /// Takes the value of this field from `map` with [`take`], or skips it with [`skip`].
+    /// Reads the value of this field from `map` with [`take`], or skips it with [`skip`].
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error>;
 }
 
-/// Reads a text that is one JSON value; none where it is no object.
+/// Reads a text that is one JSON value; `None` if it is not an object.
 pub(crate) fn read<'de, T: Fields<'de>>(text: &'de str) -> Result<Option<T>, serde_json::Error> {
     let mut fields = Object(None);
     read_into(text, &mut fields)?;
     Ok(fields.0)
 }
 
-/// [`read`] for what is large: it is put where it stays.
+/// Like [`read`], for large values: writes the value in place.
 pub(crate) fn read_into<'de, T: Fields<'de>>(
     text: &'de str,
     place: &mut Object<T>,
@@ -48,7 +47,7 @@ pub(crate) fn take<'de, A: MapAccess<'de>, T: FieldValue<'de>>(
     map.next_value_seed(Slot(place))
 }
 
-/// Puts the text of a field's value in its place; none where it is null.
+/// Stores the text of a field's value; `None` for null.
 pub(crate) fn take_raw<'de, A: MapAccess<'de>>(
     map: &mut A,
     place: &mut Option<&'de RawValue>,
@@ -57,7 +56,7 @@ pub(crate) fn take_raw<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// The fields of an object; none where the value is something else.
+/// The fields of an object; `None` for any other value.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) Option<T>);
 
@@ -67,7 +66,7 @@ impl<T> Default for Object<T> {
     }
 }
 
-/// The objects of an array, none where the value is no array. An element that is no object is one
+/// The objects of an array; empty for any other value. An element that is not an object counts as one
 /// without fields.
 #[derive(Debug)]
 pub(crate) struct Objects<T>(pub(crate) Vec<T>);
@@ -78,7 +77,7 @@ impl<T> Default for Objects<T> {
     }
 }
 
-/// A count; none where the value is none.
+/// A count; `None` for any other value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(pub(crate) Option<u64>);
 
@@ -88,9 +87,9 @@ pub(crate) enum Field<'a> {
     /// Absent or null.
     #[default]
     Nothing,
-    /// A text; borrowed where it has no escapes.
+    /// A text; borrowed if it has no escapes.
     Text(Cow<'a, str>),
-    /// Anything else.
+    /// Any other value.
     Other(Box<Value>),
 }
 
@@ -117,7 +116,7 @@ impl PartialEq<Value> for Field<'_> {
 }
 
 impl Field<'_> {
-    /// The text, where it is one and not empty.
+    /// The text, if the value is one and not empty.
     pub(crate) fn text(&self) -> Option<&str> {
         self.as_str().filter(|text| !text.is_empty())
     }
@@ -130,12 +129,12 @@ impl Field<'_> {
         }
     }
 
-    /// The elements of an array; none where it is none.
+    /// The elements of an array; empty for any other value.
     pub(crate) fn elements(&self) -> &[Value] {
         self.array().map_or(&[], Vec::as_slice)
     }
 
-    /// The array, where it is one.
+    /// The array, if the value is one.
     pub(crate) fn array(&self) -> Option<&Vec<Value>> {
         match self {
             Self::Other(value) => value.as_array(),
@@ -143,7 +142,7 @@ impl Field<'_> {
         }
     }
 
-    /// The value, where there is one.
+    /// The value, if there is one.
     pub(crate) fn to_value(&self) -> Option<Value> {
         match self {
             Self::Nothing => None,
@@ -238,7 +237,7 @@ impl<'de> FieldValue<'de> for Field<'de> {
     }
 }
 
-/// Where a value is put.
+/// The place for a value.
 pub(crate) struct Slot<'p, T>(pub(crate) &'p mut T);
 
 impl<'de, T: FieldValue<'de>> DeserializeSeed<'de> for Slot<'_, T> {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 const KEY: &str = "items";
 
-/// One item of an answer. In JSON: `{"content": 0}`, `{"call": 0}`, with `"with"` where there is
-/// more, or `{"native": …}`.
+/// One item of an answer. In JSON: `{"content": 0}`, `{"call": 0}`, with `"with"` if there are more
+/// fields, or `{"native": …}`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Item {
     /// The content block at this index, and what the block does not hold.
@@ -22,7 +22,7 @@ pub(crate) enum Item {
     Native(Value),
 }
 
-/// Puts the items into a provider's fields; nothing, where the order of the message says it all.
+/// Writes the items into a provider's fields. Writes nothing if the message's own order is enough.
 pub(crate) fn write(items: &[Item], fields: &mut Map<String, Value>) {
     let n_content = items
         .iter()
@@ -54,9 +54,8 @@ fn json(item: &Item) -> Value {
     }
 }
 
-/// The items of a message of this provider; content, then calls, where it has none. Items that do
-/// not name every block and call exactly once belong to a message that was edited since, and are
-/// not believed.
+/// The items of a message of this provider; without stored items, the content and then the calls. Items
+/// that don't name every block and call exactly once are ignored, because the message was edited since.
 pub(crate) fn read(message: &AssistantMessage, provider: &str) -> Vec<Item> {
     let kept = message
         .metadata

@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// The metadata key for the requested model, if the model that answered has another name.
 const REQUESTED: &str = "requested_model";
 
-/// Whether the message is this model's own, so that it goes back with signatures, encrypted
-/// reasoning and ids. Anything else would be refused by the provider, or worse, believed.
+/// Whether the message is this model's own, so that it is sent back with signatures, encrypted reasoning
+/// and ids. A provider would refuse foreign ones, or accept them as its own.
 pub(crate) fn is_native(message: &AssistantMessage, provider: &str, model_id: &str) -> bool {
     let named = |key: &str| message.metadata.text(provider, key);
     named(REQUESTED).or_else(|| named("model")) == Some(model_id)

@@ -1,7 +1,7 @@
 //! Reads blocks without buffering them.
 //!
-//! A derived internally tagged enum holds all fields in a buffer until it has seen the tag. Here the
-//! fields are read where they stand when the tag comes first, as it does in what is written here.
+//! A derived internally tagged enum buffers all fields until it has seen the tag. Here the fields are
+//! read directly if the tag comes first, as it does in everything that this crate writes.
 
 use super::json::{audio, binary, document, image, video};
 use super::{AssistantContent, UserContent};
@@ -108,7 +108,7 @@ fn one<'de, T: Block<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D
     blocks.pop().ok_or_else(|| D::Error::missing_field(TAG))
 }
 
-/// Reads a block where it will lie: a block is large, and would be moved several times.
+/// Reads a block directly into its list: a block is large, and would be moved several times.
 pub(crate) struct Push<'a, T>(pub(crate) &'a mut Vec<T>);
 
 impl<T> Push<'_, T> {
@@ -164,7 +164,7 @@ impl<'de, T: Block<'de>> Visitor<'de> for Push<'_, T> {
     }
 }
 
-/// A key: none where it is the tag.
+/// A key; `None` for the tag.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {

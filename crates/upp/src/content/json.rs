@@ -18,7 +18,7 @@ fn not_base64<E: Error>(place: &str, error: &dyn std::fmt::Display) -> E {
     E::custom(format_args!("{place} is not base64: {error}"))
 }
 
-/// Reads a string that must be base64 and keeps it as it is.
+/// Reads a string that must be base64, and returns it unchanged.
 pub(super) fn base64_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     check(&text).map_err(|error| not_base64("source.data", &error))?;
@@ -46,7 +46,7 @@ pub(crate) mod bytes {
     }
 }
 
-/// The bytes as base64, text as its UTF-8; nothing for an address.
+/// The bytes as base64, or a text's UTF-8 as base64; `None` for a URL.
 fn inline(media: &Media) -> Option<Cow<'_, str>> {
     match media.text() {
         Some(text) => Some(Cow::Owned(BASE64.encode(text))),

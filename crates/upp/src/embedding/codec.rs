@@ -26,12 +26,12 @@ pub trait EmbeddingCodec: Send + Sync + 'static {
     /// Inputs a call at most.
     fn max_batch_size(&self) -> usize;
 
-    /// Tokens an input at most, where it is known.
+    /// Maximum number of tokens per input, if known.
     fn max_input_length(&self) -> Option<u64> {
         None
     }
 
-    /// The length of its vectors, where it is known.
+    /// The length of its vectors, if known.
     fn dimensions(&self) -> Option<usize> {
         None
     }
@@ -39,7 +39,7 @@ pub trait EmbeddingCodec: Send + Sync + 'static {
     /// The address of the endpoint below the base URL, such as `/embeddings`.
     fn path(&self) -> String;
 
-    /// The base URL, where the caller gives none.
+    /// The default base URL.
     fn base_url(&self) -> &str;
 
     /// How the key travels.
@@ -51,7 +51,7 @@ pub trait EmbeddingCodec: Send + Sync + 'static {
     /// express the request.
     fn encode(&self, request: &EmbeddingRequest) -> Result<Map<String, Value>, Error>;
 
-    /// Reads the answer. Anything else is [`Code::InvalidResponse`](crate::Code). The vectors may
+    /// Reads the answer; [`Code::InvalidResponse`](crate::Code) if it has another form. The vectors may
     /// be in any order and of any number.
     fn decode(&self, body: &str) -> Result<EmbeddingResult, Error>;
 
@@ -76,7 +76,7 @@ pub(super) fn read<'de, T: serde::Deserialize<'de>>(
     })
 }
 
-/// Fields under the provider's namespace; nothing where there are none.
+/// Fields under the provider's namespace; empty if there are none.
 pub(super) fn metadata(provider: &str, fields: Map<String, Value>) -> Metadata {
     let mut metadata = Metadata::new();
     if !fields.is_empty() {

@@ -19,7 +19,7 @@ const MOST_INPUTS: usize = 100;
 /// Tokens an input.
 const MOST_TOKENS: u64 = 2048;
 
-/// An embedding model of Google's. The parameters, such as `taskType`, go with every input.
+/// A Google embedding model. The parameters, such as `taskType`, are sent with every input.
 #[derive(Clone, Debug)]
 pub struct GoogleEmbeddings {
     model_id: String,
@@ -37,14 +37,14 @@ impl GoogleEmbeddings {
         }
     }
 
-    /// Asks for vectors of this length.
+    /// Requests vectors of this length.
     #[must_use]
     pub fn with_dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = Some(dimensions);
         self
     }
 
-    /// Says that the model takes images too.
+    /// Declares that the model accepts images too.
     #[must_use]
     pub fn with_image_input(mut self) -> Self {
         self.images = true;

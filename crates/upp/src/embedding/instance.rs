@@ -24,7 +24,7 @@ pub struct EmbeddingOptions {
 }
 
 impl EmbeddingOptions {
-    /// A model and nothing else.
+    /// Options with only a model.
     pub fn new(model: Arc<dyn EmbeddingModel>) -> Self {
         Self {
             model,
@@ -46,7 +46,7 @@ impl std::fmt::Debug for EmbeddingOptions {
 pub struct EmbedOptions {
     /// Inputs a call; the model's limit unless set, and never more than that.
     pub batch_size: Option<NonZeroUsize>,
-    /// Calls at once; one unless set.
+    /// Maximum number of concurrent calls; one unless set.
     pub concurrency: Option<NonZeroUsize>,
     /// The purpose of the vectors.
     pub input_type: Option<InputType>,
@@ -72,7 +72,7 @@ pub enum EmbeddingEvent {
     Done(EmbeddingResult),
 }
 
-/// Vectors as they come. Nothing happens until it is polled; dropping it cancels.
+/// A stream of vectors. Nothing happens until it is polled; dropping it cancels.
 pub type EmbeddingStream = BoxStream<'static, Result<EmbeddingEvent, Error>>;
 
 /// An embedding model with parameters; cloning shares it.
@@ -83,7 +83,7 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// Takes the options.
+    /// Creates it from the options.
     pub fn new(options: EmbeddingOptions) -> Self {
         Self {
             params: Arc::new(options.params.clone()),
@@ -96,8 +96,8 @@ impl Embedding {
         &self.options.model
     }
 
-    /// The vectors of all inputs, in their order; more than the model takes at once are sent in
-    /// several calls.
+    /// The vectors of all inputs, in their order. More inputs than the model accepts per call are sent
+    /// in several calls.
     pub async fn embed(
         &self,
         inputs: impl IntoIterator<Item = impl Into<EmbeddingInput>>,

@@ -31,7 +31,7 @@ impl OllamaEmbeddings {
         }
     }
 
-    /// Asks for vectors of this length.
+    /// Requests vectors of this length.
     #[must_use]
     pub fn with_dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = Some(dimensions);

@@ -1,4 +1,4 @@
-//! The embeddings format of OpenAI, and of the providers that speak it (UPP §19).
+//! OpenAI's embeddings format, which other providers support too (UPP §19).
 
 use super::codec::{error, metadata, read};
 use super::vector::Numbers;
@@ -12,15 +12,14 @@ use crate::failure;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Inputs a call, as OpenAI takes them.
+/// Maximum number of inputs per call, according to OpenAI.
 const MOST_INPUTS: usize = 2048;
-/// Tokens an input, as OpenAI's models take them.
+/// Maximum number of tokens per input of OpenAI's models.
 const MOST_TOKENS: u64 = 8191;
 
-/// An embedding model that speaks OpenAI's format.
+/// An embedding model with OpenAI's format.
 ///
-/// Vectors come as numbers, or packed where the parameters say `encoding_format: base64`; both are
-/// read.
+/// Vectors are numbers, or packed if the parameters have `encoding_format: base64`; both are read.
 #[derive(Clone, Debug)]
 pub struct OpenAiEmbeddings {
     provider: String,
@@ -64,14 +63,14 @@ impl OpenAiEmbeddings {
         }
     }
 
-    /// Asks for vectors of this length; not every model can shorten its own.
+    /// Requests vectors of this length; not every model supports that.
     #[must_use]
     pub fn with_dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = Some(dimensions);
         self
     }
 
-    /// Says that the model takes images too, as some at `OpenRouter` do.
+    /// Declares that the model accepts images too, as some at `OpenRouter` do.
     #[must_use]
     pub fn with_image_input(mut self) -> Self {
         self.images = true;

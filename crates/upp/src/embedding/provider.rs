@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// An embedding model behind one of the providers' wire formats. Cloning shares it.
 ///
-/// Dropping a call closes its connection. An answer longer than the configuration's
-/// `max_body_bytes` is an error: a full batch of long vectors, written as numbers, may be; ask for
-/// base64 where the provider has it, or send fewer at once.
+/// Dropping a call closes its connection. An answer longer than the configuration's `max_body_bytes` is
+/// an error. A full batch of long vectors, written as numbers, may exceed it; then request base64 if the
+/// provider has it, or send fewer inputs per call.
 #[derive(Clone)]
 pub struct EmbeddingProvider {
     codec: Arc<dyn EmbeddingCodec>,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use std::fmt;
 
-/// Reads a vector of little-endian 32-bit floats in base64 (UPP §19). Anything else is
-/// `INVALID_RESPONSE`.
+/// Reads a vector of little-endian 32-bit floats in base64 (UPP §19). Fails with `INVALID_RESPONSE` for
+/// any other text.
 pub fn vector_from_base64(provider: &str, text: &str) -> Result<Vec<f64>, Error> {
     unpack(text).map_err(|problem| {
         let error = Error::new(Code::InvalidResponse, provider, problem.to_string());

@@ -7,7 +7,7 @@ use base64::Engine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The MIME type of media nobody has named.
+/// The MIME type of media without one.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// The kinds of blocks, in the order in which those of one index appear: some providers count
@@ -47,7 +47,7 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// Folds one event in; events that carry no content change nothing.
+    /// Adds one event; events without content are ignored.
     pub fn push(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::TextDelta { index, text } => {

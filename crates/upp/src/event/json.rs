@@ -47,7 +47,7 @@ struct Delta<'a> {
 #[serde(transparent)]
 struct Base64(#[serde(with = "crate::content::bytes_json")] Bytes);
 
-/// An id or name the provider has not repeated is left out.
+/// An id or a name; `None` if it is empty, which means that the provider did not repeat it.
 fn named(text: &str) -> Option<Cow<'_, str>> {
     (!text.is_empty()).then_some(Cow::Borrowed(text))
 }

@@ -89,7 +89,7 @@ fn declared(tools: &[Tool]) -> Vec<Value> {
 /// The fields of a call that its result must repeat.
 struct Called<'a> {
     name: &'a str,
-    /// Whether the id is Google's, which then wants it back.
+    /// Whether the id is Google's. Google then requires it in the result.
     has_id: bool,
 }
 
@@ -135,7 +135,7 @@ fn conversation(codec: &Gemini, request: &Request) -> Result<Conversation, Error
     Ok(conversation)
 }
 
-/// The call that Google gave no id.
+/// The position of the call, if Google sent it without an id.
 fn without_id(item: &Item) -> Option<usize> {
     match item {
         Item::Call(at, with) if with.contains_key(NO_ID) => Some(*at),
@@ -143,8 +143,8 @@ fn without_id(item: &Item) -> Option<usize> {
     }
 }
 
-/// Puts the vendor's word for "there is none" on the first call, which would be refused without a
-/// signature.
+/// Puts the vendor's placeholder for "no signature" on the first call, which the vendor would refuse
+/// without a signature.
 fn skip_signature(parts: &mut [Value]) {
     let call = parts
         .iter_mut()
@@ -189,7 +189,7 @@ fn media_part(media: &Media) -> Result<Value, Error> {
     Ok(json!({"fileData": {"mimeType": media.mime_type, "fileUri": url}}))
 }
 
-/// The key in an item's `with` that says that Google gave the call no id.
+/// The key in an item's `with` for a call that Google sent without an id.
 pub(super) const NO_ID: &str = "noId";
 /// The key for the fields of a part other than its call or text.
 pub(super) const PART: &str = "part";
@@ -274,7 +274,7 @@ fn extended(mut value: Value, more: Option<&Value>) -> Value {
     value
 }
 
-/// A result as Google wants it: an object, under the name of the function.
+/// A result in Google's form: an object, under the name of the function.
 fn response(result: &ToolResult, called: Option<&Called<'_>>) -> Value {
     let mut function = Map::new();
     if called.is_some_and(|called| called.has_id) {

@@ -16,7 +16,7 @@ pub(crate) fn of_status(status: u16, body: &str) -> Error {
     error
 }
 
-/// The error in a stream that began well.
+/// The error that is reported inside a stream.
 pub(super) fn in_stream(chunk: &Value) -> Error {
     let mut error = failure::in_stream(PROVIDER, chunk.get("error").unwrap_or(chunk));
     error.status = chunk

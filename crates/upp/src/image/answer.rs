@@ -62,7 +62,7 @@ impl Picture {
     }
 }
 
-/// An image of base64 text, which may be a data URL.
+/// An image from base64 text or a data URL.
 pub(super) fn of_base64(provider: &str, data: &str, mime_type: &str) -> Result<Image, Error> {
     let named = data.strip_prefix("data:");
     let named = named.and_then(|rest| rest.split_once(";base64,"));
@@ -94,7 +94,7 @@ pub(super) fn usage(made: usize, usage: Option<&Value>) -> ImageUsage {
     }
 }
 
-/// Fields under the provider's namespace; nothing where there are none.
+/// Fields under the provider's namespace; empty if there are none.
 pub(super) fn metadata(provider: &str, fields: Map<String, Value>) -> Metadata {
     let mut metadata = Metadata::new();
     if !fields.is_empty() {

@@ -20,7 +20,7 @@ pub trait ImageCodec: Send + Sync + 'static {
     /// The model's capabilities.
     fn capabilities(&self) -> ImageCapabilities;
 
-    /// The base URL, where the caller gives none.
+    /// The default base URL.
     fn base_url(&self) -> &str;
 
     /// How the key travels.
@@ -31,8 +31,7 @@ pub trait ImageCodec: Send + Sync + 'static {
     /// Writes a call that makes images.
     fn generate(&self, request: &ImageRequest) -> Result<EndpointCall, Error>;
 
-    /// Writes a call that makes images and shows them as they come, and gives what reads the
-    /// answer's events.
+    /// Writes a streaming call that makes images, and returns the decoder of its events.
     fn stream(
         &self,
         _request: &ImageRequest,
@@ -45,8 +44,8 @@ pub trait ImageCodec: Send + Sync + 'static {
         Err(refused(self.provider(), "the model can't edit images"))
     }
 
-    /// Reads the whole answer to a call with these parameters. Anything else is
-    /// [`Code::InvalidResponse`](crate::Code).
+    /// Reads the whole answer to a call with these parameters; [`Code::InvalidResponse`](crate::Code) if
+    /// it has another form.
     fn decode(&self, params: &Map<String, Value>, body: &str) -> Result<ImageResult, Error>;
 
     /// The error of a response with a status other than 2xx.
@@ -57,13 +56,13 @@ pub trait ImageCodec: Send + Sync + 'static {
 
 /// Reads the events of one answer.
 pub trait ImageDecoder: Send {
-    /// Takes the data of one event.
+    /// Processes the data of one event.
     fn push(&mut self, data: &str) -> Result<Vec<ImageStreamEvent>, Error>;
 
     /// Whether all requested images are finished, so that the rest of the stream can be ignored.
     fn is_complete(&self) -> bool;
 
-    /// Ends the answer. One that is cut off is an error.
+    /// Ends the answer. Fails if it was cut off.
     fn finish(self: Box<Self>) -> Result<ImageResult, Error>;
 }
 

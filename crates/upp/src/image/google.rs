@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 const PROVIDER: &str = "google";
 /// The default media type of an image.
 const PNG: &str = "image/png";
-/// Where the result's metadata keeps why images are missing.
+/// The metadata key for the reasons why images are missing.
 const FILTERED: &str = "raiFilteredReasons";
 
-/// An image model of Google's, such as Imagen.
+/// A Google image model, such as Imagen.
 ///
-/// An answer whose images were all withheld by a policy is `CONTENT_FILTERED`. Where some are, the
-/// reasons stand in the result's metadata as `raiFilteredReasons`.
+/// If a policy withheld all images, the answer is the error `CONTENT_FILTERED`. If it withheld some, the
+/// result's metadata has the reasons as `raiFilteredReasons`.
 #[derive(Clone, Debug)]
 pub struct GoogleImages {
     model_id: String,

@@ -23,7 +23,7 @@ pub struct ImageOptions {
 }
 
 impl ImageOptions {
-    /// A model and nothing else.
+    /// Options with only a model.
     pub fn new(model: Arc<dyn ImageModel>) -> Self {
         Self {
             model,
@@ -51,7 +51,7 @@ pub struct ImageGenerator {
 }
 
 impl ImageGenerator {
-    /// Takes the options.
+    /// Creates it from the options.
     pub fn new(options: ImageOptions) -> Self {
         Self {
             params: Arc::new(options.params.clone()),

@@ -17,9 +17,9 @@ const PROVIDER: &str = "openai";
 /// The default media type of an image.
 const PNG: &str = "image/png";
 
-/// An image model of OpenAI's.
+/// An OpenAI image model.
 ///
-/// A stream shows unfinished images only where the parameters ask for some (`partial_images`).
+/// A stream has unfinished images only if the parameters request some (`partial_images`).
 #[derive(Clone, Debug)]
 pub struct OpenAiImages {
     model_id: String,
@@ -43,7 +43,7 @@ impl OpenAiImages {
         }
     }
 
-    /// Says what the model can do, where that is not what its name says.
+    /// Sets the model's capabilities, overriding the guess from its name.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: ImageCapabilities) -> Self {
         self.capabilities = capabilities;
@@ -63,7 +63,7 @@ impl OpenAiImages {
     }
 }
 
-/// The MIME type that the parameters ask for.
+/// The MIME type that the parameters request.
 fn mime_type(params: &Map<String, Value>) -> String {
     answer::format_of(params).unwrap_or_else(|| PNG.to_owned())
 }

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 /// An image model behind one of the providers' wire formats. Cloning shares it.
 ///
 /// Dropping a call or a stream closes its connection. Images take long: the configuration's
-/// `timeouts.headers` is what a call that is not streamed may take, and its `max_body_bytes`,
-/// `max_event_bytes` and `max_stream_bytes` must hold the images as base64.
+/// `timeouts.headers` limits a whole call without streaming. Its `max_body_bytes`, `max_event_bytes` and
+/// `max_stream_bytes` must be large enough for the images as base64.
 #[derive(Clone)]
 pub struct ImageProvider {
     codec: Arc<dyn ImageCodec>,

@@ -11,10 +11,9 @@ const PROVIDER: &str = "xai";
 /// The default media type of an image.
 const JPEG: &str = "image/jpeg";
 
-/// An image model of xAI's.
+/// An xAI image model.
 ///
-/// Images come as addresses that expire, or as bytes where the parameters say
-/// `response_format: b64_json`.
+/// Images are URLs that expire, or bytes if the parameters have `response_format: b64_json`.
 #[derive(Clone, Debug)]
 pub struct XaiImages {
     model_id: String,

@@ -17,8 +17,8 @@ impl Capabilities {
         (!tools.is_empty() && !self.tools).then_some("call tools")
     }
 
-    /// The first media in user messages that the model can't take. The whole history is checked, not
-    /// only the input: all of it is sent. Binary blocks have no capability.
+    /// The first media type in user messages that the model does not accept. The whole history is
+    /// checked, because all of it is sent. Binary blocks have no capability.
     #[must_use]
     pub fn refuses(self, messages: &Messages) -> Option<&'static str> {
         if self.image_input && self.document_input && self.video_input && self.audio_input {

@@ -26,7 +26,7 @@ pub struct LlmOptions {
 }
 
 impl LlmOptions {
-    /// A model and nothing else.
+    /// Options with only a model.
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self {
             model,

@@ -30,8 +30,8 @@ macro_rules! helper {
         pub struct $name(Media);
 
         impl $name {
-            /// At an address. Nothing is fetched; without `mime_type`, the type is guessed from
-            /// the extension.
+            /// From a URL. Nothing is fetched; without `mime_type`, the type is guessed from the
+            /// extension.
             pub fn from_url(url: impl Into<String>, mime_type: Option<&str>) -> Self {
                 let url = url.into();
                 let mime_type = mime_type.unwrap_or_else(|| $guess(&url)).to_owned();
@@ -104,7 +104,7 @@ macro_rules! helper {
                 self.0.to_bytes()
             }
 
-            /// The address; an error where the bytes are here.
+            /// The URL; fails if the message has the bytes.
             pub fn to_url(&self) -> Result<&str, MediaError> {
                 self.0.url().ok_or_else(|| self.0.has_no("an address"))
             }
@@ -192,13 +192,13 @@ impl Document {
         Self(Media::new(source, "text/plain").with_title(title))
     }
 
-    /// Gives it a title.
+    /// Sets the title.
     #[must_use]
     pub fn with_title(self, title: Option<String>) -> Self {
         Self(self.0.with_title(title))
     }
 
-    /// The title, where there is one.
+    /// The title, if there is one.
     pub fn title(&self) -> Option<&str> {
         self.0.title.as_deref()
     }
@@ -220,7 +220,7 @@ impl Document {
 }
 
 impl Image {
-    /// Gives it a width and a height, in pixels.
+    /// Sets the width and the height, in pixels.
     #[must_use]
     pub fn with_size(mut self, width: u32, height: u32) -> Self {
         (self.0.width, self.0.height) = (Some(width), Some(height));
@@ -229,7 +229,7 @@ impl Image {
 }
 
 impl Audio {
-    /// Gives it a duration, in seconds.
+    /// Sets the duration, in seconds.
     #[must_use]
     pub fn with_duration(mut self, seconds: f64) -> Self {
         self.0.duration = Some(seconds);
@@ -238,14 +238,14 @@ impl Audio {
 }
 
 impl Video {
-    /// Gives it a duration, in seconds.
+    /// Sets the duration, in seconds.
     #[must_use]
     pub fn with_duration(mut self, seconds: f64) -> Self {
         self.0.duration = Some(seconds);
         self
     }
 
-    /// Gives it a width and a height, in pixels.
+    /// Sets the width and the height, in pixels.
     #[must_use]
     pub fn with_size(mut self, width: u32, height: u32) -> Self {
         (self.0.width, self.0.height) = (Some(width), Some(height));

@@ -1,6 +1,6 @@
 //! The MIME types of file extensions (UPP §6).
 
-/// The MIME type of an extension nobody knows.
+/// The MIME type of an unknown extension.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// The extension of a path or an address, in lower case; query and fragment don't count.

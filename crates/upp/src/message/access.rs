@@ -18,7 +18,7 @@ pub enum MessageRole {
     ToolResult,
 }
 
-/// Whose words a message of the user's side are.
+/// The speaker of a user message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -31,7 +31,7 @@ pub enum Speaker {
     Developer,
 }
 
-/// Where a message's metadata says what is no provider's own.
+/// The metadata namespace for data that is not a provider's.
 const NAMESPACE: &str = "upp";
 /// The field that names the speaker.
 const SPEAKER: &str = "speaker";
@@ -156,14 +156,14 @@ impl AssistantMessage {
         }))
     }
 
-    /// Whether the model asks for tools.
+    /// Whether the message has tool calls.
     pub fn has_tool_calls(&self) -> bool {
         !self.tool_calls.is_empty()
     }
 }
 
 impl ToolResult {
-    /// The result as the model reads it: a string as it is, anything else as JSON (UPP §10).
+    /// The result as the model reads it: a string unchanged, anything else as JSON (UPP §10).
     pub fn text(&self) -> Cow<'_, str> {
         match self.result.as_str() {
             Some(text) => text.into(),
@@ -258,7 +258,7 @@ impl Message {
         }
     }
 
-    /// Its documents, in order; users alone send them.
+    /// Its documents, in order; only user messages have them.
     pub fn documents(&self) -> Vec<&Media> {
         self.as_user()
             .map(|m| m.documents().collect())
@@ -283,7 +283,7 @@ impl Message {
         }
     }
 
-    /// The texts of its reasoning blocks, in order; models alone have them.
+    /// The texts of its reasoning blocks, in order; only assistant messages have them.
     pub fn reasoning(&self) -> Vec<&str> {
         self.as_assistant()
             .map(|m| m.reasoning().collect())

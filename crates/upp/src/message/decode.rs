@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
     }
 }
 
-/// Keeps a field, once.
+/// Stores a field; fails if it is already set.
 fn once<T, E: Error>(place: &mut Option<T>, name: &'static str, value: T) -> Result<(), E> {
     match place.replace(value) {
         None => Ok(()),

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use uuid::fmt::Hyphenated;
 
-/// A message's id: the provider's where it gives one, else a UUID.
+/// A message's id: the provider's if it sends one, else a UUID.
 #[derive(Clone)]
 pub struct MessageId(Text);
 
@@ -17,18 +17,17 @@ const IN_PLACE: usize = 38;
 
 const _: () = assert!(IN_PLACE >= Hyphenated::LENGTH);
 
-/// A text, in place where it is short: a long history has thousands of ids, of which few are ever
-/// shared.
+/// A text, stored inline if it is short: a long history has thousands of ids, and few are ever shared.
 #[derive(Clone)]
 enum Text {
     /// The first `length` bytes, which are UTF-8.
     Short { length: u8, bytes: [u8; IN_PLACE] },
-    /// Anything longer.
+    /// A longer text.
     Long(Arc<str>),
 }
 
 impl MessageId {
-    /// A new random id (`UUIDv4`, as UAP §3.4 asks).
+    /// A new random id (`UUIDv4`, as UAP §3.4 requires).
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place of this crate that mints ids"

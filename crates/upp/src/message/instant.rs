@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer, Serializer};
 /// The form of an instant to the second.
 const FORM: &[u8; 19] = b"0000-00-00T00:00:00";
 
-/// Where each two digits stand: century, year, month, day, hour, minute, second.
+/// The positions of the two-digit fields: century, year, month, day, hour, minute, second.
 const PLACES: [usize; 7] = [0, 2, 5, 8, 11, 14, 17];
 
-/// Writes an instant in jiff's own form. Of the years 0 to 9999 the digits are put down here, which
-/// takes a third less time; the calendar is jiff's.
+/// Writes an instant in jiff's own form. For the years 0 to 9999 this function writes the digits itself,
+/// which takes a third less time; jiff computes the calendar.
 pub(super) fn write<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let civil = Offset::UTC.to_datetime(*at);
     let mut text = *b"0000-00-00T00:00:00.000000000Z";
@@ -24,7 +24,7 @@ pub(super) fn write<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::O
     }
 }
 
-/// Puts down an instant and gives its length; none if it has another form.
+/// Writes an instant into `text` and returns its length; `None` if it has another form.
 fn put(civil: &DateTime, text: &mut [u8; 30]) -> Option<usize> {
     let year = u16::try_from(civil.year()).ok()?;
     let (head, fraction) = text.split_first_chunk_mut::<{ FORM.len() }>()?;
@@ -66,8 +66,8 @@ fn two(number: u8) -> [u8; 2] {
     [b'0' + number / 10, b'0' + number % 10]
 }
 
-/// Reads the form that is written here; none if the text is of another, which may be an instant as
-/// well. It takes half the time of jiff's parser, which knows many forms.
+/// Reads the form that this module writes; `None` for any other text, which may still be an instant.
+/// Takes half the time of jiff's parser, which knows many forms.
 fn written(text: &str) -> Option<Timestamp> {
     let (head, fraction) = text
         .as_bytes()
@@ -91,8 +91,8 @@ fn written(text: &str) -> Option<Timestamp> {
     Offset::UTC.to_timestamp(at.ok()?).ok()
 }
 
-/// Whether there are digits and marks where the form has them. It has no way out early, so that it
-/// looks at many bytes at once.
+/// Whether digits and marks are at their places. It has no early return, so that the compiler can
+/// vectorize it.
 fn has_form(head: &[u8; FORM.len()]) -> bool {
     head.iter().zip(FORM).fold(true, |all, (byte, form)| {
         all & if *form == b'0' {
@@ -114,7 +114,7 @@ fn nanosecond(digits: &[u8]) -> Option<i32> {
     are_digits.then(|| all.iter().fold(0, number))
 }
 
-/// An instant, whose error says what is expected.
+/// An instant whose error names the expected form.
 pub(super) struct Instant(pub(super) Timestamp);
 
 impl<'de> Deserialize<'de> for Instant {

@@ -10,8 +10,8 @@ use std::pin::Pin;
 
 type Frames = Pin<Box<dyn Stream<Item = Result<Frame, FrameError>> + Send>>;
 
-/// Reads the bytes of a streamed answer, however they are cut; a frame longer than `most` bytes is
-/// an error. How many bytes there may be in all is up to who brings them. An answer that ends too early is an error too.
+/// Reads the bytes of a streamed answer, independent of their boundaries. A frame longer than `most`
+/// bytes is an error, and so is an answer that ends too early. The caller limits the total size.
 pub fn answer<S>(
     codec: &dyn Codec,
     mut decoder: Box<dyn Decoder>,

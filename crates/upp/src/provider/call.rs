@@ -10,7 +10,7 @@ use crate::prefix::{Prefix, RequestReport};
 use futures_util::{Stream, StreamExt};
 use std::sync::Arc;
 
-/// A request as it is sent, as often as it takes.
+/// A request that can be sent several times.
 pub(super) struct Call {
     codec: Arc<dyn Codec>,
     session: Session,

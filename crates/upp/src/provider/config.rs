@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How a provider is reached; everything has a usual value.
 #[derive(Clone)]
 pub struct ProviderConfig {
-    /// The key. Nothing is read from the environment here; that is the application's.
+    /// The key. This crate reads nothing from the environment; that is the application's task.
     pub api_key: Option<SecretString>,
     /// Chooses the API key if `api_key` is absent. Called once per call, whatever the number of
     /// attempts.
@@ -28,14 +28,14 @@ pub struct ProviderConfig {
     pub timeouts: Timeouts,
     /// The model's capabilities, if they differ from those usual for its provider.
     pub capabilities: Option<Capabilities>,
-    /// The longest wait that `Retry-After` may ask for.
+    /// The longest accepted `Retry-After`.
     pub retry_after_max: Duration,
     /// Longest event of a stream, in bytes.
     pub max_event_bytes: usize,
     /// Longest stream in all, in bytes: events, what is between them, and partial images. An answer
     /// that is longer ends with [`Code::InvalidResponse`](crate::Code).
     pub max_stream_bytes: usize,
-    /// Longest body of a response that is no stream, in bytes.
+    /// Maximum length of a response body that is not a stream, in bytes.
     pub max_body_bytes: usize,
     /// The client to send with; one of [`http_client_builder`](crate::http_client_builder) when
     /// absent.
@@ -69,7 +69,7 @@ impl ProviderConfig {
         self
     }
 
-    /// Sets where keys come from.
+    /// Sets the key strategy.
     #[must_use]
     pub fn with_keys(mut self, keys: Arc<dyn KeyStrategy>) -> Self {
         self.keys = Some(keys);

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Gives the error of a response with a status other than 2xx.
+/// Makes the error of a response with a status other than 2xx.
 type Refusal = dyn Fn(u16, &str) -> Error + Send + Sync;
 
-/// The hosts of the vendors: they take no request without a key.
+/// The hosts of the vendors, which refuse requests without a key.
 const VENDORS: [&str; 9] = [
     "api.anthropic.com",
     "api.cerebras.ai",
@@ -45,7 +45,7 @@ pub(crate) struct Address<'a> {
     pub(crate) provider: &'a str,
     /// The kind of model.
     pub(crate) modality: Modality,
-    /// The base URL, where the configuration has none.
+    /// The default base URL.
     pub(crate) base_url: &'a str,
     /// How the key travels.
     pub(crate) auth: Auth,
@@ -62,7 +62,7 @@ pub(crate) struct Endpoint {
     client: reqwest::Client,
     base: Arc<str>,
     auth: Auth,
-    /// Whether it takes no request without a key.
+    /// Whether it refuses requests without a key.
     is_vendors: bool,
     headers: HeaderMap,
     refusal: Arc<Refusal>,
@@ -79,8 +79,8 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Checks the configuration and makes the client of a codec; `refusal` is the codec's way to read
-    /// a response with a status other than 2xx. Nothing is sent.
+    /// Checks the configuration and makes the client of a codec. `refusal` is the codec's function that
+    /// reads a response with a status other than 2xx. Nothing is sent.
     pub(crate) fn new<C: ?Sized + Send + Sync + 'static>(
         codec: &Arc<C>,
         address: &Address<'_>,
@@ -308,7 +308,7 @@ fn key_header_name(auth: Auth) -> HeaderName {
     }
 }
 
-/// The value of the key's header, where the key can be one.
+/// The value of the key's header; `None` if the key has characters that a header can't have.
 fn key_header(auth: Auth, key: &SecretString) -> Option<HeaderValue> {
     let text = match auth {
         Auth::Bearer => format!("Bearer {}", key.expose_secret()),

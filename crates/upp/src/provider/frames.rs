@@ -16,8 +16,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Has a decoder take the data, where there is any; nothing, where the frame was cut short: the
-    /// answer's end will say what is missing.
+    /// Passes the frame's data to a decoder. Returns `None` if the frame was cut off; the end of the
+    /// answer then reports the loss.
     pub(crate) fn read<E>(
         &self,
         push: impl FnOnce(&str) -> Result<Vec<E>, Error>,
@@ -65,8 +65,8 @@ enum Broken {
     Body(#[source] Error),
 }
 
-/// The events of `bytes` that have data. An event longer than `most` bytes is an error; so are as
-/// many bytes of comments, which are no answer either.
+/// The events of `bytes` that have data. An event longer than `most` bytes is an error. So are `most`
+/// bytes of comments without an event.
 pub(super) fn events(
     bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static,
     most: usize,
@@ -101,8 +101,8 @@ pub(super) fn events(
     }
 }
 
-/// The data of the server-sent events in these bytes, however they are cut; an event longer than `most` bytes is an
-/// error, and what is malformed is one in `provider`'s name.
+/// The data of the server-sent events in these bytes, independent of their boundaries. An event longer
+/// than `most` bytes and malformed data are errors of `provider`.
 pub fn event_data<S>(
     bytes: S,
     most: usize,

@@ -39,7 +39,7 @@ struct Answer<'a> {
     /// Whether the message is this model's own.
     native: bool,
     out: Vec<Out>,
-    /// Whether reasoning was left out just before.
+    /// Whether the reasoning before this item was left out.
     orphaned: bool,
 }
 
@@ -118,7 +118,7 @@ impl Sending<'_> {
         }
     }
 
-    /// An item of the provider's, if it may go.
+    /// An item of the provider's own, if it may be sent.
     fn own(
         &self,
         mut own: Map<String, Value>,
@@ -154,7 +154,7 @@ impl Sending<'_> {
         answer.out.push(Out { item, reasoning });
     }
 
-    /// Whether the provider takes this reasoning of its own back.
+    /// Whether the provider accepts this reasoning of its own.
     fn keeps(&self, message: &AssistantMessage, reasoning: &Map<String, Value>) -> bool {
         let fields = fields(message, &self.codec.provider);
         let was_stored = fields.and_then(|fields| fields.get("store")) == Some(&Value::Bool(true));
@@ -169,7 +169,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Blocks that are nobody's item: each text is a message.
+    /// Blocks without an item: each text becomes a message.
     fn plain(
         &self,
         blocks: &[&AssistantContent],
@@ -242,7 +242,7 @@ impl Sending<'_> {
         answer.out.push(Out { item, reasoning });
     }
 
-    /// A call that is nobody's item.
+    /// A call without an item.
     fn function(&self, call: &ToolCall, id: &str) -> Map<String, Value> {
         let mut item = Map::new();
         item.insert("type".into(), json!("function_call"));

@@ -42,7 +42,7 @@ pub(super) struct Decoder {
     usage: Option<Value>,
 }
 
-/// An event, as far as it is one of the many that bring a piece of a text.
+/// The fields of an event that adds a piece of a text.
 #[derive(Debug, Default)]
 struct Piece<'a> {
     kind: Field<'a>,
@@ -70,7 +70,7 @@ enum Stage {
     Started,
     /// The answer is whole.
     Ended,
-    /// The stream says that it is over, and the answer is not whole.
+    /// The stream has ended, but the answer is incomplete.
     Abandoned,
 }
 
@@ -135,7 +135,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a piece of a text or of arguments; says whether it was one.
+    /// Adds a piece of a text or of arguments; returns whether the event was one.
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         let part = match piece.kind.as_str().unwrap_or_default() {
             "response.output_text.delta" | "response.content_part.delta" => Some("output_text"),
@@ -181,7 +181,7 @@ impl Decoder {
         self.end_with(event.get("response").unwrap_or(&Value::Null), status)
     }
 
-    /// The answer is whole; `status` is what it is where the response does not say it.
+    /// Ends the answer; `status` is the default if the response has none.
     fn end_with(&mut self, response: &Value, status: &str) -> Result<(), Error> {
         self.describe(response);
         let said = response.get("status").and_then(Value::as_str);

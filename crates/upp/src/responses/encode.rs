@@ -181,7 +181,7 @@ impl Responses {
 }
 
 impl Sending<'_> {
-    /// The answer to a call. The format has no mark for a failure; the text says it.
+    /// The result of a call. The format has no flag for a failure; only the text shows it.
     fn result(&self, result: &ToolResult) -> Value {
         let id = self.ids.result(&result.tool_call_id);
         let kind = if self.is_custom(&result.tool_call_id) {
@@ -204,7 +204,7 @@ impl Sending<'_> {
     }
 }
 
-/// Whether a tool takes free text instead of arguments: its metadata has the type `custom`.
+/// Whether a tool has free text as input: its metadata has the type `custom`.
 fn is_custom(extras: Option<&Map<String, Value>>) -> bool {
     extras.and_then(|extras| extras.get("type")) == Some(&json!("custom"))
 }

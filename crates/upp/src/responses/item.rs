@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// The field of a part that has its text, where the part is one of text.
+    /// The field with the text of a part, if the part has text.
     pub(super) fn text_key(self, part: &Value) -> Option<&'static str> {
         match (self, part.get("type")?.as_str()?) {
             (Self::Message, "output_text" | "text")
@@ -73,7 +73,7 @@ fn slots(item: &mut Map<String, Value>) -> Vec<&mut Value> {
     slots.into_iter().map(|(_, slot)| slot).collect()
 }
 
-/// Puts the texts of blocks back into their item; nothing if they do not fit, as the message was
+/// Puts the texts of blocks back into their item; `None` if they don't fit because the message was
 /// edited.
 pub(super) fn with_texts(
     mut item: Map<String, Value>,
@@ -211,7 +211,7 @@ pub(super) fn take_image(item: &mut Map<String, Value>) -> Option<AssistantConte
     Some(AssistantContent::Image(media))
 }
 
-/// Puts an image back into its item; nothing if its bytes are not at hand.
+/// Puts an image back into its item; `None` if the message does not have its bytes.
 pub(super) fn with_image(
     mut item: Map<String, Value>,
     block: &AssistantContent,
@@ -223,14 +223,14 @@ pub(super) fn with_image(
     Some(item)
 }
 
-/// The item as it goes without the reasoning it belongs to: the provider ties ids to that.
+/// Removes the ids of an item whose reasoning is left out, because the provider ties the ids to it.
 pub(super) fn without_ids(item: &mut Map<String, Value>) {
     item.shift_remove("id");
     item.shift_remove("status");
 }
 
-/// Takes what `from` has and `into` lacks. The last event of an answer may say more of an item than
-/// the item's own last event, or less.
+/// Adds the values of `from` that `into` lacks. The last event of an answer may have more of an item
+/// than the item's own last event, or less.
 pub(super) fn fill(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {

@@ -48,7 +48,7 @@ impl Output {
         })
     }
 
-    /// An item begins.
+    /// Adds an item at its start.
     pub(super) fn added(&mut self, event: &Value, builder: &mut AnswerBuilder) {
         let Some(Value::Object(item)) = event.get("item").cloned() else {
             return;
@@ -95,7 +95,7 @@ impl Output {
         self.refused |= entry.refuses();
     }
 
-    /// The output as the end of the answer has it, which may say more than the items' own events.
+    /// Adds the final output of the answer, which may have more than the items' own events.
     pub(super) fn complete(&mut self, output: &[Value], builder: &mut AnswerBuilder) {
         for (at, item) in output.iter().enumerate() {
             let Value::Object(item) = item else { continue };
@@ -165,7 +165,7 @@ impl Output {
         }
     }
 
-    /// A part begins or is whole.
+    /// Adds a part at its start, or its complete form.
     pub(super) fn part(
         &mut self,
         event: &Value,

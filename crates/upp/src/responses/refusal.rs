@@ -100,7 +100,7 @@ fn code_of(word: &str) -> Option<Code> {
     })
 }
 
-/// How long to wait: a header that the error quotes, or what its message says.
+/// The wait before a retry: from a header that the error quotes, or from its message.
 fn wait(details: &Value, message: &str) -> Option<Duration> {
     let headers = details.get("headers").and_then(Value::as_object);
     let header = headers

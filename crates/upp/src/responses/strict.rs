@@ -23,8 +23,8 @@ const REFUSED: [&str; 14] = [
     "unevaluatedProperties",
 ];
 
-/// Whether the provider takes the schema with `strict: true`: the root is an object, and every
-/// object has nothing but required properties.
+/// Whether the provider accepts the schema with `strict: true`: the root is an object, and all
+/// properties of every object are required.
 pub(crate) fn qualifies(schema: &Value) -> bool {
     is_object(schema) && !has(schema, "anyOf") && strict(schema, DEEPEST)
 }

@@ -1,4 +1,4 @@
-//! Strategies that keep nothing between requests.
+//! Strategies without state between requests.
 
 use super::{Random, RetryStrategy, random, seconds};
 use crate::error::{Code, Error};
@@ -18,9 +18,9 @@ pub struct ExponentialBackoff {
     pub initial_delay: Duration,
     /// The longest wait.
     pub max_delay: Duration,
-    /// Whether waits are spread, so that many clients don't come back at once.
+    /// Whether waits are randomized, so that clients don't retry at the same instant.
     pub jitter: bool,
-    /// Where the jitter comes from.
+    /// The source of the jitter.
     pub random: Random,
 }
 
@@ -114,14 +114,14 @@ impl RetryStrategy for NoRetry {
     }
 }
 
-/// Waits as long as the provider asks (`Retry-After`, UPP §13). It retries `RATE_LIMITED` only.
+/// Waits as long as the provider's `Retry-After` requests (UPP §13). Retries `RATE_LIMITED` only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter {
     /// Retries at most.
     pub max_attempts: u32,
-    /// The wait where the provider does not say.
+    /// The wait without a `Retry-After`.
     pub fallback_delay: Duration,
-    /// The longest wait, whatever the provider asks; one hour unless set.
+    /// Maximum wait; one hour unless set.
     pub max_delay: Duration,
 }
 

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 /// Returns the current instant.
 type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// Lets `capacity` requests go at once and `refill_rate` a second after that (UPP §13).
+/// Allows a burst of `capacity` requests, and `refill_rate` requests per second after that (UPP §13).
 ///
-/// Each request takes a token. When there is none, it takes one of the future and waits for it, so
-/// that requests that come at once wait one after the other. It retries `RATE_LIMITED` only, after
-/// the time of two tokens. Clones and forks share the tokens; a success gives none back.
+/// Each request takes a token. If none is left, it reserves the next one and waits for it, so concurrent
+/// requests wait one after the other. It retries `RATE_LIMITED` only, after the time of two tokens.
+/// Clones and forks share the tokens; a success returns none.
 #[derive(Clone)]
 pub struct TokenBucket {
     capacity: f64,
@@ -30,8 +30,8 @@ struct Level {
 }
 
 impl TokenBucket {
-    /// A full bucket of `capacity` tokens that refills by `refill_rate` tokens a second and lets a
-    /// request be retried `max_attempts` times.
+    /// A full bucket of `capacity` tokens that refills by `refill_rate` tokens per second. A request is
+    /// retried at most `max_attempts` times.
     pub fn new(
         capacity: u32,
         refill_rate: f64,

@@ -8,10 +8,10 @@ use std::time::Duration;
 /// Why a strategy can't be made.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum RetryConfigError {
-    /// A bucket without tokens lets no request go.
+    /// The capacity is 0, so that no request could be sent.
     #[error("capacity is 0; a token bucket holds at least 1 token")]
     Capacity,
-    /// A bucket that does not refill lets no request go in the end.
+    /// The refill rate is not above 0, so that after the first burst no request could be sent.
     #[error("refillRate is {refill_rate}; it is a number of tokens a second above 0")]
     RefillRate {
         /// The refused rate.
@@ -74,7 +74,7 @@ pub enum RetryConfig {
         /// Retries at most; 3.
         #[serde(default = "three")]
         max_attempts: u32,
-        /// The wait where the provider does not say; 5,000.
+        /// The wait without a `Retry-After`; 5,000.
         #[serde(default = "five_seconds")]
         fallback_delay: u64,
     },

@@ -1,4 +1,4 @@
-//! Sends again what a strategy says.
+//! Repeats failed requests according to a strategy.
 
 use super::RetryStrategy;
 use crate::error::{Code, Error};
@@ -42,7 +42,7 @@ impl<C: Fn() -> Error> Round<C> {
         self.wait(self.strategy.before_request()).await
     }
 
-    /// Waits for the next attempt; gives the error back if there is none.
+    /// Waits before the next attempt; returns the error if there is none.
     async fn failed(&mut self, error: Error) -> Result<(), Error> {
         if self.signal.is_cancelled() || error.code == Code::Cancelled {
             return Err(error);
@@ -89,10 +89,10 @@ where
     }
 }
 
-/// Opens a stream and, while nothing has come of it, opens it again as the strategy says.
+/// Opens a stream, and opens it again according to the strategy while it has not yielded an item.
 ///
-/// An error after the first item is not retried: what was shown would be shown twice. Otherwise
-/// like [`with_retries`].
+/// An error after the first item is not retried, because the output would be shown twice. Otherwise like
+/// [`with_retries`].
 pub fn retry_stream<T: Send + 'static>(
     strategy: &dyn RetryStrategy,
     signal: CancellationToken,

@@ -134,7 +134,7 @@ enum Mark {
     Done,
 }
 
-/// Visits every node after those that its edges lead to, and gives a node that leads to itself.
+/// Visits every node after its targets, and returns a node on a cycle if there is one.
 fn walk(
     nodes: &[Node],
     follows: impl Fn(Edge) -> bool,

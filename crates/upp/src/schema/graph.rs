@@ -28,9 +28,9 @@ pub(super) struct Node {
     pub(super) location: Id,
     /// The subschemas it applies, as numbers of nodes.
     pub(super) edges: Vec<(usize, Edge)>,
-    /// The cost of its own keywords, where 1 is a simple one.
+    /// The cost of its own keywords; a simple keyword costs 1.
     pub(super) weight: u64,
-    /// Whether it asks the others again for what they have evaluated.
+    /// Whether it evaluates the other keywords' subschemas a second time.
     pub(super) asks_twice: bool,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Builder<'_, 'a> {
         Ok(())
     }
 
-    /// Adds what a keyword applies, and gives its own cost.
+    /// Adds the subschemas of a keyword, and returns its own cost.
     fn keyword(
         &mut self,
         node: usize,

@@ -82,7 +82,7 @@ fn skip_braces(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// How often the repetition `{bounds}` writes its atom; none if it is no repetition.
+/// How many times the repetition `{bounds}` expands its atom; `None` if it is not a repetition.
 fn factor(bounds: &str) -> Option<u64> {
     let number = |text: &str| {
         let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());

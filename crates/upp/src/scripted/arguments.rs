@@ -1,4 +1,4 @@
-//! Takes a tool's arguments from the text that asks for it.
+//! Reads a tool's arguments from the prompt.
 
 use super::check::accepts;
 use super::instance::{Instances, property, required, type_of};
@@ -148,7 +148,7 @@ fn quoted(text: &str) -> Option<&str> {
     text.get(1..)?.split_once(quote).map(|(inside, _)| inside)
 }
 
-/// Reads a word as the property's schema wants it.
+/// Reads a word as a value of the property's schema.
 fn read(budget: &WorkBudget, root: &Value, schema: &Value, word: &str) -> Option<Value> {
     let flat = Instances::of(budget, root).flat(schema);
     let value = match type_of(&flat) {
@@ -163,7 +163,7 @@ fn read(budget: &WorkBudget, root: &Value, schema: &Value, word: &str) -> Option
     accepts(budget, root, schema, &value).then_some(value)
 }
 
-/// The only property takes the whole text; several take a word each, a last text the rest.
+/// The only property gets the whole text. Several properties get a word each, and a last text the rest.
 fn in_order(
     budget: &WorkBudget,
     root: &Value,
@@ -203,7 +203,7 @@ fn in_order(
     found
 }
 
-/// The first word of the text that the schema takes: an enum's value, or a number.
+/// The first word of the text that the schema accepts: an enum's value, or a number.
 fn chosen(budget: &WorkBudget, root: &Value, schema: &Value, text: &str) -> Option<Value> {
     text.split(|c: char| c.is_whitespace() || ",;".contains(c))
         .filter(|word| !word.is_empty())

@@ -4,7 +4,7 @@ use super::strings;
 use super::work::WorkBudget;
 use serde_json::{Map, Value};
 
-/// Nesting beyond this is taken as it is.
+/// Maximum checked nesting; deeper values are accepted.
 const DEPTH: usize = 32;
 
 /// Whether `value` is valid against `schema`; `root` resolves `$ref`. Unknown keywords, unknown

@@ -3,9 +3,9 @@
 use super::prompt::{Mention, Quoted, stands_at};
 use crate::tool::Tool;
 
-/// Parts of names that say what is done, not what with.
+/// Parts of names that are generic verbs.
 const VERBS: &[&str] = &["get", "set", "read", "list", "find"];
-/// Shorter parts stand in too many texts.
+/// Minimum length of a name's part; shorter words occur in too many texts.
 const MIN_LENGTH: usize = 4;
 /// Words between the tool's name and the values of its arguments.
 const JOINING: &[&str] = &[

@@ -46,7 +46,7 @@ impl<'a> Instances<'a> {
         flat
     }
 
-    /// A value for `schema`; a string that may be anything says `name`.
+    /// A value for `schema`; a string without constraints becomes `name`.
     pub(super) fn value(&self, schema: &Value, name: &str, depth: usize) -> Value {
         if depth > DEPTH || !self.work.spend(1) {
             return Value::Null;

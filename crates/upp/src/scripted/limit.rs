@@ -1,4 +1,4 @@
-//! How much of what it would say the scripted model may say.
+//! Limits the output of the scripted model.
 
 use super::plan::Plan;
 use super::situation::words;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 const MAX_OUTPUT_TOKENS: &str = "max_output_tokens";
 const PARALLEL_TOOL_CALLS: &str = "parallel_tool_calls";
 
-/// The settings it knows; the others it leaves out.
+/// The settings that the model supports; the others are listed as left out.
 pub(super) fn settings(settings: &Settings) -> NativeSettings {
     let mut native = Settings {
         max_output_tokens: None,

@@ -85,7 +85,7 @@ impl Pattern {
         Some(pattern)
     }
 
-    /// A text that matches, at least `low` characters long where a quantifier lets it grow.
+    /// A text that matches, with at least `low` characters if a quantifier allows it.
     pub(super) fn example(&self, low: usize) -> Option<String> {
         let length: usize = self.pieces.iter().map(|piece| piece.least).sum();
         let mut missing = low.saturating_sub(length);
@@ -165,7 +165,7 @@ fn enter(steps: &[(&Class, Kind)], at: &mut [bool]) {
     skip(steps, at);
 }
 
-/// Steps that may be left out are.
+/// Skips optional steps.
 fn skip(steps: &[(&Class, Kind)], at: &mut [bool]) {
     for (i, (_, kind)) in steps.iter().enumerate() {
         if *kind != Kind::One && at.get(i) == Some(&true) {

@@ -1,4 +1,4 @@
-//! Decides what one call of the scripted model answers. Pure: it reads nothing but the request.
+//! Plans one answer of the scripted model. Pure: it reads only the request.
 
 use super::arguments::from_text;
 use super::check::accepts;
@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) usage: CycleUsage,
     pub(super) stop_reason: Option<StopReason>,
     pub(super) delay: Option<Duration>,
-    /// The failure, and after how many deltas it comes; `None` is after the last one.
+    /// The failure and the number of deltas before it; `None` is after the last one.
     pub(super) failure: Option<(Option<usize>, Error)>,
 }
 
@@ -242,7 +242,7 @@ fn talk(text: &str, situation: &Situation) -> String {
     said.join(" ")
 }
 
-/// An object in the text that is valid as it is; else what the text offers, and made-up values.
+/// A valid object from the text, else an object from the text's values and made-up ones.
 fn structured(schema: &Value, text: &str) -> Value {
     let work = WorkBudget::new();
     let mut rest = text;
@@ -277,8 +277,8 @@ fn signature(text: &str) -> String {
     format!("scripted-{:016x}", mixed(fnv(text)))
 }
 
-/// An id that is equal for equal requests and different for each call of a thread. It mixes the position of the
-/// answer in the history with that of the call in the answer.
+/// An id that is equal for equal requests and different for each call of a thread. It mixes the position
+/// of the answer in the history with that of the call in the answer.
 fn call_id(request: &Request, text: &str, index: usize) -> ToolCallId {
     let place = ((request.messages.len() as u64) << 20) | (index as u64 & 0xF_FFFF);
     let id = format!("call_{:016x}", mixed(place) ^ mixed(fnv(text)));

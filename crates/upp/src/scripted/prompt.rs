@@ -1,4 +1,4 @@
-//! Reads what a prompt asks the scripted model to do.
+//! Parses a prompt into the actions of the scripted model.
 
 use super::hint::meant;
 use crate::error::Code;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Most words `say N words` gives.
+/// Maximum number of words for `say N words`.
 const WORDS: usize = 1_000_000;
 
-/// A failure the prompt asks for.
+/// A failure that the prompt requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) code: Code,
@@ -33,7 +33,7 @@ pub(super) enum Action<'a> {
     Fail(Failure),
 }
 
-/// The parts of the text that are quoted or JSON objects; they ask for nothing.
+/// The parts of the text that are quoted or JSON objects; they never match.
 pub(super) struct Quoted(Vec<Range<usize>>);
 
 impl Quoted {
@@ -87,7 +87,7 @@ pub(super) fn stands_at(text: &str, at: usize, word: &str) -> bool {
             .is_some_and(is_word)
 }
 
-/// Whether the text has this whole word, whatever its case.
+/// Whether the text has this whole word, without regard to case.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     text.char_indices().any(|(at, _)| stands_at(text, at, word))
 }
@@ -168,7 +168,7 @@ pub(super) fn mentions<'a>(text: &'a str, tools: &'a [Tool]) -> Vec<Mention<'a>>
     mentions
 }
 
-/// Takes the words away that only join a tool's name to its arguments, or two calls.
+/// Removes the words that only join a tool's name to its arguments, or two calls.
 fn trimmed(rest: &str, followed: bool) -> &str {
     const BEFORE: &[&str] = &["tool", "with", "on", "for", "to", "using", "about"];
     const AFTER: &[&str] = &[
@@ -191,7 +191,7 @@ fn trimmed(rest: &str, followed: bool) -> &str {
     rest
 }
 
-/// Reads `slow` (for `usual`) or `slow 20ms` at the beginning; gives the delay and what follows.
+/// Reads `slow` (for `usual`) or `slow 20ms` at the start; returns the delay and the rest of the text.
 pub(super) fn slow(text: &str, usual: Duration) -> (Option<Duration>, &str) {
     let text = text.trim_start();
     if !stands_at(text, 0, "slow") {

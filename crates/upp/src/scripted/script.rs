@@ -22,7 +22,7 @@ pub enum ScriptError {
         /// The call, from 0.
         call: usize,
     },
-    /// A turn would say nothing at all.
+    /// A turn has no output.
     #[error("turns[{turn}] has none of text, reasoning, tool_calls and error")]
     EmptyTurn {
         /// The turn, from 0.
@@ -83,7 +83,7 @@ pub struct ScriptTurn {
 pub struct ScriptCall {
     /// The tool.
     pub name: String,
-    /// The arguments. A string is sent as it is, so that a script can send text that is no JSON.
+    /// The arguments. A string is sent unchanged, so that a script can send text that is not JSON.
     #[serde(default)]
     pub arguments: Value,
     /// The call's id; derived when absent.

@@ -12,7 +12,7 @@ const QUOTED: usize = 400;
 pub(super) struct Situation {
     /// The text blocks of the last user message.
     pub(super) text: String,
-    /// How many blocks of it are no text.
+    /// The number of its blocks that are not text.
     pub(super) media: usize,
     /// Model calls since.
     pub(super) rounds: usize,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 /// Longest generated string, in characters.
 const LENGTH: usize = 65_536;
 
-/// Whether a text has the format and the pattern a schema asks for. An unknown format and a
-/// pattern that is not simple are taken as met.
+/// Whether a text has the format and the pattern of a schema. An unknown format and a pattern that is
+/// not simple count as met.
 pub(super) fn fits(schema: &Map<String, Value>, text: &str) -> bool {
     let formatted = match word(schema, "format") {
         Some("date") => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
@@ -36,7 +36,7 @@ fn word<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a str> {
     schema.get(keyword).and_then(Value::as_str)
 }
 
-/// A text for a schema; `name` where it may be anything.
+/// A text for a schema; `name` if the schema has no constraints.
 pub(super) fn text(schema: &Map<String, Value>, name: &str) -> String {
     let formatted = match word(schema, "format") {
         Some("date") => Some("2026-01-01"),

@@ -14,7 +14,7 @@ impl WorkBudget {
         Self(Cell::new(BUDGET))
     }
 
-    /// Takes a cost from the budget; whether it was there.
+    /// Subtracts a cost from the budget; returns whether the budget was large enough.
     pub(super) fn spend(&self, cost: usize) -> bool {
         let left = self.0.get().checked_sub(cost);
         self.0.set(left.unwrap_or_default());

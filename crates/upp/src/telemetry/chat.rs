@@ -14,8 +14,8 @@ use tracing::field::Empty;
 
 /// Calls a model in a span named `chat {model}`, a child of the current one.
 ///
-/// The span ends with the stream's last item. Nothing happens until the stream is polled. Where
-/// nobody wants the span, this is [`Model::stream`] and nothing else.
+/// The span ends with the stream's last item. Nothing happens until the stream is polled. If no
+/// subscriber wants the span, this is just [`Model::stream`].
 pub fn call(model: &dyn Model, request: Request) -> ModelStream {
     observed(model, request, |model, request| model.stream(request))
 }
@@ -179,7 +179,7 @@ impl Call {
     }
 }
 
-/// The reason in the words of the conventions, else in the provider's.
+/// The reason in the conventions' words, else in the provider's.
 fn finish_reason(reason: &StopReason) -> &str {
     match reason {
         StopReason::EndTurn => "stop",

@@ -29,7 +29,7 @@ pub const RESPONSE_TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_ch
 pub const USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 /// Tokens the model wrote.
 pub const USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
-/// Tokens of the prompt that came from the provider's cache.
+/// Tokens of the prompt that were read from the provider's cache.
 pub const USAGE_CACHE_READ: &str = "gen_ai.usage.cache_read.input_tokens";
 /// Tokens of the prompt that were written to the provider's cache.
 pub const USAGE_CACHE_WRITE: &str = "gen_ai.usage.cache_write.input_tokens";
@@ -52,7 +52,7 @@ pub const ERROR_TYPE: &str = "error.type";
 
 /// Content: the messages sent, as JSON.
 pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
-/// Content: the message that came, as JSON.
+/// Content: the received message, as JSON.
 pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 /// Content: the system prompt, as JSON.
 pub const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";

@@ -1,11 +1,11 @@
-//! A span that says how it ended.
+//! A span that records its outcome.
 
 use super::{code_name, error_type, names};
 use crate::error::Code;
 use tracing::Span;
 
-/// Something under way that has a span with the fields `error.type` and `otel.status_code`.
-/// Dropped before its end, it was cancelled.
+/// A running operation with a span that has the fields `error.type` and `otel.status_code`. If it is
+/// dropped before its end, it counts as cancelled.
 #[derive(Debug)]
 #[must_use = "dropped, the operation counts as cancelled"]
 pub struct Operation {
@@ -14,7 +14,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Begins one.
+    /// Starts an operation in this span.
     pub fn new(span: Span) -> Self {
         Self {
             span,

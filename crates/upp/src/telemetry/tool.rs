@@ -28,8 +28,7 @@ pub(crate) fn tool_span(call: &ToolCall, tool: Option<&Tool>) -> Span {
     )
 }
 
-/// Runs `run` in its span, and records how it ended. `may_run` says whether the call's arguments were
-/// accepted.
+/// Runs `run` in its span, and records its outcome. `may_run`: the call's arguments were accepted.
 pub(crate) async fn in_tool_span(
     span: Span,
     call: &ToolCall,

@@ -37,7 +37,7 @@ impl Arguments {
     /// Appended to the text of a call that was cut off if the text would read as complete.
     pub(crate) const CUT: &str = "{";
 
-    /// Keeps the provider's text. An empty text counts as `{}`.
+    /// Stores the provider's text. An empty text counts as `{}`.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
     }
@@ -58,9 +58,8 @@ impl Arguments {
         value.is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty))
     }
 
-    /// The text as it goes back to a provider: as a store of lines gives it back, so that what is
-    /// sent from memory is the same as what is sent after a restart, and without what we put after
-    /// the text of a call that was cut off.
+    /// The text to send back to a provider. It is normalized as a store would return it, so that
+    /// requests before and after a restart are equal. The mark of a call that was cut off is removed.
     pub(crate) fn sent(&self) -> Cow<'_, str> {
         match self.unmarked() {
             Some(text) => Cow::Owned(text.kept().into_owned()),
@@ -156,7 +155,7 @@ impl<'de> Visitor<'de> for Text {
         f.write_str("the arguments of a tool call")
     }
 
-    /// `serde_json` gives the text itself.
+    /// Reads the text that `serde_json` supplies.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arguments, A::Error> {
         if map.next_key::<IgnoredAny>()?.is_none() {
             return Err(A::Error::custom("no arguments"));
@@ -172,7 +171,7 @@ impl<'de> Visitor<'de> for Text {
         Ok(Arguments(text.into()))
     }
 
-    /// A buffer gives the value.
+    /// Reads the value that a buffer supplies.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Arguments, D::Error> {
         Ok(match Value::deserialize(inner)? {
             Value::String(text) => Arguments(text.into()),

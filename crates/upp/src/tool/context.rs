@@ -16,7 +16,7 @@ pub struct ToolContext {
     pub idempotency_key: Arc<str>,
     /// The calling agent's id.
     pub agent_id: Arc<str>,
-    /// The id of the agent's state that ends in the call; empty where there is no state.
+    /// The id of the agent's state with this call at its end; empty without a state.
     pub state_id: Arc<str>,
     /// The caller's model, for tools that need one and have none configured.
     pub parent_model: Option<Arc<dyn Model>>,
@@ -25,7 +25,7 @@ pub struct ToolContext {
     /// Whether a person or an application has approved this call ([`Tool`](super::Tool)'s
     /// `requires_approval`).
     pub approved: bool,
-    /// Cancelled when the result is no longer wanted.
+    /// Cancelled when the result is no longer needed.
     pub signal: Signal,
     /// A value that the caller passes to its tools, of a type both know. `agents` puts the object here
     /// that runs sub-agents.

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The outcome of a call that may or may not have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reconciled {
-    /// It took effect and gave this; it does not run again.
+    /// It took effect with this result; it does not run again.
     Happened(Value),
     /// It did not take effect; it runs.
     DidNotHappen,
@@ -17,8 +17,8 @@ pub enum Reconciled {
 
 /// Finds out what became of a call. Dropping the future cancels it.
 pub trait Reconcile: Send + Sync {
-    /// Asks about the call with these arguments, whose context has the idempotency key it ran
-    /// with. A failure counts as [`Reconciled::Unknown`].
+    /// Checks whether the call with these arguments took effect. The context has the idempotency key of
+    /// the call. A failure counts as [`Reconciled::Unknown`].
     fn reconcile(
         &self,
         arguments: Value,

@@ -24,7 +24,7 @@ impl From<HistoryDifference> for ApiError {
     }
 }
 
-/// Begins a run on a thread that has the history of the request, and is forgotten.
+/// Starts a run on a thread that has the history of the request and is not stored.
 pub(super) async fn forgotten(
     api: &Api,
     caller: &Caller,
@@ -33,7 +33,7 @@ pub(super) async fn forgotten(
     Box::pin(begin(api, caller, request.create(), None, &mut None)).await
 }
 
-/// Begins a run on this thread, to which the new messages are added.
+/// Starts a run on this thread after adding the new messages.
 pub(super) async fn durable(
     api: &Api,
     caller: &Caller,
@@ -69,7 +69,7 @@ pub(super) async fn durable(
     begun.map_err(|error| site.refused(error))
 }
 
-/// The last event of a thread at rest; none of a thread that does not exist.
+/// The last event of an idle thread; `None` if the thread does not exist.
 async fn last_event(site: &Continuation<'_>) -> Result<Option<Seq>, ApiError> {
     match site.thread.state().await {
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),

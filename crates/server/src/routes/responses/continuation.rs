@@ -31,7 +31,7 @@ pub(in crate::routes) struct StartedResponse {
     pub(in crate::routes) ephemeral: Option<Ephemeral>,
 }
 
-/// A thread on which a response is to be made.
+/// A thread on which a response will be made.
 pub(in crate::routes) struct Continuation<'a> {
     pub(in crate::routes) thread: ThreadKey,
     pub(in crate::routes) speech: MessagePost<'a>,
@@ -44,8 +44,8 @@ pub(in crate::routes) struct Continuation<'a> {
 }
 
 impl Continuation<'_> {
-    /// The response that an earlier request with this token has started on the thread; refused where that was
-    /// deleted.
+    /// The response that an earlier request with this token started on the thread. Fails if that
+    /// response was deleted.
     pub(in crate::routes) async fn repeated(
         &self,
         token: Option<&RequestToken>,
@@ -78,7 +78,7 @@ impl Continuation<'_> {
         self.thread.transcript(Filter::All).await
     }
 
-    /// A fork of the thread at this event; gives its key, and whether it was made just now.
+    /// Forks the thread at this event; returns the fork's key and whether it is new.
     pub(super) async fn fork(
         &self,
         token: Option<String>,
@@ -95,7 +95,8 @@ impl Continuation<'_> {
         }
     }
 
-    /// The response on this thread; where an earlier request with the same token has started it, that one.
+    /// Continues on this thread. If an earlier request with the same token started a response, returns
+    /// that.
     pub(super) async fn continue_from(
         &self,
         request: &CreateRequest,
@@ -109,8 +110,8 @@ impl Continuation<'_> {
             .await
     }
 
-    /// The response on this thread, if it has no new message and no new execution since this event;
-    /// none otherwise, and nothing is written.
+    /// Continues on this thread if it has no message and no execution after this event. Otherwise
+    /// returns `None` and writes nothing.
     pub(super) async fn go_on_after(
         &self,
         request: &CreateRequest,
@@ -146,7 +147,7 @@ impl Continuation<'_> {
                 .is_empty())
     }
 
-    /// Where the request has its input. Several of its items may be one message.
+    /// The JSON pointers of the request's input items. Several items may form one message.
     pub(super) fn position(&self) -> impl Fn(usize) -> BodyPointers + Copy + use<> {
         let at = self.input_at;
         move |_| BodyPointers::text(at)
@@ -181,7 +182,7 @@ impl Continuation<'_> {
         Ok(request.thread_input(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
     }
 
-    /// Refuses items that are only named and are not there.
+    /// Refuses item references whose items don't exist.
     async fn check_named(&self, request: &CreateRequest) -> Result<(), ApiError> {
         let thread = Thread::of(&self.thread);
         let named: Vec<_> = request.references().collect();
@@ -262,7 +263,7 @@ impl Continuation<'_> {
         }
     }
 
-    /// Refuses where another response is being made.
+    /// Fails if another response is running.
     pub(in crate::routes) async fn check_rest(&self) -> Result<(), RuntimeError> {
         let (state, _) = self.thread.state().await?;
         match state.active() {
@@ -303,8 +304,8 @@ impl Continuation<'_> {
         }
     }
 
-    /// Refuses answers that leave a call of the client's waiting whose tool is not sent again: nobody
-    /// would know then that it is the client's.
+    /// Refuses answers that leave a client's call pending without sending its tool again. Otherwise the
+    /// server could not know that the call is the client's.
     async fn check_left(
         &self,
         answers: &NewItem,

@@ -83,7 +83,7 @@ async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiErro
     Ok(())
 }
 
-/// Keeps items in a conversation, all or none. Nobody answers them.
+/// Adds items to a conversation, all or none. No agent answers them.
 #[utoipa::path(post, path = "/v1/conversations/{conversation_id}/items", operation_id = "createConversationItems", tag = "responses", security(("key" = [])),
     params(("conversation_id" = String, Path)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

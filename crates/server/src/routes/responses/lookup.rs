@@ -37,7 +37,7 @@ pub(super) fn list_options(pairs: &Pairs) -> Result<ListOptions, RequestError> {
     ListOptions::read(wanted.map(|(_, value)| value.as_str()))
 }
 
-/// The page that a query wants.
+/// The page that a query requests.
 pub(super) fn page(pairs: &Pairs) -> Result<ListPage, RequestError> {
     ListPage::read(
         value(pairs, "limit"),
@@ -156,7 +156,7 @@ pub(crate) async fn delete(
     Ok(Json(deleted_response(&id)))
 }
 
-/// Stops a response that is being made, and reads it. One that is over stays as it is.
+/// Stops a running response and returns it. A finished response is not changed.
 #[utoipa::path(post, path = "/v1/responses/{response_id}/cancel", operation_id = "cancelResponse", tag = "responses", security(("key" = [])),
     params(("response_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

@@ -54,7 +54,7 @@ pub(in crate::routes) fn run_of(app: &App, mut options: RunOptions) -> Result<Ru
     })
 }
 
-/// The agents, and the models whose name no agent has.
+/// The agents, and the models without an agent of their name.
 fn all(app: &App) -> Vec<Value> {
     let created = app.opened_at().as_second();
     let shown = |id: &str, owner: &str| json!({"id": id, "object": "model", "created": created, "owned_by": owner});
@@ -66,10 +66,10 @@ fn all(app: &App) -> Vec<Value> {
     agents.chain(models).collect()
 }
 
-/// Lists what a request can name as its model.
+/// Lists the possible values of a request's `model`.
 ///
-/// These are the agents, and the configured models. The name of an agent asks for it as it is
-/// configured; that of a model for the model itself.
+/// These are the agents and the configured models. An agent's name selects the agent as configured; a
+/// model's name selects the model itself.
 #[utoipa::path(get, path = "/v1/models", operation_id = "listModels", tag = "responses", security(("key" = [])),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(State(api): State<Api>) -> Json<Value> {

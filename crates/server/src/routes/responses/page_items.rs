@@ -1,4 +1,5 @@
-//! Items of a conversation, read piece by piece: a page costs the page, whatever the thread's length.
+//! Items of a conversation, read in pages. A page costs time proportional to the page, not to the
+//! thread.
 
 #[cfg(test)]
 mod counted;
@@ -11,10 +12,10 @@ use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError, ThreadPage}
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Entry, ExecutionStatus, Transcript};
 
-/// About how many messages, with what answered them, are read at once.
+/// Approximate number of messages, with their answers, per read.
 const PIECE: usize = 8;
 
-/// A thread whose items are looked through.
+/// A thread whose items are searched.
 #[derive(Clone, Copy)]
 pub(super) struct Thread<'a>(&'a ThreadKey);
 
@@ -28,7 +29,7 @@ impl<'a> Thread<'a> {
         Ok(self.places(&[item]).await?.pop().flatten())
     }
 
-    /// The position of each item; none for ids that the conversation does not have.
+    /// The position of each item; `None` for ids that the conversation does not have.
     async fn places(&self, items: &[&str]) -> Result<Vec<Option<Position>>, RuntimeError> {
         let origins: Vec<Vec<Origin>> = items.iter().map(|id| origins(id)).collect();
         let landmarks = origins.iter().map(|of| of.iter().map(landmark).collect());
@@ -78,7 +79,7 @@ impl<'a> Thread<'a> {
         Ok(listed)
     }
 
-    /// Its pieces from one end on, or from the one that has this place.
+    /// Its pages from one end on, or from the page at `from`.
     pub(super) fn pages(self, newest_first: bool, from: Option<Position>) -> ItemPages<'a> {
         let n = PIECE;
         let first = match (newest_first, from) {
@@ -116,7 +117,7 @@ fn landmark(origin: &Origin) -> Landmark<'_> {
     }
 }
 
-/// Whether an answer may have been streamed that is no fact, and never will be or is not yet.
+/// Whether the answer may have streamed output that is not recorded in items: it failed or is running.
 fn is_cut_off(entry: &Entry) -> bool {
     match entry {
         Entry::Item(_) => false,
@@ -141,7 +142,7 @@ impl<'a> ItemPages<'a> {
         Self { thread, next }
     }
 
-    /// The next piece; none at the end.
+    /// The next page; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Transcript>, RuntimeError> {
         let Some(page) = self.next.take() else {
             return Ok(None);

@@ -16,7 +16,7 @@ use runtime::{
 };
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
-/// How many records are read at once.
+/// Number of records per read.
 const PAGE: usize = 512;
 /// Kind of the sidecar object that marks a deleted response on a thread that continues.
 const DELETED: &str = "responses.deleted";
@@ -36,7 +36,7 @@ pub(super) struct ResponseState {
     pub(super) end: Option<Seq>,
 }
 
-/// The response of this id; none where there is none that the caller may see.
+/// The response with this id; `None` if it does not exist or the caller may not see it.
 pub(super) async fn find(
     api: &Api,
     caller: &Caller,
@@ -87,7 +87,7 @@ impl StoredResponse {
         self.state_with(ListOptions::default()).await
     }
 
-    /// The state of the response with more shown than its own client wants.
+    /// The state of the response with additional fields.
     pub(super) async fn state_with(
         &self,
         options: ListOptions,
@@ -120,8 +120,8 @@ impl StoredResponse {
         }
     }
 
-    /// The conversation up to its end, or to the last event while it is being made; none where its
-    /// thread has no such execution. Costs what the conversation has up to there.
+    /// The conversation up to the response's end, or up to the last event while it is running. `None` if
+    /// its thread has no such execution. Reads the conversation up to there.
     pub(super) async fn past(&self) -> Result<Option<Transcript>, RuntimeError> {
         let Some(standing) = self.state().await? else {
             return Ok(None);
@@ -171,8 +171,8 @@ impl StoredResponse {
         Ok(Some(pieces.into_iter().rev().flatten().collect()))
     }
 
-    /// Whether its thread was made for it and has nothing else but the past that its request has
-    /// brought; none where its thread has no such execution. Costs what it has written.
+    /// Whether its thread was created for it and has only the history that its request supplied. `None`
+    /// if its thread has no such execution. Reads all records of the execution.
     pub(super) async fn is_alone(&self) -> Result<Option<bool>, RuntimeError> {
         let (store, thread) = (self.thread.runtime().store(), self.thread.id());
         let Some(standing) = self.state().await? else {
@@ -213,7 +213,7 @@ impl StoredResponse {
         Ok(read.await?.transcript)
     }
 
-    /// The event before its first; none where its thread has no such execution.
+    /// The event before its first; `None` if its thread has no such execution.
     pub(super) async fn after(&self) -> Result<Option<Seq>, StoreError> {
         let landmark = Landmark::Execution(&self.execution);
         let store = self.thread.runtime().store();

@@ -25,7 +25,7 @@ use upgrade::{Socket, Upgrade};
 const MAX_AGE: Duration = Duration::from_hours(1);
 /// Interval of the pings to the client.
 const PING: Duration = Duration::from_secs(15);
-/// How long a message may take from its first frame to its last.
+/// Time limit of a message from its first frame to its last.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(30);
 /// How many messages are read ahead while a response is made.
 const AHEAD: usize = 8;
@@ -71,7 +71,7 @@ pub(super) struct Disconnected;
 pub(super) struct Incoming {
     /// Its text, or what is wrong with it.
     text: Result<Utf8Bytes, ApiError>,
-    /// The memory that it takes.
+    /// The memory that its bytes use.
     lease: BodyLease,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Line {
     pings: Interval,
     /// When a ping was sent that may not have been answered.
     pinged: Option<Instant>,
-    /// How long a client may read nothing.
+    /// How long a client may stop reading.
     stalled: Duration,
     ends: Instant,
     open: OpenStream,
@@ -120,8 +120,8 @@ impl Line {
         }
     }
 
-    /// Waits until something of the connection's own is to be done, and does it: reads a message,
-    /// asks whether the client is there, ends.
+    /// Waits for the connection's next own event and handles it: a message of the client, a ping that is
+    /// due, or the end.
     pub(super) async fn attend(&mut self) -> Result<(), Disconnected> {
         let has_room = self.waiting.len() < AHEAD;
         if !has_room {
@@ -191,7 +191,7 @@ impl Line {
         Err(Disconnected)
     }
 
-    /// Asks whether the client is there; gives up on one that has not answered for long.
+    /// Sends a ping; ends the connection if the client has sent nothing for too long.
     async fn ping(&mut self) -> Result<(), Disconnected> {
         let (now, heard) = (Instant::now(), self.socket.get_ref().last_received());
         let unanswered = self.pinged.filter(|pinged| heard < *pinged);

@@ -178,9 +178,9 @@ async fn copied(
     start_new(api, caller, &request.with_past(past)?, run, None).await
 }
 
-/// A response on a new thread, which has the past that the request brings.
+/// Starts a response on a new thread with the history that the request supplied.
 ///
-/// The token is the thread's key, so that a repetition finds the thread.
+/// The token is the thread's key, so that a repeated request finds the thread.
 async fn start_new(
     api: &Api,
     caller: &Caller,

@@ -1,6 +1,5 @@
-//! The arguments of a call that come in pieces, as Vertex AI sends them where
-//! `streamFunctionCallArguments` asks for it: each piece is a value and the JSON path (RFC 9535) of
-//! its place, and the pieces of one text are joined.
+//! The arguments of a call in pieces, as Vertex AI sends them with `streamFunctionCallArguments`. Each
+//! piece is a value with the JSON path (RFC 9535) of its place; the pieces of one text are joined.
 
 use serde_json::{Map, Value};
 
@@ -55,7 +54,7 @@ impl PartialArgs {
         self.whole.to_string()
     }
 
-    /// Takes arguments that did not come in pieces.
+    /// Adds arguments that did not come in pieces.
     pub(super) fn take_whole(&mut self, arguments: &Value) {
         match (&mut self.whole, arguments) {
             (Value::Object(fields), Value::Object(more)) => fields.extend(more.clone()),
@@ -63,7 +62,7 @@ impl PartialArgs {
         }
     }
 
-    /// Takes a piece.
+    /// Adds a piece.
     pub(super) fn take(&mut self, piece: &Value) -> Result<(), PartialArgsError> {
         let path = piece.get("jsonPath").and_then(Value::as_str);
         let path = path.unwrap_or_default();
@@ -85,7 +84,7 @@ impl PartialArgs {
         Ok(())
     }
 
-    /// The place that a path leads to; null, where nothing is there yet.
+    /// The value at a path; created as null if it does not exist.
     fn place(
         &mut self,
         path: &[Segment],
@@ -123,7 +122,7 @@ impl PartialArgs {
     }
 }
 
-/// The value of a piece, where it has one.
+/// The value of a piece, if it has one.
 fn value(piece: &Value, shown: &impl Fn() -> String) -> Result<Option<Value>, PartialArgsError> {
     let fields = [
         ("stringValue", Value::is_string as fn(&Value) -> bool),
@@ -141,7 +140,7 @@ fn value(piece: &Value, shown: &impl Fn() -> String) -> Result<Option<Value>, Pa
     Ok(piece.get("nullValue").map(|_| Value::Null))
 }
 
-/// The steps of a path such as `$.lines[0]['a b']`; nothing, where it is none or leads nowhere.
+/// The steps of a path such as `$.lines[0]['a b']`; `None` if it is invalid or empty.
 fn segments(path: &str) -> Option<Vec<Segment>> {
     let mut rest = path.strip_prefix('$')?;
     let mut segments = Vec::new();
@@ -163,7 +162,7 @@ fn segments(path: &str) -> Option<Vec<Segment>> {
     (!segments.is_empty()).then_some(segments)
 }
 
-/// The step in brackets that the text begins with, after the bracket, and the text behind it.
+/// Reads a step in brackets after its opening bracket; returns the step and the rest of the text.
 fn bracketed(text: &str) -> Option<(Segment, &str)> {
     let Some(quote) = text.chars().next().filter(|it| matches!(it, '\'' | '"')) else {
         let (index, after) = text.split_once(']')?;

@@ -34,7 +34,7 @@ struct Growing {
 }
 
 impl Growing {
-    /// Takes the arguments of a part, whole or in pieces.
+    /// Adds the arguments of a part, whole or in pieces.
     fn take(&mut self, call: &Map<String, Value>) -> Result<(), PartialArgsError> {
         if let Some(whole) = call.get("args") {
             self.arguments.take_whole(whole);
@@ -57,7 +57,7 @@ pub(super) struct Whole {
 }
 
 impl Parts {
-    /// The answer begins.
+    /// Starts the answer.
     pub(super) fn start(&mut self) {
         self.answer.start();
     }
@@ -67,7 +67,7 @@ impl Parts {
         self.answer.take_events()
     }
 
-    /// Whether anything was called.
+    /// Whether there are tool calls.
     pub(super) fn has_calls(&self) -> bool {
         self.answer.has_calls()
     }
@@ -148,7 +148,7 @@ impl Parts {
         self.items.push(Item::Content(at, under(PART, with)));
     }
 
-    /// A call, or more of the one whose arguments come in pieces.
+    /// Adds a call, or a piece of the incomplete call.
     fn call(&mut self, call: &Map<String, Value>, part: Map<String, Value>) -> Result<(), Error> {
         self.close();
         let text = |key: &str| call.get(key)?.as_str().filter(|text| !text.is_empty());
@@ -228,8 +228,8 @@ impl Parts {
         }
     }
 
-    /// Ends everything. Where something else than the model ended the answer (`cut`), a call that
-    /// was to go on is not whole, and neither is one at the end that has no arguments.
+    /// Ends everything. If the answer was cut off (`cut`), a call that expects more pieces is
+    /// incomplete, and so is a last call without arguments.
     pub(super) fn finish(mut self, cut: bool) -> Whole {
         self.close();
         let growing = self.growing.as_ref().map(|growing| growing.index);
@@ -250,7 +250,7 @@ impl Parts {
     }
 }
 
-/// The fields but for those that are known.
+/// The fields except the known ones.
 fn without(fields: &Map<String, Value>, known: &[&str]) -> Map<String, Value> {
     let unknown = fields
         .iter()

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 
 /// The images so far.
 ///
-/// OpenAI's events do not say which image an unfinished one belongs to; it is taken for one of the
-/// image that comes next.
+/// OpenAI's events don't name the image of an unfinished version; it counts as one of the next image.
 pub(super) struct Decoder {
     asked: u64,
     mime_type: String,
@@ -22,7 +21,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Of an answer with this many images, of this MIME type where the events name none.
+    /// A decoder for an answer with this many images. `mime_type` applies if the events have none.
     pub(super) fn new(asked: u64, mime_type: String) -> Self {
         Self {
             asked: asked.max(1),
@@ -37,7 +36,7 @@ impl Decoder {
         u32::try_from(self.images.len()).unwrap_or(u32::MAX)
     }
 
-    /// The event's image, which is taken out of it.
+    /// Takes the image out of the event.
     fn image(&self, event: &mut Map<String, Value>) -> Result<Image, Error> {
         event.remove("type");
         let Some(Value::String(data)) = event.remove("b64_json") else {

@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
-/// The length from which on a header's value is taken for a secret.
+/// Minimum length of a header's value that counts as a secret.
 const SECRET: usize = 8;
 
 /// One call, with its key.
@@ -93,7 +93,7 @@ impl Session {
         self.redacted(error)
     }
 
-    /// Makes attempts, as many as the configuration's strategy says.
+    /// Makes attempts according to the configuration's strategy.
     async fn attempts<T, F: Future<Output = Result<T, Error>>>(
         &self,
         signal: &CancellationToken,
@@ -103,7 +103,7 @@ impl Session {
         with_retries(&*retry, signal, || self.endpoint.cancelled(), attempt).await
     }
 
-    /// Sends the call and gives the whole answer.
+    /// Sends the call and returns the whole answer.
     pub(crate) async fn text(
         &self,
         call: &EndpointCall,
@@ -116,7 +116,7 @@ impl Session {
         .await
     }
 
-    /// Sends the call and gives the answer's events, or the whole answer where the provider did not
+    /// Sends the call and returns the answer's events, or the whole answer if the provider did not
     /// stream.
     pub(crate) async fn events(
         &self,
@@ -135,7 +135,7 @@ impl Session {
     }
 }
 
-/// The answer to a call that asks for a stream.
+/// The answer to a streaming call.
 pub(crate) enum Answer<S> {
     /// The provider streams.
     Events(S),

@@ -43,7 +43,7 @@ impl Entry {
             && has("call_id")
     }
 
-    /// Whether the provider says that the item was cut off.
+    /// Whether the provider marks the item as incomplete.
     pub(super) fn is_incomplete(&self) -> bool {
         part::text_at(&self.item, "status") == Some("incomplete")
     }
@@ -65,7 +65,7 @@ impl Entry {
         }
     }
 
-    /// The part that an event of text is about; nothing, if the item has no such parts.
+    /// The part that a text event is about; `None` if the item has no such parts.
     pub(super) fn part(&mut self, about: &About<'_>, kind: &'static str) -> Option<&mut Part> {
         let section = part::section(kind);
         self.imply(part::item_type(section, Some(kind)), about);
@@ -78,7 +78,7 @@ impl Entry {
         Some(part)
     }
 
-    /// Takes the item as it is now, and its parts apart.
+    /// Replaces the item by its current form and splits off its parts.
     pub(super) fn take(&mut self, mut item: Map<String, Value>) {
         let kind = Kind::of(&item);
         for section in kind.sections() {
@@ -231,7 +231,8 @@ impl Entry {
         }
     }
 
-    /// The call was cut off; without arguments, it must not read as one that has none.
+    /// Marks a call that was cut off. A call whose arguments never came must not read as one without
+    /// any.
     pub(super) fn cut_call(&self, builder: &mut AnswerBuilder) {
         if let Some(call) = &self.call
             && Arguments::from_text(builder.arguments_of(call.index)).is_empty()
@@ -267,7 +268,7 @@ impl Entry {
         joined
     }
 
-    /// The item as the message keeps it.
+    /// Appends the item in the form that the message stores.
     pub(super) fn finish(mut self, items: &mut Vec<Item>, builder: &mut AnswerBuilder) {
         if self.item.is_empty() {
             return;

@@ -63,7 +63,7 @@ impl Part {
         }
     }
 
-    /// Takes the part as it is now.
+    /// Replaces the part by its current form.
     pub(super) fn take(&mut self, item: Kind, raw: Value) {
         self.of = item.text_key(&raw).map(|key| (item, key));
         self.raw = raw;
@@ -137,7 +137,7 @@ impl Part {
             && text_of(&self.raw, &["refusal"]).is_some()
     }
 
-    /// Leaves the text to the block.
+    /// Removes the text, which the block holds.
     pub(super) fn give_up_text(&mut self, item: Kind) {
         if self.block.is_some()
             && let Some(key) = item.text_key(&self.raw)
@@ -166,7 +166,7 @@ pub(super) fn item_type(section: &str, kind: Option<&str>) -> &'static str {
     }
 }
 
-/// Brings an item into the format's own shape where hosts are known to stray from it.
+/// Corrects known deviations of hosts from the format.
 pub(super) fn normalise(item: &mut Map<String, Value>) {
     let kind = Kind::of(item);
     if kind == Kind::Message
@@ -184,7 +184,7 @@ pub(super) fn text_of<'a>(event: &'a Value, keys: &[&str]) -> Option<&'a str> {
         .filter(|text| !text.is_empty())
 }
 
-/// A text that is there and not empty.
+/// The text under this key, if it is not empty.
 pub(super) fn text_at<'a>(item: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     item.get(key)?.as_str().filter(|text| !text.is_empty())
 }

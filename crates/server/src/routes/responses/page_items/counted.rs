@@ -28,7 +28,7 @@ impl Counted {
         self.n_read.load(Ordering::SeqCst)
     }
 
-    /// How many of them were pieces of answers, which are no facts.
+    /// The number of chunks of answers that were read.
     pub(super) fn pieces_read(&self) -> usize {
         self.n_pieces.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Where the frames of a WebSocket begin and end.
+//! Finds the boundaries of WebSocket frames.
 
 /// Bytes of the longest head of a frame.
 const MAX_HEAD: usize = 14;
@@ -9,7 +9,7 @@ const MAX_CONTROL: u64 = 125;
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     head: [u8; MAX_HEAD],
-    /// How much of the head is there.
+    /// Number of bytes of the head so far.
     n_head: usize,
     /// How much of the payload is missing, once the head is complete.
     left: Option<u64>,

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The connection beneath a WebSocket. Reading fails if a budget is spent or a message takes too
-/// long from its first byte to its last.
+/// The connection below a WebSocket. Reading fails if a budget is used up, or a message takes too long
+/// from its first byte to its last.
 pub(super) struct Metered<S> {
     inner: S,
     frames: Frames,
@@ -20,13 +20,13 @@ pub(super) struct Metered<S> {
     lease: BodyLease,
     /// How many these are.
     n_open: usize,
-    /// The bytes of the messages that have ended, until they are taken.
+    /// The leases of the messages that have ended and were not taken yet.
     ended: VecDeque<BodyLease>,
-    /// How long a message may take.
+    /// Time limit of a message.
     longest: Duration,
-    /// When the open message has to have ended.
+    /// The deadline of the open message.
     due: Option<Pin<Box<Sleep>>>,
-    /// When the client last sent anything.
+    /// The time of the client's last bytes.
     heard: Instant,
     /// Why reading failed.
     fault: Option<ApiError>,
@@ -47,7 +47,7 @@ impl<S> Metered<S> {
         }
     }
 
-    /// The bytes of the oldest message that was read and not taken yet.
+    /// The lease of the oldest message that was read and not taken yet.
     pub(super) fn take_message(&mut self) -> BodyLease {
         let ended = self.ended.pop_front();
         ended.unwrap_or_else(|| self.lease.split(0))
@@ -58,12 +58,12 @@ impl<S> Metered<S> {
         self.fault.take()
     }
 
-    /// When the client last sent anything.
+    /// The time of the client's last bytes.
     pub(super) fn last_received(&self) -> Instant {
         self.heard
     }
 
-    /// Notes that nothing is read at present: the client is not late for it.
+    /// Notes that reading is paused, so that the client's silence does not count.
     pub(super) fn pause(&mut self) {
         self.heard = Instant::now();
         if self.due.is_some() {
@@ -181,7 +181,7 @@ mod tests {
         (client, Metered::new(server, lease, LONGEST))
     }
 
-    /// Reads until the client is gone; the fault that ended it before, and when.
+    /// Reads until the client closes; returns the fault, if one ended it, and the time it took.
     async fn read(mut metered: Metered<DuplexStream>) -> (Option<&'static str>, Duration) {
         let start = Instant::now();
         let read = metered.read_to_end(&mut Vec::new()).await;

@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use interop::responses::{CreateRequest, EventFraming, ResponseOf, ResponseStream, Status};
 use serde_json::Value;
 
-/// Makes the responses that the client asks for, until it goes.
+/// Makes the client's responses until it disconnects.
 pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
     let mut held = None;
     while let Ok(message) = line.next().await {
@@ -28,7 +28,7 @@ pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
     }
 }
 
-/// Begins the response that a message asks for.
+/// Starts the response that a message requests.
 async fn begun(
     api: &Api,
     caller: &Caller,

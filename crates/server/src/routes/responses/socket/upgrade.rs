@@ -1,4 +1,4 @@
-//! Opening a WebSocket whose incoming bytes are metered.
+//! Opens a WebSocket with metered input.
 
 use super::meter::Metered;
 use crate::error::ApiError;
@@ -19,7 +19,7 @@ pub(super) type Socket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
 
 /// Memory for bytes that arrive, for each socket.
 const READ_BUFFER: usize = 16 << 10;
-/// Events are written at once from this size on.
+/// Size from which events are written immediately, in bytes.
 const WRITE_BUFFER: usize = 16 << 10;
 /// Maximum size of an event and what waits before it.
 const MAX_WRITE_BUFFER: usize = 64 << 20;
@@ -63,8 +63,8 @@ impl Upgrade {
         (StatusCode::SWITCHING_PROTOCOLS, headers, accept).into_response()
     }
 
-    /// The socket, once its answer is sent; none if the connection broke. It reads messages of up
-    /// to `max_message` bytes.
+    /// The socket after its answer is sent; `None` if the connection broke. It reads messages of up to
+    /// `max_message` bytes.
     pub(super) async fn socket(
         self,
         meter: impl FnOnce(TokioIo<Upgraded>) -> Metered<TokioIo<Upgraded>>,
