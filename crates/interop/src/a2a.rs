@@ -27,7 +27,7 @@ pub use error::{ErrorKind, RequestError};
 pub use message::{Incoming, MESSAGE_METADATA};
 pub use reply::{PendingCallView, ReplyAnswer, TaskAnswer};
 pub use request::{ListTasks, SendMessage, TaskId, check_version};
-pub use requests::{PendingRequestView, RequestReply, goes_on_id, with_task};
+pub use requests::{PendingRequestView, RequestReply, continuation_id, with_task};
 pub use rpc::{Call, Method, failure, result};
 pub use state::TaskState;
 pub use stream::TaskView;

@@ -36,7 +36,7 @@ pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
 pub use tree::{Below, Cursor, Tree};
 pub(crate) use wake::waiting_parent;
-pub use wake_reports::GoesOn;
+pub use wake_reports::ThreadContinuation;
 pub use watch::{Watch, Watched};
 
 use crate::live::Live;

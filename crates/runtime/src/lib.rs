@@ -48,7 +48,9 @@ pub use agent::{AgentReactor, Models, OptionsRefused};
 /// The sub-agents' events in [`Watched`].
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
-pub use children::{Addressed, Below, CallAddress, Cursor, GoesOn, Pending, Tree, Watch, Watched};
+pub use children::{
+    Addressed, Below, CallAddress, Cursor, Pending, ThreadContinuation, Tree, Watch, Watched,
+};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::{AnswerRefusal, RuntimeError};
 pub use follow::{Follow, Until};

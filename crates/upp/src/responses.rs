@@ -16,25 +16,25 @@
 //! # The request
 //!
 //! * The system prompt is `instructions`, so that it is not stored again with each response that
-//! follows another by `previous_response_id`. xAI does not always accept that field; there the prompt is
-//! the first item.
+//!   follows another by `previous_response_id`. xAI does not always accept that field; there the prompt is
+//!   the first item.
 //! * The provider stores nothing: `store` is `false` unless params set it or request a background
-//! response.
+//!   response.
 //! * Without the provider's store, reasoning can only be sent back encrypted. So `include` gets
-//! `reasoning.encrypted_content` if the model may reason. Exceptions are the `OpenAI` models known to
-//! refuse it (GPT-3.5, GPT-4 and the chat models), unless params have `reasoning`, and params with an
-//! `include` of `null`. [`Responses::with_encrypted_reasoning`] overrides this.
+//!   `reasoning.encrypted_content` if the model may reason. Exceptions are the `OpenAI` models known to
+//!   refuse it (GPT-3.5, GPT-4 and the chat models), unless params have `reasoning`, and params with an
+//!   `include` of `null`. [`Responses::with_encrypted_reasoning`] overrides this.
 //! * Reasoning and the items after it belong together. Reasoning that is not encrypted, or that nothing
-//! follows, is left out. The items after left-out reasoning are sent without their ids, because the
-//! provider ties those to the reasoning; items of hosted tools there are left out too. All of it is
-//! reported. With `store: true` in params, the reasoning of stored answers is sent by its id.
+//!   follows, is left out. The items after left-out reasoning are sent without their ids, because the
+//!   provider ties those to the reasoning; items of hosted tools there are left out too. All of it is
+//!   reported. With `store: true` in params, the reasoning of stored answers is sent by its id.
 //! * Tools have `strict: false` unless their metadata has `strict`; without it, the provider would
-//! require properties that the schema has as optional. Other fields under the provider's name in the
-//! metadata of a tool are added to it. `params.tools` come after the tools of the request.
+//!   require properties that the schema has as optional. Other fields under the provider's name in the
+//!   metadata of a tool are added to it. `params.tools` come after the tools of the request.
 //! * A structure is requested with `strict` if its schema allows that: every property required, no
-//! additional properties, only the keywords that strict schemas may have.
+//!   additional properties, only the keywords that strict schemas may have.
 //! * Text documents are sent as text, after their title. `detail` of images is `auto`, unless the user
-//! message's metadata has a `detail` under the provider's name.
+//!   message's metadata has a `detail` under the provider's name.
 //!
 //! # Usage
 //!

@@ -178,7 +178,7 @@ fn a_run_that_is_left_goes_on_in_the_server() {
     let mut run = home.spawn(&["run", "slow 20ms say 40 words", "--thread", "k"]);
     run.bytes::<10>();
     run.signal("INT");
-    run.told("go on with --thread k");
+    run.told("continue with --thread k");
     assert_eq!(run.close().code, 130);
     server.rest("k");
     let shown = home.ok(&["threads", "show", "k"]);

@@ -199,7 +199,7 @@ fn a_file_that_is_no_store_is_a_finding_and_is_left_alone() {
     let refused = home.run(&["run", "hello"]);
     assert_eq!(refused.code, 1);
     assert!(
-        refused.err.contains("the file is no store of loomline"),
+        refused.err.contains("the file is not a store of loomline"),
         "{refused:?}"
     );
     assert_eq!(

@@ -110,7 +110,7 @@ fn a_garbage_store_is_told_to_be_none_and_exit_1() {
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(
             ran.err.contains("loomline.db can't be opened")
-                && ran.err.contains("the file is no store of loomline"),
+                && ran.err.contains("the file is not a store of loomline"),
             "{ran:?}"
         );
     }

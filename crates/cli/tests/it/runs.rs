@@ -288,7 +288,7 @@ fn a_run_that_is_interrupted_says_how_to_go_on() {
         let mut run = home.spawn(&["run", "slow 30ms say 40 words"]);
         run.bytes::<10>();
         run.signal(signal);
-        let told = run.told("go on with --thread ");
+        let told = run.told("continue with --thread ");
         assert_eq!(run.close().code, code);
         let key = told.trim().rsplit(' ').next().unwrap();
         let next = home.run(&["run", "again", "--thread", key]);

@@ -164,7 +164,7 @@ fn reply(mut fields: Map<String, Value>, pointer: String) -> Result<RequestReply
 }
 
 /// The id of the `n`th message that continues a task, counted from 1.
-pub fn goes_on_id(task: &ItemId, n: usize) -> ItemId {
+pub fn continuation_id(task: &ItemId, n: usize) -> ItemId {
     let name = format!("urn:loomline:a2a:{task}:{n}");
     let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes());
     id.to_string().into()
@@ -177,7 +177,7 @@ pub fn with_task(mut metadata: Value, task: &ItemId) -> Value {
 }
 
 /// The task that a message continues; `None` if the message starts a task.
-pub(super) fn goes_on_with(item: &Item) -> Option<ItemId> {
+pub(super) fn continued_task(item: &Item) -> Option<ItemId> {
     let metadata = item.metadata.as_ref()?;
     // Most say nothing of it, and are not read.
     let says = metadata.text().contains(GOES_ON_WITH);

@@ -6,7 +6,7 @@ mod requests;
 use super::message::{item_message, of_agent};
 use super::part::shown_file;
 use super::reply::{PendingCallView, question_parts};
-use super::requests::{goes_on_with, may_ask};
+use super::requests::{continued_task, may_ask};
 use super::state::{TaskState, status};
 use super::task::{begins, broken_off, reason, status_id};
 use crate::run::{RunEvent, RunFold, RunPart, RunSelector};
@@ -174,7 +174,7 @@ impl TaskView {
             self.out.push(json!({ "task": task }));
             return;
         }
-        match goes_on_with(item) {
+        match continued_task(item) {
             Some(task) if task == self.trigger => {
                 self.requests.n_answers += 1;
                 self.continuations.insert(item.id.clone());

@@ -2,7 +2,7 @@
 
 use super::message::{answer_parts, item_message, of_agent};
 use super::reply::{PendingCallView, question_parts};
-use super::requests::{self, PendingRequestView, goes_on_id, goes_on_with, may_ask};
+use super::requests::{self, PendingRequestView, continuation_id, continued_task, may_ask};
 use super::state::{TaskState, status};
 use crate::run::continues;
 use crate::threads::cancelled;
@@ -59,7 +59,7 @@ impl<'a> TaskRun<'a> {
     /// or a page that begins with a task. A stored message without a run is not a task.
     pub fn all(transcript: &'a Transcript) -> Vec<Self> {
         let mut runs = Self::begun(transcript);
-        runs.retain(|run| goes_on_with(run.trigger).is_none());
+        runs.retain(|run| continued_task(run.trigger).is_none());
         runs
     }
 
@@ -135,7 +135,7 @@ impl<'a> TaskRun<'a> {
     #[must_use]
     pub fn with_continuations(mut self, pieces: &'a [Transcript]) -> Self {
         for (piece, n) in pieces.iter().zip(1..) {
-            let id = goes_on_id(&self.trigger.id, n);
+            let id = continuation_id(&self.trigger.id, n);
             let mut runs = Self::begun(piece).into_iter();
             let Some(next) = runs.find(|run| run.trigger.id == id) else {
                 continue;

@@ -103,8 +103,7 @@ impl RequestError {
 
     /// The conversation can't be deleted, because other conversations continue it.
     pub fn has_forks(id: &str) -> Self {
-        let message =
-            format!("'{id}' can't be deleted while conversations exist that go on from it.");
+        let message = format!("'{id}' can't be deleted while other conversations continue it.");
         Self::of(ErrorKind::Conflict, "conversation_has_forks", "", message)
     }
 

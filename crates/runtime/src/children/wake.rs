@@ -127,7 +127,7 @@ impl Runtime {
                 Err(RuntimeError::Store(StoreError::NotFound)) => None,
                 // It would refuse the same again, and the child must not wait for that.
                 Err(RuntimeError::Rejected(refused)) => {
-                    tracing::warn!(%refused, thread = %above, "a thread can't go on with its sub-agent");
+                    tracing::warn!(%refused, thread = %above, "a thread can't continue with its sub-agent");
                     None
                 }
                 next => next?,

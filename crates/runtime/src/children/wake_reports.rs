@@ -22,7 +22,7 @@ const PAGE: u64 = 512;
 
 /// How a thread continues after its sub-agent accepted an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoesOn {
+pub struct ThreadContinuation {
     /// The trigger of the run that receives the answer. None if that run started before the answer,
     /// or if nothing has woken the thread yet.
     pub item: Option<ItemId>,
@@ -48,7 +48,7 @@ impl Runtime {
         key: &str,
         target: &str,
         answer: &Accepted,
-    ) -> Result<GoesOn, RuntimeError> {
+    ) -> Result<ThreadContinuation, RuntimeError> {
         let thread = self.inner.store.find(tenant, key).await?.thread.id;
         let item = waker(&answer.item_id, &thread);
         if let Some(found) = self.taken_up(&thread, &item).await? {
@@ -69,7 +69,7 @@ impl Runtime {
             .nearest_run(&thread, Side::Before(before.next()))
             .await?;
         let ran = ran.filter(|ran| ran.finished.is_none_or(|end| end > before));
-        Ok(GoesOn {
+        Ok(ThreadContinuation {
             item: None,
             execution: ran.map(|ran| ran.execution_id),
             before,
@@ -82,9 +82,9 @@ impl Runtime {
         &self,
         thread: &ThreadId,
         item: &ItemId,
-    ) -> Result<Option<GoesOn>, RuntimeError> {
+    ) -> Result<Option<ThreadContinuation>, RuntimeError> {
         let store = self.inner.store.as_ref();
-        let goes_on = |execution, place: Seq| GoesOn {
+        let goes_on = |execution, place: Seq| ThreadContinuation {
             item: Some(item.clone()),
             execution,
             before: last(place),

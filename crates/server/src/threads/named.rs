@@ -11,8 +11,9 @@ use http::request::Parts;
 use interop::ids::IdForm;
 use runtime::tree::Branch;
 use runtime::{
-    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, GoesOn, Landmark, Logged, PageRequest,
-    Pending, Position, Runtime, RuntimeError, TenantId, ThreadPage, ThreadRow, Tree, Until, Watch,
+    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, Landmark, Logged, PageRequest, Pending,
+    Position, Runtime, RuntimeError, TenantId, ThreadContinuation, ThreadPage, ThreadRow, Tree,
+    Until, Watch,
 };
 use std::sync::Arc;
 use timeline::{ExecutionId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
@@ -131,7 +132,7 @@ operations! {
     unanswered() -> Vec<Pending>;
     open_calls() -> (Option<Open>, Seq);
     addressed(call: &str, named: Option<&str>, token: Option<&str>) -> Addressed;
-    has_continuation(target: &str, answer: &Accepted) -> GoesOn;
+    has_continuation(target: &str, answer: &Accepted) -> ThreadContinuation;
     cancel(execution: Option<&ExecutionId>, reason: &str) -> Cancelled;
     close() -> Seq;
     reopen() -> Seq;

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(said("(1 + 2"), "a parenthesis is missing or too many");
         assert_eq!(said("1)"), "a parenthesis is missing or too many");
         assert_eq!(said("2 3"), "an operator is missing before \"3\"");
-        assert_eq!(said("sqrt(1, 2)"), "sqrt takes one, not 2 values");
+        assert_eq!(said("sqrt(1, 2)"), "sqrt takes one, found 2 values");
         for text in [
             "", "1 +", "* 2", "()", "min()", "1,2", "sin(1)", "pi(2)", "1.2.3", "é", "sqrt 4",
         ] {

@@ -2,7 +2,9 @@
 //! The task's log alone does not show which of them are open.
 
 use super::super::reply::{PendingCallView, question_parts};
-use super::super::requests::{PendingRequestView, goes_on_id, question_parts as request_parts};
+use super::super::requests::{
+    PendingRequestView, continuation_id, question_parts as request_parts,
+};
 use super::super::state::TaskState;
 use super::{Phase, TaskView};
 use jiff::Timestamp;
@@ -81,7 +83,7 @@ impl TaskView {
     /// execution.
     #[must_use]
     pub fn awaiting_answer(mut self) -> Self {
-        let id = goes_on_id(&self.trigger, self.requests.n_answers);
+        let id = continuation_id(&self.trigger, self.requests.n_answers);
         self.continuations.insert(id);
         self
     }

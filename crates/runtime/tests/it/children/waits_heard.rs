@@ -8,7 +8,7 @@ use crate::durable::rig::approve;
 use agents::Agent;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Accepted, CallAddress, GoesOn, Runtime};
+use runtime::{Accepted, CallAddress, Runtime, ThreadContinuation};
 use serde_json::json;
 use std::sync::Arc;
 use timeline::{Event, ExecutionId, ItemId, Record};
@@ -52,7 +52,11 @@ async fn approved(runtime: &Runtime, question: &CallAddress) -> Accepted {
     answer(runtime, &question.key, &said).await.unwrap()
 }
 
-async fn goes_on(runtime: &Runtime, question: &CallAddress, answer: &Accepted) -> GoesOn {
+async fn goes_on(
+    runtime: &Runtime,
+    question: &CallAddress,
+    answer: &Accepted,
+) -> ThreadContinuation {
     let tenant = tenant();
     let goes_on = runtime.has_continuation(&tenant, "k", &question.key, answer);
     goes_on.await.unwrap()

@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::answered;
 use interop::a2a::{
-    ErrorKind, Incoming, RequestError, RequestReply, TaskState, goes_on_id, with_task,
+    ErrorKind, Incoming, RequestError, RequestReply, TaskState, continuation_id, with_task,
 };
 use interop::aitp::{Key, RequestQuestion, RequestState};
 use jiff::Timestamp;
@@ -33,7 +33,7 @@ pub(super) async fn reply(
     .await?
     {
         let mut went_on = 0..read.n_went_on;
-        let n_before = went_on.find(|n| goes_on_id(&task.item, n + 1) == known.item_id);
+        let n_before = went_on.find(|n| continuation_id(&task.item, n + 1) == known.item_id);
         return Ok(n_before.map(|n_before| (n_before, known.after)));
     }
     if read.state != TaskState::InputRequired || read.waiting.requests.is_empty() {
@@ -48,7 +48,7 @@ pub(super) async fn reply(
     let replies = RequestReply::read(message)?;
     let found = task.thread.find().await?;
     let (parts, agent) = post_reply(api, found.row(), (read, replies)).await?;
-    let id = goes_on_id(&task.item, read.n_went_on + 1);
+    let id = continuation_id(&task.item, read.n_went_on + 1);
     let mut item = NewItem::user(id.as_str(), Value::Array(parts).into());
     item.channel = Some("a2a".into());
     item.metadata = Some(with_task(message.metadata.clone(), &task.item).into());

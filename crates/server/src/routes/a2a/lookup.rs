@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadRef;
 use interop::a2a::{
-    ErrorKind, RequestError, TaskOptions, TaskRun, TaskState, TaskWait, goes_on_id,
+    ErrorKind, RequestError, TaskOptions, TaskRun, TaskState, TaskWait, continuation_id,
 };
 use interop::ids;
 use runtime::{Filter, Landmark, PageRequest, Position};
@@ -117,7 +117,7 @@ impl Task {
     ) -> Result<Vec<Transcript>, ApiError> {
         let (mut pieces, mut may_go_on) = (Vec::new(), run.may_ask());
         while may_go_on {
-            let item = goes_on_id(&self.item, pieces.len() + 1);
+            let item = continuation_id(&self.item, pieces.len() + 1);
             let Some(piece) = self.page(&item, filter).await? else {
                 break;
             };

@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::routes::answers::ancestors::AnswerTarget;
 use crate::routes::answers::item;
 use interop::ag_ui::{RunInput, RunView};
-use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
+use runtime::{Accepted, Addressed, AnswerRequest, ThreadContinuation};
 use serde_json::{Value, json};
 
 /// The call that an answer is for.
@@ -96,12 +96,12 @@ impl Reader {
         own: Option<Accepted>,
         beneath: &[(String, Accepted)],
     ) -> Result<RunEventsView, ApiError> {
-        let own = own.map(|accepted| GoesOn {
+        let own = own.map(|accepted| ThreadContinuation {
             item: Some(accepted.item_id),
             execution: accepted.execution_id,
             before: accepted.after,
         });
-        let mut heard: Vec<GoesOn> = own.into_iter().collect();
+        let mut heard: Vec<ThreadContinuation> = own.into_iter().collect();
         // Not before all are taken: where the thread hears of one may depend on the next.
         for (target, accepted) in beneath {
             let goes_on = self.thread.has_continuation(target, accepted);

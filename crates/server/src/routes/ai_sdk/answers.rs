@@ -14,8 +14,8 @@ use interop::ai_sdk::{
 };
 use interop::run::RunSelector;
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, PageRequest, Pending,
-    RequestToken, RuntimeError, StoreError,
+    Accepted, Addressed, AnswerRequest, Filter, Landmark, PageRequest, Pending, RequestToken,
+    RuntimeError, StoreError, ThreadContinuation,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,7 +247,7 @@ pub(super) async fn reply(
     if !given.own.is_empty() {
         let token = token(chat.thread.key(), &given.own);
         let accepted = answer(chat, chat.thread.key(), (given.own, token), &place).await?;
-        heard.push(GoesOn {
+        heard.push(ThreadContinuation {
             item: Some(accepted.item_id),
             execution: accepted.execution_id,
             before: accepted.after,

@@ -3,12 +3,12 @@
 use crate::error::ApiError;
 use crate::threads::ThreadKey;
 use interop::run::RunSelector;
-use runtime::{Accepted, GoesOn, Landmark, RuntimeError};
+use runtime::{Accepted, Landmark, RuntimeError, ThreadContinuation};
 use timeline::{ItemId, Seq};
 
 /// The runs of a thread that receive answers.
 pub(in crate::routes) struct AnswerTarget {
-    pub(in crate::routes) first: GoesOn,
+    pub(in crate::routes) first: ThreadContinuation,
     /// The items of the later runs, in order.
     pub(in crate::routes) then: Vec<ItemId>,
     /// The event before the first.
@@ -34,9 +34,9 @@ impl AnswerTarget {
     /// The runs in which the thread receives accepted answers, each once.
     pub(in crate::routes) async fn of(
         thread: &ThreadKey,
-        mut heard: Vec<GoesOn>,
+        mut heard: Vec<ThreadContinuation>,
     ) -> Result<Self, ApiError> {
-        let nothing = GoesOn {
+        let nothing = ThreadContinuation {
             item: None,
             execution: None,
             before: Seq::ZERO,

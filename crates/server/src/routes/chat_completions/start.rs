@@ -45,7 +45,7 @@ pub(super) async fn durable(
     let mut site = Continuation {
         thread: ThreadKey::named(api, caller, &named.key, named.pointer)?,
         speech: MessagePost::new(api, caller),
-        goes_on: &named.key,
+        continued_id: &named.key,
         must_exist: false,
         input_at: "/messages",
     };
@@ -75,7 +75,7 @@ async fn last_event(site: &Continuation<'_>) -> Result<Option<Seq>, ApiError> {
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
         Err(error) => Err(error.into()),
         Ok((state, last)) => match state.active() {
-            Some(_) => Err(RequestError::conversation_locked(site.goes_on).into()),
+            Some(_) => Err(RequestError::conversation_locked(site.continued_id).into()),
             None => Ok(Some(last)),
         },
     }

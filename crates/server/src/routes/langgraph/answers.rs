@@ -14,8 +14,8 @@ use interop::options::RunOptions;
 use interop::parts::has_call;
 use interop::run::{RunSelector, Selected};
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, PageRequest, Position, RequestToken, Run,
-    RuntimeError, Until, continued_run,
+    Accepted, Addressed, AnswerRequest, Filter, PageRequest, Position, RequestToken, Run,
+    RuntimeError, ThreadContinuation, Until, continued_run,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub(super) enum Admitted {
     /// The thread continues with the answer.
     Here(Accepted),
     /// A sub-agent's thread has the answer; this thread continues when the sub-agent is done.
-    Beneath(GoesOn),
+    Beneath(ThreadContinuation),
 }
 
 impl Admitted {
@@ -44,12 +44,12 @@ impl Admitted {
                 RunSelector::answering(accepted.item_id.clone()),
                 accepted.after,
             )),
-            Self::Beneath(GoesOn {
+            Self::Beneath(ThreadContinuation {
                 item: Some(item),
                 before,
                 ..
             }) => Some((RunSelector::answering(item.clone()), *before)),
-            Self::Beneath(GoesOn {
+            Self::Beneath(ThreadContinuation {
                 item: None,
                 execution,
                 before,
@@ -228,7 +228,7 @@ fn run_after_answers(create: &RunCreate, began: Run, id: String) -> Result<Run, 
 /// locked meanwhile.
 pub(super) async fn ancestors(
     found: &ThreadRef,
-    goes_on: GoesOn,
+    goes_on: ThreadContinuation,
     open: Option<&OpenStream>,
 ) -> Result<Accepted, ApiError> {
     let run = tokio::select! {
@@ -251,7 +251,7 @@ pub(super) async fn ancestors(
 
 /// The execution of the run. If it is not known yet, waits until it starts: the one that answers the
 /// item, or else the next one.
-async fn begun(found: &ThreadRef, goes_on: GoesOn) -> Result<ExecutionId, ApiError> {
+async fn begun(found: &ThreadRef, goes_on: ThreadContinuation) -> Result<ExecutionId, ApiError> {
     if let Some(known) = goes_on.execution {
         return Ok(known);
     }
@@ -263,7 +263,7 @@ async fn begun(found: &ThreadRef, goes_on: GoesOn) -> Result<ExecutionId, ApiErr
     let mut follow = follow.await?;
     let (state, _) = found.state().await?;
     let closed = || {
-        let what = "the answer was taken, but the thread is closed and does not go on with it";
+        let what = "the answer was stored, but the thread is closed and does not continue with it";
         ApiError::from(RequestError::new(ErrorKind::Conflict, what))
     };
     if state

@@ -237,7 +237,7 @@ impl Waiting {
                 Selected::Last => {
                     let outcome = self.outcome(&executions).await?;
                     let ended = executions.last.as_ref();
-                    match ended.and_then(|ended| outcome.goes_on_after(ended)) {
+                    match ended.and_then(|ended| outcome.next_run(ended)) {
                         Some(run) => self.run = run,
                         None => return Ok(outcome.result()),
                     }

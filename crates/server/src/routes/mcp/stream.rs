@@ -42,7 +42,7 @@ impl Outcome {
     }
 
     /// Selects what remains of the run after one of its executions; none if it does not run.
-    pub(super) fn goes_on_after(&self, ended: &ExecutionId) -> Option<RunSelector> {
+    pub(super) fn next_run(&self, ended: &ExecutionId) -> Option<RunSelector> {
         let mut left = self.reactions().rev();
         let is_running = |last: &Reaction| last.execution.status == ExecutionStatus::Executing;
         if !self.last().is_some_and(is_running) {

@@ -36,7 +36,7 @@ pub(in crate::routes) struct Continuation<'a> {
     pub(in crate::routes) thread: ThreadKey,
     pub(in crate::routes) speech: MessagePost<'a>,
     /// The client's name for the response or conversation that it continues.
-    pub(in crate::routes) goes_on: &'a str,
+    pub(in crate::routes) continued_id: &'a str,
     /// Whether the thread exists. If it is deleted in the meantime, no new one is made.
     pub(in crate::routes) must_exist: bool,
     /// The member of the body that has the input: a JSON pointer.
@@ -155,7 +155,7 @@ impl Continuation<'_> {
 
     /// The error that the client receives for a refusal.
     pub(in crate::routes) fn refused(&self, error: RuntimeError) -> ApiError {
-        refused_at(error, self.goes_on, self.input_at)
+        refused_at(error, self.continued_id, self.input_at)
     }
 
     /// The response to new messages on this thread.

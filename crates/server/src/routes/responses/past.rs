@@ -162,9 +162,9 @@ impl StoredResponse {
         let mut walk = ItemPages::before(Thread::of(&self.thread), own.first);
         let mut pieces = vec![items.value];
         while let Some(transcript) = walk.next().await? {
-            let (before, goes_on) = list_before(&transcript, options);
+            let (before, has_more) = list_before(&transcript, options);
             pieces.push(before);
-            if !goes_on {
+            if !has_more {
                 break;
             }
         }

@@ -5,13 +5,13 @@ use interop::responses::RequestError;
 use runtime::{OptionsRefused, RuntimeError, StoreError};
 use timeline::{Entity, Rejected};
 
-/// The error for a request that was to continue `goes_on`.
-pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
-    refused_at(error, goes_on, "/input")
+/// The error for a request that was to continue `continued_id`.
+pub(super) fn refused(error: RuntimeError, continued_id: &str) -> ApiError {
+    refused_at(error, continued_id, "/input")
 }
 
 /// The refusal of a request that has its input at `input_at`, a JSON pointer.
-pub(super) fn refused_at(error: RuntimeError, goes_on: &str, input_at: &str) -> ApiError {
+pub(super) fn refused_at(error: RuntimeError, continued_id: &str, input_at: &str) -> ApiError {
     let at = |error: RequestError| RequestError {
         pointer: Some(input_at.to_owned()),
         ..error
@@ -21,11 +21,13 @@ pub(super) fn refused_at(error: RuntimeError, goes_on: &str, input_at: &str) -> 
         | RuntimeError::Followed(_)
         | RuntimeError::NotAtRest(_)
         | RuntimeError::BeyondEnd { .. }
-        | RuntimeError::Rejected(Rejected::Busy(_)) => RequestError::conversation_locked(goes_on),
-        RuntimeError::Store(StoreError::HasForks { .. }) => RequestError::has_forks(goes_on),
-        RuntimeError::Rejected(Rejected::Closed) => RequestError::conversation_closed(goes_on),
+        | RuntimeError::Rejected(Rejected::Busy(_)) => {
+            RequestError::conversation_locked(continued_id)
+        }
+        RuntimeError::Store(StoreError::HasForks { .. }) => RequestError::has_forks(continued_id),
+        RuntimeError::Rejected(Rejected::Closed) => RequestError::conversation_closed(continued_id),
         RuntimeError::Rejected(Rejected::Transition(moved)) if moved.entity == Entity::Thread => {
-            RequestError::conversation_closed(goes_on)
+            RequestError::conversation_closed(continued_id)
         }
         RuntimeError::Rejected(Rejected::NotOpen(call)) => at(RequestError::no_such_call(call)),
         RuntimeError::Rejected(Rejected::Unanswered(call)) => at(RequestError::unanswered(call)),

@@ -54,7 +54,7 @@ pub(in crate::routes) async fn begin(
             let site = Continuation {
                 thread: ThreadKey::clone(&found),
                 speech: MessagePost::new(api, caller),
-                goes_on: &id,
+                continued_id: &id,
                 must_exist: true,
                 input_at: request.input_at,
             };
@@ -91,7 +91,7 @@ async fn after(
     let mut site = Continuation {
         thread: ThreadKey::clone(&found.thread),
         speech: MessagePost::new(api, caller),
-        goes_on: id,
+        continued_id: id,
         must_exist: true,
         input_at: request.input_at,
     };
@@ -149,7 +149,7 @@ async fn after_locked(
     let site = Continuation {
         thread: passing.thread().clone(),
         speech: MessagePost::ephemeral(api, caller),
-        goes_on: &id,
+        continued_id: &id,
         must_exist: true,
         input_at: request.input_at,
     };
@@ -204,7 +204,7 @@ async fn start_new(
     let mut site = Continuation {
         thread,
         speech,
-        goes_on: &key,
+        continued_id: &key,
         must_exist: false,
         input_at: request.input_at,
     };
