@@ -137,7 +137,7 @@ mod supported {
         let said = home.ok(&["rekey", "--new-key-env", "KEY"]);
         assert!(said.contains(CONFIGURED.trim_end()), "{said}");
         assert!(!is_told(&home));
-        assert!(refused(&home, &["threads", "list"]).contains("or an encrypted one"));
+        assert!(refused(&home, &["threads", "list"]).contains("or it is encrypted"));
         home.configure(CONFIGURED);
         assert_eq!(home.ok(&["export", "--thread", "private"]), document);
 
