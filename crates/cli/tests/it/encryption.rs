@@ -118,7 +118,7 @@ mod supported {
         }
         home.configure("");
         let said = refused(&home, &["export", "--thread", "private"]);
-        assert!(said.contains("let `[store] key_env` name"), "{said}");
+        assert!(said.contains("set `[store] key_env`"), "{said}");
         home.configure("[store]\nkey_env = \"GONE\"\n");
         let said = refused(&home, &["serve", "--listen", "127.0.0.1:0"]);
         assert!(said.contains("the environment has no GONE"), "{said}");
