@@ -30,8 +30,9 @@ test("a generated TypeScript client has types and holds a conversation", async (
   const options = ["--noEmit", "--strict", "--target", "es2024", "--module", "nodenext", "--lib", "es2024,dom,dom.asynciterable"];
   const tsc = join(here, "node_modules", "typescript", "bin", "tsc");
   const more = ["--types", "node", "--allowImportingTsExtensions", join(folder, "client.mts")];
-  const checked = await run(process.execPath, [tsc, ...options, ...more]).catch((error) => error);
-  assert.equal(checked.stdout, "", `the types are wrong:\n${checked.stdout}`);
+  await run(process.execPath, [tsc, ...options, ...more]).catch(({ code, stdout, stderr }) => {
+    assert.fail(`the types are wrong, tsc ended with ${code}:\n${stdout}${stderr}`);
+  });
   await writeFile(join(folder, "bad.mts"), `import type { components } from "./openapi.d.ts";
 export const message: components["schemas"]["NewMessage"] = { content: 1 };\n`);
   const bad = await run(process.execPath, [tsc, ...options, join(folder, "bad.mts")]).catch((error) => error);

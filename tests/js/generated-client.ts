@@ -1,6 +1,7 @@
 // A conversation with a client that openapi-typescript and openapi-fetch make of the server's document.
 // `generated-client.test.mjs` writes `openapi.d.ts` beside a copy of this file, checks the types and runs it.
 import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./openapi.d.ts";
 
@@ -54,9 +55,12 @@ const answered = await client.POST("/api/v1/threads/{key}/answers", {
   body: { answers: [{ toolCallId: call!.toolCallId, approved: true }] },
 });
 assert.equal(answered.response.status, 202);
+const deadline = Date.now() + 60_000;
 for (;;) {
   const { data } = await client.GET("/api/v1/threads/{key}", { params });
   if (data?.status !== "streaming") break;
+  assert.ok(Date.now() < deadline, "the run does not end");
+  await setTimeout(20);
 }
 const { data: messages } = await client.GET("/api/v1/threads/{key}/messages", { params });
 assert.deepEqual(

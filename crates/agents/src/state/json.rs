@@ -41,7 +41,7 @@ pub enum StateError {
     #[error("the state is not an AgentStateJSON")]
     Malformed(#[source] serde_json::Error),
     /// It was written without what an earlier state has, and is not read with that one.
-    #[error("the state continues another state, expected one that continues this one")]
+    #[error("the state continues an earlier state, and the supplied state is another one")]
     Earlier,
 }
 

@@ -125,8 +125,7 @@ fn expected(pointer: impl Into<String>, expected: &'static str) -> ChatRequestEr
     ChatRequestError::Expected { pointer, expected }
 }
 
-/// Reads the body of a request. Unknown members are ignored. Of the messages it checks only that they
-/// are messages.
+/// Reads the body of a request. Unknown members are ignored. The messages are checked for their form only.
 pub fn from_chat_request(mut body: Value) -> Result<ChatRequest, ChatRequestError> {
     let fields = Fields::of(&body, "")?;
     let chat_id = fields.id("id", MAX_ID_BYTES)?;

@@ -45,7 +45,7 @@ impl StoredMessages {
     }
 
     /// The first and the last messages of a thread; both may have some in common.
-    pub fn ends(beginning: &Transcript, end: &Transcript) -> Self {
+    pub fn from_both_ends(beginning: &Transcript, end: &Transcript) -> Self {
         Self {
             end: stored(end),
             beginning: Some(stored(beginning)),
@@ -274,15 +274,15 @@ fn difference(sent: &[&HistoryMessage], stored: &StoredMessages) -> HistoryDiffe
     let first = window.first();
     let place = first.and_then(|first| stored.end.iter().position(|it| is_same(first, it)));
     if let Some(known) = place.and_then(|place| stored.end.get(place..)) {
-        let (n, goes_on) = self::agreed(window, known);
+        let (n, has_more) = self::agreed(window, known);
         if n_prompts + n > agreed.0 {
-            agreed = (n_prompts + n, goes_on);
+            agreed = (n_prompts + n, has_more);
         }
     }
-    let (n, goes_on) = agreed;
+    let (n, has_more) = agreed;
     let differs = sent.get(n).or_else(|| sent.last());
     let is_last = n + 1 >= sent.len();
-    let what = if is_last && goes_on {
+    let what = if is_last && has_more {
         "the thread has gone on after this message"
     } else {
         "the thread has no such message here"

@@ -73,7 +73,7 @@ pub enum RequestRefusal {
         state: RequestState,
     },
     /// The payment was already made and has not been reported as failed.
-    #[error("the request {0} was answered, and its answer is not known to have failed")]
+    #[error("the request {0} was answered, and its payment is not known to have failed")]
     AnsweredBefore(Key),
     /// It reports the result of a payment that was not made.
     #[error("the request {0} was not answered")]

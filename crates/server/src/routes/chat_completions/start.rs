@@ -1,7 +1,6 @@
 //! From a request to a run, on a thread that is forgotten or on a durable one.
 
-use super::super::responses::continuation::Continuation;
-use super::super::responses::continuation::StartedResponse;
+use super::super::responses::continuation::{Continuation, StartedResponse};
 use super::super::responses::models::run_of;
 use super::super::responses::start::begin;
 use super::NamedAt;
@@ -101,7 +100,10 @@ async fn stored(
         n,
     };
     let beginning = with_texts(thread, beginning).await?;
-    Ok(StoredMessages::ends(&beginning.transcript, &end.transcript))
+    Ok(StoredMessages::from_both_ends(
+        &beginning.transcript,
+        &end.transcript,
+    ))
 }
 
 /// A page with the texts of its answers: chunks are read if an answer was cut off.

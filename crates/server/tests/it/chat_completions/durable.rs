@@ -92,27 +92,28 @@ async fn a_refusal_names_the_message_on_a_thread_longer_than_the_history() {
     let mut all = server
         .continued("t", json!([system, user("one")]), json!({}))
         .await;
-    for text in ["two", "three", "four", "five", "six"] {
-        all = server
-            .continued("t", and(&all, user(text)), json!({}))
-            .await;
+    for n in 0..12 {
+        let next = user(&format!("message {n}"));
+        all = server.continued("t", and(&all, next), json!({})).await;
     }
+    let n_messages = server.message_count("t").await;
     // The client has the first two turns only, and changes the second or not.
     let mut old = json!([all[0], all[1], all[2], all[3], all[4], user("new")]);
     assert_differs(&server.post(PATH, on("t", old.clone())).await, 5);
     old[3]["content"] = "other".into();
     assert_differs(&server.post(PATH, on("t", old)).await, 3);
     // The client has the prompt and the last two turns, and changes the last answer or the prompt.
-    let window = json!([all[0], all[9], all[10], all[11], all[12], user("new")]);
+    let at = |back: usize| all[n_messages - back].clone();
+    let window = json!([all[0], at(4), at(3), at(2), at(1), user("new")]);
     let mut changed = window.clone();
     changed[4]["content"] = "other".into();
     assert_differs(&server.post(PATH, on("t", changed)).await, 4);
     let mut changed = window.clone();
     changed[0]["content"] = "other".into();
     assert_differs(&server.post(PATH, on("t", changed)).await, 0);
-    assert_eq!(server.message_count("t").await, 13);
+    assert_eq!(server.message_count("t").await, n_messages);
     server.continued("t", window, json!({})).await;
-    assert_eq!(server.message_count("t").await, 15);
+    assert_eq!(server.message_count("t").await, n_messages + 2);
 }
 
 #[tokio::test]
