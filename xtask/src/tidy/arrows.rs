@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Each crate and the crates of ours it may depend on.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("thread", &[]),
     ("timeline", &[]),
     ("upp", &[]),
@@ -18,10 +18,11 @@ const ARROWS: [(&str, &[&str]); 10] = [
         &["store", "timeline", "agents", "upp", "interop"],
     ),
     ("stores", &["store", "timeline"]),
+    ("web", &["thread", "timeline", "interop"]),
     (
         "server",
         &[
-            "thread", "timeline", "upp", "agents", "interop", "store", "runtime", "stores",
+            "thread", "timeline", "upp", "agents", "interop", "store", "runtime", "stores", "web",
         ],
     ),
     (
@@ -33,7 +34,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
 ];
 
 /// Crates that do no I/O, have no clock and no randomness.
-pub(super) const PURE: [&str; 3] = ["thread", "timeline", "interop"];
+pub(super) const PURE: [&str; 4] = ["thread", "timeline", "interop", "web"];
 
 /// Dependencies that a pure crate must not have.
 const IMPURE: [&str; 7] = [

@@ -1,0 +1,1 @@
+//! Markdown as HTML, whole or while it is written.
