@@ -19,6 +19,6 @@ pub use continuation::{answers, continues, hands_over, is_handoff};
 pub use event::{RunEvent, RunPart};
 pub use fold::RunFold;
 pub(crate) use metadata::RunMetadata;
-pub use replay::replay;
+pub use replay::{replay, resume};
 pub use select::{RunSelector, Selected};
 pub(crate) use streamed::streamed_texts;

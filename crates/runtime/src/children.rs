@@ -32,6 +32,7 @@ mod watch;
 
 pub(crate) use pending_questions::children as unended;
 pub use pending_questions::{Addressed, CallAddress, Pending};
+pub use relations::is_subagent;
 pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
 pub use tree::{Below, Cursor, Tree};

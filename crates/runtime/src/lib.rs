@@ -50,6 +50,7 @@ pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
 pub use children::{
     Addressed, Below, CallAddress, Cursor, Pending, ThreadContinuation, Tree, Watch, Watched,
+    is_subagent,
 };
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::{AnswerRefusal, RuntimeError};

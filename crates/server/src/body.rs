@@ -2,6 +2,7 @@
 
 mod arrival;
 pub(crate) mod budget;
+pub(crate) mod form;
 mod json;
 
 pub(crate) use arrival::{ArrivalError, Arriving, grow};

@@ -270,7 +270,7 @@ mod tests {
         let config = Config::parse("", &|_| None).unwrap();
         let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
         let api = Api::new(app, CancellationToken::new());
-        let (_, table) = RouteTable::assemble(&PROTOCOLS, Document::openapi());
+        let (_, table) = RouteTable::assemble(PROTOCOLS, Document::openapi());
         let guard = Guard {
             api: api.clone(),
             table: Arc::new(table),

@@ -22,11 +22,13 @@ pub(crate) mod threads;
 mod threads_api;
 mod tree;
 mod view;
+#[cfg(feature = "web")]
+pub(crate) mod web;
 
 use crate::protocol::Protocol;
 
 /// The protocols of the server.
-pub(crate) const PROTOCOLS: [&Protocol; 10] = [
+pub(crate) const PROTOCOLS: &[&Protocol] = &[
     &health::PROTOCOL,
     &native::PROTOCOL,
     &ai_sdk::PROTOCOL,
@@ -37,4 +39,6 @@ pub(crate) const PROTOCOLS: [&Protocol; 10] = [
     &a2a::PROTOCOL,
     &mcp::PROTOCOL,
     &langgraph::PROTOCOL,
+    #[cfg(feature = "web")]
+    &web::PROTOCOL,
 ];

@@ -230,7 +230,7 @@ async fn unrecovered(app: &App) -> ServeError {
 
 /// The routes of all protocols, and their description.
 fn assemble() -> (Router<Api>, Description) {
-    let (router, table) = RouteTable::assemble(&PROTOCOLS, Document::openapi());
+    let (router, table) = RouteTable::assemble(PROTOCOLS, Document::openapi());
     let (router, openapi) = router.split_for_parts();
     let links = PROTOCOLS.iter().flat_map(|protocol| protocol.links);
     let description = Description {
@@ -385,6 +385,8 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let request_id = request_id(&request);
+    #[cfg(feature = "web")]
+    let wants_json = crate::sse::wants_json(request.headers());
     let audit = Audit::begin(&mut request, request_id.clone());
     let start = Instant::now();
     let view = api.views().view();
@@ -407,12 +409,11 @@ async fn answer(
         return crate::held::until_sent(response, view);
     };
     let errors = table.errors(template, &path);
+    #[cfg(feature = "web")]
+    let errors = errors.for_script(wants_json);
     let body = errors.body(status, failure, request_id);
     let (parts, body) = body.into_parts();
-    let kind = parts.headers.get(header::CONTENT_TYPE).cloned();
-    response
-        .headers_mut()
-        .extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+    response.headers_mut().extend(parts.headers);
     response.headers_mut().remove(header::CONTENT_LENGTH);
     *response.body_mut() = body;
     response

@@ -1,9 +1,20 @@
 //! The pages of the web interface, as pure functions: views in, HTML and patches out.
 //!
-//! The server reads threads and folds their logs with `interop::run`. This crate renders the events.
-//! It has no I/O and no clock.
+//! The server reads threads and passes their transcripts and records. This crate folds them with
+//! `interop::run` and draws the events. It has no I/O and no clock.
 
+mod assets;
+mod chat;
+pub mod ids;
+mod json;
 pub mod markdown;
 mod patch;
+mod shell;
+mod time;
 
+pub use assets::{Asset, Assets};
+pub use chat::percent as path_segment;
+pub use chat::{AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, older};
+pub use maud::Markup;
 pub use patch::{Patch, write_patches};
+pub use shell::{ErrorPage, RailThread};

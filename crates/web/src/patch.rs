@@ -14,7 +14,7 @@ pub enum Patch {
         /// The new element, as HTML.
         html: String,
     },
-    /// Adds an element before this one. An element with the same id elsewhere on the page is removed.
+    /// Adds an element before this one. If the page has an element with its id, that is replaced instead.
     Before {
         /// The element that follows the new one.
         id: String,
@@ -55,8 +55,8 @@ pub enum Patch {
         /// The sentence.
         words: String,
     },
-    /// The thread is gone.
-    Gone,
+    /// The page loads again: more has changed than patches can bring up to date.
+    Reload,
 }
 
 /// The patches as one JSON array: the data of an event of the stream.

@@ -4,8 +4,8 @@ use super::blocks::Blocks;
 use super::event::{RunEvent, RunPart, stored_text};
 use super::select::{RunSelector, Selected};
 use timeline::{
-    BlockId, BlockKind, Chunk, Event, Execution, ExecutionStatus, ItemId, Marker, Payload, Record,
-    Step, StepId, StepStatus,
+    BlockId, BlockKind, Chunk, Event, Execution, ExecutionId, ExecutionStatus, ItemId, Marker,
+    Payload, Record, Step, StepId, StepStatus,
 };
 
 /// Folds the log of a thread, record by record, into the events of one run.
@@ -39,6 +39,20 @@ impl RunFold {
             first_answers: false,
             step: None,
             steps: StepFold::default(),
+        }
+    }
+
+    /// The fold of a run that has started: `execution` is its last one, `step` the last step.
+    pub(super) fn resumed(
+        execution: Option<ExecutionId>,
+        step: Option<StepId>,
+        steps: StepFold,
+    ) -> Self {
+        Self {
+            has_started: execution.is_some(),
+            step,
+            steps,
+            ..Self::new(RunSelector::running(execution))
         }
     }
 

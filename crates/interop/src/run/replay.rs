@@ -1,7 +1,7 @@
 //! From a transcript to the events of one run.
 
 use super::event::RunEvent;
-use super::fold::StepFold;
+use super::fold::{RunFold, StepFold};
 use crate::parts::StepResponse;
 use jiff::Timestamp;
 use timeline::{Chunk, Execution, ExecutionStatus, Marker, Reaction, StepRecord, StepStatus};
@@ -24,19 +24,50 @@ pub fn replay<'t>(
     let mut is_first = true;
     std::iter::from_fn(move || {
         let reaction = executions.next()?;
+        let is_first = std::mem::take(&mut is_first);
         let is_last = executions.peek().is_none();
-        let mut out = Vec::new();
-        let answers = acts_on_answers(reaction);
-        fold.execution(answers);
-        let (execution, at) = (&reaction.execution, reaction.execution.created_at);
-        out.push((at, begin(execution, std::mem::take(&mut is_first), answers)));
-        for step in &reaction.steps {
-            replay_step(step, &mut fold, &mut out);
-        }
-        end(reaction, is_last, &mut out);
-        Some(out)
+        Some(replay_execution(reaction, (is_first, is_last), &mut fold))
     })
     .flatten()
+}
+
+/// The events of a run up to now, and the fold for the records that follow the transcript. The fold
+/// has blocks.
+///
+/// The last execution may have ended: then the fold continues with the next execution after
+/// [`RunFold::await_next`].
+pub fn resume<'t>(executions: &[&'t Reaction]) -> (RunFold, Vec<(Timestamp, RunEvent<'t>)>) {
+    let mut steps = StepFold::default().with_blocks();
+    let mut out = Vec::new();
+    for (index, &reaction) in executions.iter().enumerate() {
+        let place = (index == 0, index + 1 == executions.len());
+        out.extend(replay_execution(reaction, place, &mut steps));
+    }
+    let last = executions.last();
+    let step = last.and_then(|last| last.steps.last());
+    let fold = RunFold::resumed(
+        last.map(|last| last.execution.id.clone()),
+        step.map(|step| step.step.id.clone()),
+        steps,
+    );
+    (fold, out)
+}
+
+fn replay_execution<'t>(
+    reaction: &'t Reaction,
+    (is_first, is_last): (bool, bool),
+    fold: &mut StepFold,
+) -> Vec<(Timestamp, RunEvent<'t>)> {
+    let mut out = Vec::new();
+    let answers = acts_on_answers(reaction);
+    fold.execution(answers);
+    let (execution, at) = (&reaction.execution, reaction.execution.created_at);
+    out.push((at, begin(execution, is_first, answers)));
+    for step in &reaction.steps {
+        replay_step(step, fold, &mut out);
+    }
+    end(reaction, is_last, &mut out);
+    out
 }
 
 fn begin(execution: &Execution, is_first: bool, answers: bool) -> RunEvent<'_> {

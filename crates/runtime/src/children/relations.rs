@@ -97,6 +97,11 @@ impl Runtime {
     }
 }
 
+/// Whether a thread is that of a sub-agent.
+pub fn is_subagent(row: &ThreadRow) -> bool {
+    spawned_from(row.thread.metadata.as_ref()).is_some()
+}
+
 /// The parent of a sub-agent's thread, from its metadata (0.0.3 `relationships`).
 pub(super) fn spawned_from(metadata: Option<&Payload>) -> Option<ThreadId> {
     Some(spawned_from_call(metadata)?.0)

@@ -20,13 +20,28 @@ pub(crate) enum ErrorFormat {
     Mcp,
     /// `LangGraph`'s, with the Agent Protocol.
     LangGraph,
+    /// A page.
+    #[cfg(feature = "web")]
+    Page,
 }
 
 impl ErrorFormat {
+    /// The form for a page's script, which asks for JSON.
+    #[cfg(feature = "web")]
+    pub(crate) fn for_script(self, wants_json: bool) -> Self {
+        if self == Self::Page && wants_json {
+            Self::Own
+        } else {
+            self
+        }
+    }
+
     /// The name of its schema in the `OpenAPI` document.
     pub(crate) fn schema(self) -> &'static str {
         match self {
             Self::Own => "ErrorBody",
+            #[cfg(feature = "web")]
+            Self::Page => "ErrorBody",
             Self::OpenAi => "OpenAiErrorBody",
             Self::A2a | Self::A2aRpc => "A2aErrorBody",
             Self::Mcp => "McpErrorBody",
@@ -54,6 +69,8 @@ impl ErrorFormat {
             Self::A2aRpc => Json(a2a::rpc_body(status, &failure)).into_response(),
             Self::Mcp => Json(mcp::body(status, &failure)).into_response(),
             Self::LangGraph => Json(langgraph::body(&failure)).into_response(),
+            #[cfg(feature = "web")]
+            Self::Page => crate::routes::web::error_page(status, &failure, request_id.as_deref()),
         }
     }
 }

@@ -3,7 +3,7 @@
 pub(super) mod ancestors;
 mod submitted;
 
-pub(super) use submitted::SubmittedAnswers;
+pub(in crate::routes) use submitted::SubmittedAnswers;
 
 use super::events::EventRecord;
 use super::messages::{AcceptedView, accepted_view, replayed, streamed};

@@ -9,9 +9,9 @@ use crate::protocol::ThreadAt::{NoThread, Process};
 use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
 use axum::extract::State;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Json};
-use http::header;
+use http::{HeaderMap, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -61,9 +61,17 @@ pub(crate) struct Index {
     links: Map<String, Value>,
 }
 
-/// Reads the server's name and version, and the entry points of its protocols.
+/// Reads the server's name and version, and the entry points of its protocols. A browser is sent to the
+/// chat.
 #[utoipa::path(get, path = "/", operation_id = "index", tag = "operation", responses((status = 200, body = Index)))]
-pub(crate) async fn index(Extension(description): Extension<Arc<Description>>) -> Json<Index> {
+pub(crate) async fn index(
+    headers: HeaderMap,
+    Extension(description): Extension<Arc<Description>>,
+) -> Response {
+    #[cfg(feature = "web")]
+    if super::web::wants_page(&headers) {
+        return Redirect::to("/chat").into_response();
+    }
     let links = description.links.iter();
     let links = links.map(|(name, path)| ((*name).to_owned(), Value::from(*path)));
     Json(Index {
@@ -71,6 +79,7 @@ pub(crate) async fn index(Extension(description): Extension<Arc<Description>>) -
         version: env!("CARGO_PKG_VERSION"),
         links: links.collect(),
     })
+    .into_response()
 }
 
 /// Whether the process lives.

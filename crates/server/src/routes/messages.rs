@@ -35,27 +35,27 @@ use utoipa::ToSchema;
 pub(crate) struct NewMessage {
     /// A text, or a list of parts such as `{"type": "input_text", "text": "…"}`.
     #[schema(value_type = MessageContent)]
-    pub(super) content: Payload,
+    pub(in crate::routes) content: Payload,
     /// The agent that answers. Default: the configuration's default agent.
-    pub(super) agent: Option<String>,
+    pub(in crate::routes) agent: Option<String>,
     /// The policy if the thread is busy: `queue` (the default), `reject` or `interrupt`.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
-    pub(super) policy: Policy,
+    pub(in crate::routes) policy: Policy,
     /// Maximum number of steps; unbounded when absent.
     #[schema(value_type = Option<u32>)]
-    pub(super) max_steps: Option<NonZeroU32>,
+    pub(in crate::routes) max_steps: Option<NonZeroU32>,
     /// Milliseconds after which the execution is stopped.
     #[schema(value_type = Option<u64>)]
-    pub(super) timeout_ms: Option<NonZeroU64>,
+    pub(in crate::routes) timeout_ms: Option<NonZeroU64>,
     /// The client's own fields.
     #[schema(value_type = Option<Value>)]
-    pub(super) metadata: Option<Payload>,
+    pub(in crate::routes) metadata: Option<Payload>,
     /// The channel that it came through: `web`, `email` or another name.
-    pub(super) channel: Option<String>,
+    pub(in crate::routes) channel: Option<String>,
     /// Whether to stream the events of the answer; equal to `Accept: text/event-stream`.
     #[serde(default)]
-    pub(super) stream: bool,
+    pub(in crate::routes) stream: bool,
 }
 
 /// The content of a message.
@@ -70,7 +70,7 @@ enum MessageContent {
 }
 
 /// A message that passed the checks of its content.
-pub(super) struct ParsedMessage {
+pub(in crate::routes) struct ParsedMessage {
     item: NewItem,
     /// The JSON pointers of the content in the request body.
     place: BodyPointers,
@@ -81,7 +81,7 @@ pub(super) struct ParsedMessage {
 
 impl NewMessage {
     /// Checks the message and makes an item of it.
-    pub(super) fn read(self, api: &Api) -> Result<ParsedMessage, ApiError> {
+    pub(in crate::routes) fn read(self, api: &Api) -> Result<ParsedMessage, ApiError> {
         let said = self.content.value();
         let place = if said.is_array() {
             BodyPointers::parts("/content")
@@ -114,7 +114,7 @@ impl NewMessage {
 impl ParsedMessage {
     /// Posts the message to a thread; creates the thread if it does not exist. Refuses an actor that the
     /// caller may not speak as.
-    pub(super) async fn post(
+    pub(in crate::routes) async fn post(
         self,
         api: &Api,
         thread: &ThreadKey,

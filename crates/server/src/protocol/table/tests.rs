@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use utoipa::OpenApi as _;
 
 fn table() -> RouteTable {
-    RouteTable::assemble(&PROTOCOLS, Document::openapi()).1
+    RouteTable::assemble(PROTOCOLS, Document::openapi()).1
 }
 
 #[test]

@@ -1,0 +1,22 @@
+//! The web interface: pages, their live patches, and the actions of their forms.
+//!
+//! The crate `web` draws. These routes read threads for it, and do what forms ask for through the same
+//! functions as the native API. They are for the server's own pages and are no public API.
+
+mod actions;
+mod assets;
+mod form;
+mod live;
+mod pages;
+mod reading;
+mod reply;
+mod routes;
+
+pub(crate) use pages::wants_page;
+pub(crate) use reply::error_page;
+pub(crate) use routes::PROTOCOL;
+
+/// The protocol's name in the records of answers.
+const VIA: &str = "web";
+/// The name of the server in titles.
+const NAME: &str = "Loomline";

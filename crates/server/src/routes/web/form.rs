@@ -1,0 +1,70 @@
+//! The forms of pages.
+
+use crate::body::form::{Form, FormLimits};
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::state::Api;
+use axum::extract::{FromRequest, Request};
+use std::time::Duration;
+
+/// Time limit for a form to arrive.
+const ARRIVAL: Duration = Duration::from_mins(2);
+/// Number of bytes of a body for each byte of a file, with base64 and JSON.
+const BASE64_SHARE: usize = 3;
+
+/// The size of all files of a message, in bytes. They are stored within the message.
+pub(super) fn max_files(config: &Config) -> usize {
+    config
+        .limits
+        .message_bytes
+        .min(config.server.max_body_bytes)
+        / 4
+        * BASE64_SHARE
+}
+
+/// A form of a page: its text fields and its files.
+pub(super) struct PageForm(Form);
+
+impl PageForm {
+    /// A field; empty if the form does not have it.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.optional(name).unwrap_or_default()
+    }
+
+    /// A field that is not blank.
+    pub(super) fn optional(&self, name: &str) -> Option<&str> {
+        let mut fields = self.0.fields.iter();
+        let (_, value) = fields.find(|(field, _)| field == name)?;
+        Some(value.as_str()).filter(|value| !value.trim().is_empty())
+    }
+
+    /// A field that the form must have.
+    pub(super) fn required(&self, name: &str) -> Result<&str, ApiError> {
+        self.optional(name)
+            .ok_or_else(|| ApiError::field(format!("/{name}"), "the form needs this field"))
+    }
+
+    /// The files: name, media type, content.
+    pub(super) fn files(&self) -> &[crate::body::form::FormFile] {
+        &self.0.files
+    }
+}
+
+impl FromRequest<Api> for PageForm {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
+        let max = api.app().config().server.max_body_bytes;
+        let limits = FormLimits {
+            bytes: max,
+            field_bytes: max,
+            fields: 32,
+            files: 16,
+            arrival: ARRIVAL,
+        };
+        Form::read(request, api, limits)
+            .await
+            .map(Self)
+            .map_err(ApiError::from)
+    }
+}

@@ -1,0 +1,150 @@
+//! The live stream of a page: patches from the records of its thread and of the sub-agents below it.
+
+use super::reading::ReadConversation;
+use crate::auth::Caller;
+use crate::body::Query;
+use crate::error::ApiError;
+use crate::event_id::{EventId, Incarnation};
+use crate::sse::{self, FrameBuffer, View};
+use crate::state::Api;
+use crate::threads::ThreadKey;
+use axum::extract::State;
+use axum::response::Response;
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, once};
+use http::HeaderMap;
+use runtime::{Below, Cursor, Position, StoreError, Until};
+use serde::Deserialize;
+use serde_json::json;
+use std::ops::ControlFlow;
+use timeline::{Seq, ThreadId, ThreadStatus};
+use web::{Conversation, Patch, write_patches};
+
+/// Number of messages that a page is brought up to date with after a pause.
+const CATCH_UP: usize = 5;
+
+/// Where the page is.
+#[derive(Deserialize)]
+pub(super) struct LiveQuery {
+    /// The key of the thread.
+    thread: String,
+    /// The id of the last event that the page shows.
+    after: String,
+}
+
+/// What a stream sends.
+enum Sent {
+    /// Patches that bring the page up to date.
+    CatchUp(Vec<Patch>),
+    /// A later record.
+    Record(Box<Below>),
+}
+
+/// Streams the patches of a thread's page. A page that comes back after a pause is brought up to date
+/// first: its last messages are drawn anew, so the stream needs no state of the page.
+pub(super) async fn live(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    Query(query): Query<LiveQuery>,
+) -> Result<Response, ApiError> {
+    let thread = ThreadKey::new(&api, &caller, &query.thread)?;
+    let open = api.open_stream(&caller)?;
+    let after = place(&headers, &query)?;
+    let found = thread.find().await?;
+    let incarnation = Incarnation::of(found.id());
+    let read = ReadConversation::before(&thread, Position::END, CATCH_UP).await?;
+    let seq = read.page.transcript.seq;
+    let conversation = read.conversation;
+    let is_running = conversation.status() == ThreadStatus::Streaming;
+    let catch_up = if !after.fits(incarnation) || misses_messages(&read.page, after.seq) {
+        vec![Patch::Reload]
+    } else if after.seq < seq || is_running {
+        conversation.redraw()
+    } else {
+        Vec::new()
+    };
+    let children = conversation.open_children().into_iter();
+    let cursor = Cursor {
+        seq,
+        below: children.map(|child| (child, Seq::ZERO)).collect(),
+    };
+    let tree = thread.tree(cursor, Until::Forever).await?;
+    let records = tree.map(|below| below.map(|below| Sent::Record(Box::new(below))));
+    let first = once(async move { Ok(Sent::CatchUp(catch_up)) });
+    let sent: BoxStream<'static, Result<Sent, StoreError>> = first.chain(records).boxed();
+    let view = LivePage {
+        conversation,
+        thread: found.id().clone(),
+        id: EventId {
+            seq,
+            incarnation: Some(incarnation),
+        },
+    };
+    Ok(sse::response(sent, view, open))
+}
+
+/// The last event that the page shows.
+fn place(headers: &HeaderMap, query: &LiveQuery) -> Result<EventId, ApiError> {
+    let last = headers.get("last-event-id");
+    let last = last.and_then(|last| last.to_str().ok());
+    let text = last.unwrap_or(&query.after);
+    text.parse().map_err(|_| ApiError::InvalidQuery {
+        what: "after: expected the id of an event".to_owned(),
+    })
+}
+
+/// Whether messages lie between the page's end and the messages that were read.
+fn misses_messages(page: &runtime::ThreadPage, after: Seq) -> bool {
+    // Positions count the events of a fork's ancestors too.
+    let ancestors = page.last.0.saturating_sub(page.transcript.seq.0);
+    page.more && after.0 + ancestors < page.first.0
+}
+
+/// Writes patches as frames.
+struct LivePage {
+    conversation: Conversation,
+    thread: ThreadId,
+    id: EventId,
+}
+
+impl View<Sent> for LivePage {
+    fn write(&mut self, sent: &Sent, out: &mut FrameBuffer) -> ControlFlow<()> {
+        match sent {
+            Sent::CatchUp(patches) => self.frame(patches, out),
+            Sent::Record(below) => {
+                let mut patches = Vec::new();
+                let record = &below.logged.record;
+                match below.path.last() {
+                    None => {
+                        self.id.seq = record.seq;
+                        self.conversation.apply(record, &mut patches);
+                    }
+                    Some(call) => self.conversation.apply_child(
+                        (&below.thread_id, &below.key),
+                        (&call.thread_id, &call.tool_call_id),
+                        record,
+                        &mut patches,
+                    ),
+                }
+                if !patches.is_empty() {
+                    self.frame(&patches, out);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        let failure = error.failure();
+        let data = json!({"code": failure.code, "message": failure.message});
+        interop::sse::write_named("refused", data, out);
+    }
+}
+
+impl LivePage {
+    fn frame(&self, patches: &[Patch], out: &mut FrameBuffer) {
+        interop::sse::write_id(&self.id, out);
+        interop::sse::write_named("patch", write_patches(patches), out);
+    }
+}

@@ -1,0 +1,198 @@
+//! The pages.
+
+use super::NAME;
+use super::assets::ASSETS;
+use super::reading::ReadConversation;
+use super::reply::{chat_path, page};
+use crate::auth::{Caller, Scope};
+use crate::body::{PathOf, Query};
+use crate::error::ApiError;
+use crate::event_id::{EventId, Incarnation};
+use crate::state::Api;
+use crate::threads::{ThreadKey, ThreadRef, key_of, listing};
+use axum::extract::State;
+use axum::response::{Html, IntoResponse as _, Redirect, Response};
+use http::{HeaderMap, header};
+use runtime::{Position, ThreadRow, ThreadRows};
+use serde::Deserialize;
+use timeline::ThreadStatus;
+use web::{AgentChoice, ChatPage, ChatThread, RailThread};
+
+/// Number of messages on a page.
+const MESSAGES: usize = 60;
+/// Number of messages that are added when a reader scrolls to the top.
+const OLDER: usize = 50;
+/// Number of threads in the list.
+const THREADS: usize = 40;
+
+/// Which part of a thread a page shows.
+#[derive(Deserialize)]
+pub(super) struct ChatQuery {
+    /// The cursor of an earlier page.
+    before: Option<u64>,
+}
+
+/// Earlier messages of a thread.
+#[derive(Deserialize)]
+pub(super) struct OlderQuery {
+    thread: String,
+    before: u64,
+}
+
+/// Whether a client asks for a page, as browsers do.
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// The page of a new thread.
+pub(super) async fn new_chat(State(api): State<Api>, caller: Caller) -> Result<Response, ApiError> {
+    let parts = PageParts::read(&api, &caller).await?;
+    Ok(page(parts.page(None, None, None).html()))
+}
+
+/// The page of a thread.
+pub(super) async fn chat(
+    State(api): State<Api>,
+    caller: Caller,
+    thread: ThreadKey,
+    Query(query): Query<ChatQuery>,
+) -> Result<Response, ApiError> {
+    let found = thread.find().await?;
+    let before = query.before.map_or(Position::END, Position);
+    let read = ReadConversation::before(&thread, before, MESSAGES).await?;
+    let parts = PageParts::read(&api, &caller).await?;
+    let row = found.row();
+    let id = EventId {
+        seq: read.page.transcript.seq,
+        incarnation: Some(Incarnation::of(found.id())),
+    };
+    let (after, parent) = (id.to_string(), parent_key(&api, &caller, row).await?);
+    let shown = ChatThread {
+        key: thread.key(),
+        title: row.thread.title.as_deref(),
+        conversation: &read.conversation,
+        after: &after,
+        before: read.earlier(),
+        forked_from: parent.as_deref(),
+    };
+    let closed = match row.thread.status {
+        ThreadStatus::Closed => Some("This thread is closed. Fork it to continue."),
+        ThreadStatus::Open | ThreadStatus::Streaming | ThreadStatus::Failed => None,
+    };
+    let html = parts.page(Some(shown), read.agent.as_deref(), closed);
+    Ok(page(html.html()))
+}
+
+/// The key of the thread that a thread was forked off, if the caller may access that.
+async fn parent_key(
+    api: &Api,
+    caller: &Caller,
+    row: &ThreadRow,
+) -> Result<Option<String>, ApiError> {
+    let Some(fork) = &row.thread.fork else {
+        return Ok(None);
+    };
+    let parent = ThreadRef::find_by_id(api, caller, &fork.thread_id).await?;
+    Ok(parent.map(|parent| key_of(parent.row()).to_owned()))
+}
+
+/// Earlier messages of a thread, as a fragment for an open page.
+pub(super) async fn older(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<OlderQuery>,
+) -> Result<Response, ApiError> {
+    let thread = ThreadKey::new(&api, &caller, &query.thread)?;
+    let read = ReadConversation::before(&thread, Position(query.before), OLDER).await?;
+    let html = web::older(thread.key(), &read.conversation, read.earlier());
+    let headers = [(header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Html(html.into_string())).into_response())
+}
+
+/// The page of the thread with this id, such as that of a sub-agent.
+pub(super) async fn by_id(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Redirect, ApiError> {
+    let found = ThreadRef::find_by_id(&api, &caller, &id.as_str().into()).await?;
+    let found = found.ok_or(ApiError::UnknownRoute)?;
+    Ok(Redirect::to(&chat_path(key_of(found.row()))))
+}
+
+/// What all pages show beside their content.
+struct PageParts {
+    threads: Vec<RailThread>,
+    agents: Vec<AgentChoice>,
+    idempotency_key: String,
+    may_write: bool,
+    max_file_bytes: usize,
+    starters: Vec<String>,
+}
+
+impl PageParts {
+    async fn read(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
+        let rows = ThreadRows {
+            after: None,
+            prefix: None,
+            limit: THREADS,
+        };
+        let (rows, _) = listing::visible(api, caller, rows).await?;
+        let agents = api.app().agents().into_iter();
+        let config = api.app().config();
+        Ok(Self {
+            threads: rows
+                .iter()
+                .filter(|row| !is_subagent(row))
+                .map(rail_thread)
+                .collect(),
+            agents: agents
+                .map(|agent| AgentChoice {
+                    name: agent.name,
+                    is_default: agent.is_default,
+                })
+                .collect(),
+            idempotency_key: api.runtime().mint(),
+            may_write: caller.check_scope(Scope::Write).is_ok(),
+            max_file_bytes: super::form::max_files(config),
+            starters: Vec::new(),
+        })
+    }
+
+    fn page<'a>(
+        &'a self,
+        thread: Option<ChatThread<'a>>,
+        agent: Option<&'a str>,
+        closed: Option<&'a str>,
+    ) -> ChatPage<'a> {
+        let read_only = (!self.may_write).then_some("This key may only read.");
+        ChatPage {
+            assets: &ASSETS,
+            name: NAME,
+            threads: &self.threads,
+            thread,
+            agents: &self.agents,
+            agent,
+            idempotency_key: &self.idempotency_key,
+            starters: &self.starters,
+            closed: read_only.or(closed),
+            max_file_bytes: self.max_file_bytes,
+        }
+    }
+}
+
+/// Whether a thread is that of a sub-agent, which its parent shows.
+fn is_subagent(row: &ThreadRow) -> bool {
+    runtime::is_subagent(row)
+}
+
+fn rail_thread(row: &ThreadRow) -> RailThread {
+    RailThread {
+        key: key_of(row).to_owned(),
+        title: row.thread.title.clone(),
+        is_running: row.thread.status == ThreadStatus::Streaming,
+        is_fork: row.thread.fork.is_some(),
+    }
+}

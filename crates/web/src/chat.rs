@@ -1,0 +1,13 @@
+//! The chat: a thread as a conversation, whole and live.
+
+mod answer;
+mod block;
+mod composer;
+mod conversation;
+mod page;
+mod tool;
+mod user;
+
+pub use composer::AgentChoice;
+pub use conversation::{Conversation, PendingCall};
+pub use page::{ChatPage, ChatThread, older, percent};

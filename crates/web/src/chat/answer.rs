@@ -1,0 +1,537 @@
+//! The message of one run: built from the run's events, drawn whole or as patches.
+
+use super::block::{Block, TextBlock};
+use super::tool::{Subagent, ToolCard, Waiting};
+use crate::json;
+use crate::patch::Patch;
+use crate::{ids, time};
+use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
+use interop::run::{RunEvent, RunPart};
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde::Deserialize;
+use timeline::{
+    BlockKind, Chunk, Execution, ExecutionStatus, Interruption, Marker, MessagePartKind, OpenCall,
+    OpenKind, Payload, StepOutcome, StepStatus, ThreadId, part_kind,
+};
+
+/// The name of an agent if the log has none.
+const UNNAMED: &str = "agent";
+
+/// The message of a run.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The id of the first execution.
+    id: String,
+    /// The id of the last execution.
+    execution: String,
+    /// The key of the thread that the page shows.
+    page_key: String,
+    /// The key of the run's thread; that of a sub-agent is another one.
+    thread_key: String,
+    agent: String,
+    model: Option<String>,
+    tokens: u64,
+    since: Timestamp,
+    until: Option<Timestamp>,
+    steps: Vec<Step>,
+    /// Why it ended early.
+    interruption: Option<Interruption>,
+    /// The error of the last step.
+    error: Option<String>,
+}
+
+#[derive(Debug)]
+struct Step {
+    id: String,
+    blocks: Vec<Block>,
+}
+
+/// The members of an execution's run that the page shows.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RunFields {
+    agent: Option<String>,
+}
+
+/// The members of a usage that the page adds up.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Usage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+fn agent_of(execution: &Execution) -> Option<String> {
+    let run: RunFields = execution.run.as_ref()?.read().ok()?;
+    run.agent
+}
+
+impl Answer {
+    /// The message of the run that begins with an execution. The keys are those of the page's thread and
+    /// of the run's.
+    pub(crate) fn new(execution: &Execution, (page_key, thread_key): (&str, &str)) -> Self {
+        Self {
+            id: execution.id.as_str().to_owned(),
+            execution: execution.id.as_str().to_owned(),
+            page_key: page_key.to_owned(),
+            thread_key: thread_key.to_owned(),
+            agent: agent_of(execution).unwrap_or_else(|| UNNAMED.to_owned()),
+            model: None,
+            tokens: 0,
+            since: execution.created_at,
+            until: None,
+            steps: Vec::new(),
+            interruption: None,
+            error: None,
+        }
+    }
+
+    /// Whether it is the message of a sub-agent within a card.
+    fn is_nested(&self) -> bool {
+        self.page_key != self.thread_key
+    }
+
+    /// The threads of the sub-agents that have not ended.
+    pub(crate) fn open_children(&self) -> Vec<ThreadId> {
+        let cards = self.cards();
+        cards
+            .flat_map(ToolCard::open_children)
+            .map(ThreadId::from)
+            .collect()
+    }
+
+    /// The id of its element.
+    pub(crate) fn element(&self) -> String {
+        ids::message(&self.id)
+    }
+
+    /// The agent that runs.
+    pub(crate) fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Whether it is still being written.
+    pub(crate) fn is_running(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// Whether a call waits for a person or a client.
+    pub(crate) fn waits(&self) -> bool {
+        self.cards().any(ToolCard::waits)
+    }
+
+    /// Whether a call waits for a sub-agent.
+    pub(crate) fn waits_for_children(&self) -> bool {
+        self.cards().any(|card| card.waits_for(OpenKind::Child))
+    }
+
+    /// Whether it has nothing to show.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_over = self.until.is_some() && self.interruption.is_none() && self.error.is_none();
+        is_over && self.steps.iter().all(|step| step.blocks.is_empty())
+    }
+
+    fn cards(&self) -> impl Iterator<Item = &ToolCard> {
+        let blocks = self.steps.iter().flat_map(|step| &step.blocks);
+        blocks.filter_map(|block| match block {
+            Block::Tool(card) => Some(&**card),
+            Block::Text(_)
+            | Block::Reasoning(_)
+            | Block::Handoff { .. }
+            | Block::File { .. }
+            | Block::Source { .. }
+            | Block::Data { .. } => None,
+        })
+    }
+
+    /// The last card of a call.
+    pub(crate) fn card(&mut self, call_id: &str) -> Option<&mut ToolCard> {
+        let blocks = self.steps.iter_mut().rev();
+        let mut blocks = blocks.flat_map(|step| step.blocks.iter_mut().rev());
+        blocks.find_map(|block| match block {
+            Block::Tool(card) if card.call_id() == call_id => Some(&mut **card),
+            Block::Tool(_)
+            | Block::Text(_)
+            | Block::Reasoning(_)
+            | Block::Handoff { .. }
+            | Block::File { .. }
+            | Block::Source { .. }
+            | Block::Data { .. } => None,
+        })
+    }
+
+    /// Applies an event of the run, and adds the patches that bring an open page up to date.
+    pub(crate) fn apply(&mut self, at: Timestamp, event: &RunEvent<'_>, out: &mut Vec<Patch>) {
+        match event {
+            RunEvent::Started { .. } => {}
+            RunEvent::Continued { execution, .. } => self.go_on(execution, out),
+            RunEvent::StepStarted { step } => self.start_step(step.id.as_str(), out),
+            RunEvent::Chunk(chunk) => self.chunk(at, chunk, out),
+            RunEvent::StepReset { .. } => self.void_step(out),
+            RunEvent::Responded { response } => self.responded(response.as_ref(), out),
+            RunEvent::Part { part, payload, .. } => self.part(part, payload, out),
+            RunEvent::StepEnded {
+                status, outcome, ..
+            } => self.end_step(*status, outcome, out),
+            RunEvent::ExecutionEnded {
+                status,
+                interruption,
+                ..
+            } => self.end(at, *status, *interruption, out),
+            RunEvent::Abandoned
+            | RunEvent::Ended
+            | RunEvent::ContinuationPending
+            | RunEvent::ItemAdded(_)
+            | RunEvent::ThreadChanged(_) => {}
+        }
+    }
+
+    fn go_on(&mut self, execution: &Execution, out: &mut Vec<Patch>) {
+        execution.id.as_str().clone_into(&mut self.execution);
+        if let Some(agent) = agent_of(execution) {
+            self.agent = agent;
+        }
+        self.until = None;
+        self.interruption = None;
+        self.error = None;
+        self.frame(out);
+    }
+
+    /// Redraws the head and the foot.
+    fn frame(&self, out: &mut Vec<Patch>) {
+        let element = self.element();
+        out.push(Patch::Mark {
+            id: element.clone(),
+            name: "state",
+            value: self.state().to_owned(),
+        });
+        for (role, html) in [("h", self.head()), ("f", self.foot())] {
+            out.push(Patch::Put {
+                id: ids::within(&element, role),
+                html: html.into_string(),
+            });
+        }
+    }
+
+    fn start_step(&mut self, id: &str, out: &mut Vec<Patch>) {
+        let step = Step {
+            id: id.to_owned(),
+            blocks: Vec::new(),
+        };
+        out.push(Patch::Append {
+            id: ids::within(&self.element(), "b"),
+            html: step.html().into_string(),
+        });
+        self.steps.push(step);
+    }
+
+    fn void_step(&mut self, out: &mut Vec<Patch>) {
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        step.blocks.clear();
+        out.push(Patch::Put {
+            id: ids::step(&step.id),
+            html: step.html().into_string(),
+        });
+        out.push(Patch::Say {
+            words: "An attempt was interrupted. The agent begins this step again.".to_owned(),
+        });
+    }
+
+    /// Adds a block to the last step.
+    fn add(&mut self, block: Block, out: &mut Vec<Patch>) {
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        out.push(Patch::Append {
+            id: ids::step(&step.id),
+            html: block.html().into_string(),
+        });
+        step.blocks.push(block);
+    }
+
+    fn chunk(&mut self, at: Timestamp, chunk: &Chunk<'_>, out: &mut Vec<Patch>) {
+        match chunk {
+            Chunk::BlockStart { kind, block, .. } => {
+                let text = TextBlock::new(&self.id, &block.id, at);
+                let block = match kind {
+                    BlockKind::Text => Block::Text(text),
+                    BlockKind::Reasoning => Block::Reasoning(text),
+                };
+                self.add(block, out);
+            }
+            Chunk::BlockDelta { block, text, .. } => {
+                if let Some((known, _)) = self.text(&block.id) {
+                    known.push(text, out);
+                }
+            }
+            Chunk::BlockEnd { block, .. } => {
+                if let Some((known, is_reasoning)) = self.text(&block.id) {
+                    known.finish(at, is_reasoning, out);
+                }
+            }
+            Chunk::ToolInputStart {
+                tool_call_id,
+                tool_name,
+                ..
+            } => {
+                let card = ToolCard::new(&self.id, tool_call_id, tool_name);
+                self.add(Block::Tool(Box::new(card)), out);
+            }
+            Chunk::ToolInputDelta {
+                tool_call_id, text, ..
+            } => {
+                if let Some(card) = self.card(tool_call_id) {
+                    card.write_arguments(text, out);
+                }
+            }
+            Chunk::Source { data, .. } => self.add(Block::source(data), out),
+            Chunk::Data { chunk_type, data } => self.add(Block::data(chunk_type, *data), out),
+            Chunk::Marker(Marker::ToolStarted(Some(data))) => {
+                let call = data.str_field("toolCallId").unwrap_or_default();
+                if let Some(card) = self.card(&call) {
+                    card.start(out);
+                }
+            }
+            Chunk::Marker(_) | Chunk::Runtime { .. } | Chunk::Other { .. } => {}
+        }
+    }
+
+    /// The block with this id in the last step, and whether it is reasoning.
+    fn text(&mut self, id: &str) -> Option<(&mut TextBlock, bool)> {
+        let blocks = self.steps.last_mut()?.blocks.iter_mut().rev();
+        let mut texts = blocks.filter_map(|block| match block {
+            Block::Text(text) => Some((text, false)),
+            Block::Reasoning(text) => Some((text, true)),
+            Block::Tool(_)
+            | Block::Handoff { .. }
+            | Block::File { .. }
+            | Block::Source { .. }
+            | Block::Data { .. } => None,
+        });
+        texts.find(|(text, _)| text.block_id == id)
+    }
+
+    fn responded(&mut self, response: Option<&StepResponse>, out: &mut Vec<Patch>) {
+        let Some(response) = response else { return };
+        if let Some(model) = &response.model {
+            self.model = Some(model.clone());
+        }
+        let usage = response.usage.as_ref().and_then(|usage| usage.read().ok());
+        let usage: Usage = usage.unwrap_or_default();
+        self.tokens += usage.input_tokens + usage.output_tokens;
+        self.frame(out);
+    }
+
+    fn part(&mut self, part: &RunPart, payload: &Payload, out: &mut Vec<Patch>) {
+        match part {
+            RunPart::Tool(tool) => self.tool(tool, out),
+            RunPart::Event(event) => self.event(event, out),
+            RunPart::File { url, media_type } => {
+                let (url, media_type) = (url.clone(), media_type.clone());
+                self.add(Block::File { url, media_type }, out);
+            }
+            RunPart::Content => self.content(payload, out),
+        }
+    }
+
+    fn tool(&mut self, tool: &ToolPart, out: &mut Vec<Patch>) {
+        if let Some(card) = self.card(&tool.tool_call_id) {
+            return card.set_part(tool, out);
+        }
+        let mut card = ToolCard::new(&self.id, &tool.tool_call_id, tool.tool_name());
+        card.set_part(tool, &mut Vec::new());
+        self.add(Block::Tool(Box::new(card)), out);
+    }
+
+    fn event(&mut self, event: &EventPart, out: &mut Vec<Patch>) {
+        let data = &event.data;
+        let text = |name: &str| data.str_field(name).unwrap_or_default();
+        match event.part_type.as_str() {
+            EventPart::AGENT_HANDOFF => {
+                let (to, reason) = (text("to"), data.str_field("reason"));
+                self.add(Block::Handoff { to, reason }, out);
+            }
+            EventPart::THREAD_SPAWN => {
+                if let Some(card) = self.card(&text("tool_call_id")) {
+                    let noted = Subagent {
+                        thread_id: text("spawned_thread_id"),
+                        agent: text("subagent_type"),
+                        is_over: false,
+                    };
+                    card.note_subagent(noted, out);
+                }
+            }
+            EventPart::THREAD_END => {
+                if let Some(card) = self.card(&text("tool_call_id")) {
+                    let noted = Subagent {
+                        thread_id: text("thread_id"),
+                        agent: String::new(),
+                        is_over: true,
+                    };
+                    card.note_subagent(noted, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds a part of another kind. Texts are blocks already.
+    fn content(&mut self, payload: &Payload, out: &mut Vec<Patch>) {
+        if is_prompt(payload) {
+            return;
+        }
+        let name = payload.str_field("type").unwrap_or_default();
+        let is_text = match part_kind(&name) {
+            Some(
+                MessagePartKind::OutputText
+                | MessagePartKind::InputText
+                | MessagePartKind::Refusal
+                | MessagePartKind::Reasoning,
+            ) => true,
+            Some(
+                MessagePartKind::InputImage
+                | MessagePartKind::InputFile
+                | MessagePartKind::Tool(_)
+                | MessagePartKind::Extension(_),
+            )
+            | None => false,
+        };
+        if !is_text {
+            self.add(Block::data(&name, Some(payload)), out);
+        }
+    }
+
+    fn end_step(&mut self, status: StepStatus, outcome: &StepOutcome, out: &mut Vec<Patch>) {
+        if status == StepStatus::Failed {
+            self.error.clone_from(&outcome.error_text);
+        }
+        let keys = (self.page_key.clone(), self.thread_key.clone());
+        for call in OpenCall::list(outcome.open_calls.as_ref()) {
+            if let Some(card) = self.card(&call.tool_call_id) {
+                let waiting = Waiting {
+                    kind: call.kind,
+                    page_key: keys.0.clone(),
+                    thread_key: keys.1.clone(),
+                };
+                card.set_waiting(Some(waiting), out);
+            }
+        }
+    }
+
+    fn end(
+        &mut self,
+        at: Timestamp,
+        status: ExecutionStatus,
+        interruption: Option<&Interruption>,
+        out: &mut Vec<Patch>,
+    ) {
+        self.until = Some(at);
+        self.interruption = interruption.cloned();
+        if status == ExecutionStatus::Completed {
+            self.error = None;
+        }
+        self.frame(out);
+    }
+
+    fn state(&self) -> &'static str {
+        if self.until.is_none() {
+            "running"
+        } else if self.interruption.is_some() || self.error.is_some() {
+            "stopped"
+        } else {
+            "done"
+        }
+    }
+
+    /// The whole message.
+    pub(crate) fn html(&self) -> Markup {
+        let element = self.element();
+        html! {
+            article class="message agent" id=(element) data-state=(self.state()) aria-busy=[self.is_running().then_some("true")] {
+                (self.head())
+                div class="body" id=(ids::within(&element, "b")) {
+                    @for step in &self.steps { (step.html()) }
+                }
+                (self.foot())
+            }
+        }
+    }
+
+    fn head(&self) -> Markup {
+        html! {
+            header id=(ids::within(&self.element(), "h")) {
+                @if self.is_nested() {
+                    h4 { (json::visible(&self.agent)) " " span class="quiet" { "sub-agent" } }
+                } @else {
+                    h2 { (json::visible(&self.agent)) }
+                }
+                span class="quiet meta" {
+                    @if let Some(model) = &self.model { span { (json::visible(model)) } }
+                    @match self.until {
+                        Some(until) => span { (time::between(self.since, until)) },
+                        None => span class="working" { "working" },
+                    }
+                    @if self.tokens > 0 { span { (self.tokens) " tokens" } }
+                    (time::instant(self.since))
+                }
+            }
+        }
+    }
+
+    fn foot(&self) -> Markup {
+        html! {
+            footer id=(ids::within(&self.element(), "f")) {
+                @if let Some(interruption) = &self.interruption { (stopped(interruption)) }
+                @if let Some(error) = &self.error {
+                    p class="note error" dir="auto" { "Error: " (json::visible(error)) }
+                }
+                @if self.until.is_some() && !self.is_nested() { (self.actions()) }
+            }
+        }
+    }
+
+    fn actions(&self) -> Markup {
+        html! {
+            div class="actions" {
+                button type="button" class="copy" { "Copy" }
+                form method="post" action="/ui/fork" {
+                    input type="hidden" name="thread" value=(self.thread_key);
+                    input type="hidden" name="execution" value=(self.execution);
+                    button type="submit" { "Fork" }
+                }
+            }
+        }
+    }
+}
+
+impl Step {
+    fn html(&self) -> Markup {
+        html! {
+            div class="step" id=(ids::step(&self.id)) {
+                @for block in &self.blocks { (block.html()) }
+            }
+        }
+    }
+}
+
+/// Why a run ended early, in words.
+fn stopped(interruption: &Interruption) -> Markup {
+    let words = match interruption.reason.as_str() {
+        Interruption::USER_CANCELLED => "Stopped. The text so far is kept.",
+        Interruption::POISONED => {
+            "Ended, because the server stopped several times during this step."
+        }
+        Interruption::ERROR => "Ended with an error.",
+        "timeout" => "Stopped, because its time was over.",
+        _ => "Ended early.",
+    };
+    html! {
+        p class="note stopped" {
+            (words)
+            @if let Some(detail) = &interruption.detail { " " span dir="auto" { (json::visible(detail)) } }
+        }
+    }
+}

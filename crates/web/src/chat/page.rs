@@ -1,0 +1,164 @@
+//! The page of a thread, and of a new one.
+
+use super::composer::{AgentChoice, Composer};
+use super::conversation::{Conversation, state, title_html};
+use crate::assets::Assets;
+use crate::ids;
+use crate::shell::{RailThread, Shell};
+use maud::{Markup, html};
+use timeline::ThreadStatus;
+
+/// The chat of a thread, or the start of a new one.
+#[derive(Debug)]
+pub struct ChatPage<'a> {
+    /// The assets of the page.
+    pub assets: &'a Assets,
+    /// The name of the server, in titles.
+    pub name: &'a str,
+    /// The last threads.
+    pub threads: &'a [RailThread],
+    /// The thread; none for a new one.
+    pub thread: Option<ChatThread<'a>>,
+    /// The agents to choose from.
+    pub agents: &'a [AgentChoice],
+    /// The agent of the last run.
+    pub agent: Option<&'a str>,
+    /// A new key, so that the message of the form is sent once.
+    pub idempotency_key: &'a str,
+    /// Texts to begin with, for a new thread.
+    pub starters: &'a [String],
+    /// Why the person can't write, if so.
+    pub closed: Option<&'a str>,
+    /// Maximum size of all files of a message, in bytes.
+    pub max_file_bytes: usize,
+}
+
+/// The thread of a page.
+#[derive(Debug)]
+pub struct ChatThread<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// Its title.
+    pub title: Option<&'a str>,
+    /// Its messages.
+    pub conversation: &'a Conversation,
+    /// The id from which the stream continues.
+    pub after: &'a str,
+    /// The cursor of earlier messages, if there are any.
+    pub before: Option<u64>,
+    /// The key of the thread that it was forked off.
+    pub forked_from: Option<&'a str>,
+}
+
+impl ChatPage<'_> {
+    /// The page as HTML.
+    pub fn html(&self) -> Markup {
+        let title = match &self.thread {
+            Some(thread) => thread.title.unwrap_or(thread.key),
+            None => "New chat",
+        };
+        let shell = Shell {
+            assets: self.assets,
+            name: self.name,
+            title,
+            threads: self.threads,
+            current: self.thread.as_ref().map(|thread| thread.key),
+        };
+        shell.html(&html! {
+            (self.header(title))
+            (self.log())
+            div class="dock" { (self.composer()) }
+        })
+    }
+
+    fn header(&self, title: &str) -> Markup {
+        let status = self
+            .thread
+            .as_ref()
+            .map(|thread| thread.conversation.status());
+        html! {
+            header class="top" {
+                (title_html(title))
+                (state(status.unwrap_or(ThreadStatus::Open)))
+                span class="grow" {}
+                @if let Some(thread) = &self.thread {
+                    @if let Some(parent) = thread.forked_from {
+                        a class="quiet" href={ "/chat/" (percent(parent)) } { "fork of " (crate::json::visible(parent)) }
+                    }
+                    form method="post" action="/ui/stop" id="stop" {
+                        input type="hidden" name="thread" value=(thread.key);
+                        button type="submit" { "Stop" }
+                    }
+                }
+            }
+        }
+    }
+
+    fn log(&self) -> Markup {
+        html! {
+            @match &self.thread {
+                Some(thread) => main id="log" class="log" role="log" aria-live="off" aria-label="Conversation" tabindex="0"
+                    data-thread=(thread.key) data-after=(thread.after) {
+                    @if let Some(before) = thread.before { (earlier(thread.key, before)) }
+                    (thread.conversation.html())
+                    div id=(ids::END_OF_LOG) {}
+                },
+                None => main id="log" class="log empty" {
+                    h2 { "What shall the agent do?" }
+                    @if !self.starters.is_empty() {
+                        ul class="starters" {
+                            @for starter in self.starters {
+                                li { button type="submit" form="composer" name="starter" value=(starter) formnovalidate { (starter) } }
+                            }
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn composer(&self) -> Markup {
+        let composer = Composer {
+            thread_key: self.thread.as_ref().map(|thread| thread.key),
+            agents: self.agents,
+            agent: self.agent,
+            idempotency_key: self.idempotency_key,
+            closed: self.closed,
+            max_file_bytes: self.max_file_bytes,
+        };
+        composer.html()
+    }
+}
+
+/// The link to earlier messages. The script replaces it with them.
+fn earlier(key: &str, before: u64) -> Markup {
+    html! {
+        p class="earlier" id="earlier" {
+            a href={ "/chat/" (percent(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (percent(key)) "&before=" (before) } {
+                "Earlier messages"
+            }
+        }
+    }
+}
+
+/// Earlier messages of a thread, for an open page: the link to those before them, then the messages.
+pub fn older(key: &str, conversation: &Conversation, before: Option<u64>) -> Markup {
+    html! {
+        @if let Some(before) = before { (earlier(key, before)) }
+        (conversation.html())
+    }
+}
+
+/// A key as a segment of a path.
+pub fn percent(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string can't fail.
+            let _ = std::fmt::Write::write_fmt(&mut out, format_args!("%{byte:02X}"));
+        }
+    }
+    out
+}

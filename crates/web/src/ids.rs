@@ -1,0 +1,33 @@
+//! The ids of elements that patches name.
+
+/// The element before which new messages are added.
+pub const END_OF_LOG: &str = "end";
+/// The line that names the state of the thread.
+pub const THREAD_STATE: &str = "state";
+/// The title of the thread.
+pub const TITLE: &str = "title";
+
+/// The element of a message: `id` is that of its item, or of its first execution.
+pub(crate) fn message(id: &str) -> String {
+    format!("m-{id}")
+}
+
+/// The element of a step.
+pub(crate) fn step(id: &str) -> String {
+    format!("s-{id}")
+}
+
+/// The element of a block in a run.
+pub(crate) fn block(run: &str, block: &str) -> String {
+    format!("b-{run}-{block}")
+}
+
+/// The element of a call in a run.
+pub(crate) fn call(run: &str, tool_call_id: &str) -> String {
+    format!("c-{run}-{tool_call_id}")
+}
+
+/// The element in `element` with this role.
+pub(crate) fn within(element: &str, role: &str) -> String {
+    format!("{element}-{role}")
+}

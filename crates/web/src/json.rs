@@ -1,0 +1,107 @@
+//! JSON and foreign texts, for people.
+
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Maximum length of an argument in the head of a card, in characters.
+const MAX_FIRST: usize = 80;
+/// Size from which a text is cut, in bytes.
+const MAX_TEXT: usize = 64 << 10;
+
+/// JSON with line breaks and indentation; any other text unchanged. Long texts are cut, with a note.
+pub(crate) fn pretty(text: &str) -> String {
+    let readable = (text.len() <= MAX_TEXT)
+        .then(|| serde_json::from_str::<Value>(text).ok())
+        .flatten()
+        .filter(|value| value.is_object() || value.is_array());
+    let indented = readable.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    visible(&cut(indented.as_deref().unwrap_or(text), MAX_TEXT)).into_owned()
+}
+
+/// The beginning of a text, with a note about the rest.
+fn cut(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(max);
+    let (start, rest) = text.split_at(end);
+    format!("{start}\n… {} more bytes", rest.len()).into()
+}
+
+/// The first argument of a call as one line of text.
+pub(crate) fn first_argument(arguments: &str) -> Option<String> {
+    if arguments.len() > MAX_TEXT {
+        return None;
+    }
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let (name, value) = arguments.as_object()?.iter().next()?;
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    };
+    let line: String = format!("{name}: {text}")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_FIRST)
+        .collect();
+    Some(visible(&line).into_owned())
+}
+
+/// A text with visible escapes in place of characters that change the direction of text or have no
+/// width.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_invisible) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_invisible(c) {
+            // Writing to a string can't fail.
+            let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
+/// Whether a character changes the direction of text, has no width, or is a control other than line
+/// breaks and tabs.
+pub(crate) fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
+        | '\u{200b}' | '\u{2060}' | '\u{feff}')
+        || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_of_direction_is_shown() {
+        assert_eq!(visible("a\u{202e}b"), "a⟨U+202E⟩b");
+        assert_eq!(visible("a\nb"), "a\nb");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_with_a_note() {
+        let text = "ä".repeat(MAX_TEXT);
+        let shown = pretty(&text);
+        assert!(shown.len() < text.len() && shown.ends_with("more bytes"));
+    }
+
+    #[test]
+    fn the_first_argument_names_the_call() {
+        let first = |text| first_argument(text);
+        assert_eq!(
+            first(r#"{"city":"Lis\nbon"}"#).as_deref(),
+            Some("city: Lis bon")
+        );
+        assert_eq!(first("{}"), None);
+        assert_eq!(first("not JSON"), None);
+    }
+}
