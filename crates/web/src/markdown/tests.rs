@@ -1,0 +1,8 @@
+//! Tests of the writer and of the stream.
+
+mod cost;
+mod documents;
+mod hostile;
+mod model;
+mod streams;
+mod written;
