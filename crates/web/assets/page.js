@@ -160,9 +160,11 @@ async function older() {
         const answer = await fetch(String(link.getAttribute("data-older")));
         if (!answer.ok) return;
         const fragment = elements(await answer.text());
-        const before = log.scrollHeight - log.scrollTop;
+        // The browser corrects later what it only estimates now: the heights of messages out of view.
+        const next = place.nextElementSibling ?? place;
+        const before = next.getBoundingClientRect().top;
         place.replaceWith(fragment);
-        log.scrollTop = log.scrollHeight - before;
+        log.scrollTop += next.getBoundingClientRect().top - before;
         dates(document);
     } finally {
         isLoading = false;
