@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { Loomline } from "../js/loomline.mjs";
-import { claim, converse, fits, get, isAccessible, post, rest, until } from "./browser.mjs";
+import { claim, fits, isAccessible } from "./browser.mjs";
+import { converse, fork, pending, post, rest } from "./chromium.mjs";
 import { MARKDOWN, Scripts, TEAM, delegate } from "./samples.mjs";
 
 const scripts = await Scripts.inFolder();
@@ -32,17 +33,8 @@ async function sample() {
   await converse(server, "all", "transfer_to_demo", { agent: "lead" });
   await converse(server, "all", "get_weather Oslo", { agent: "client" });
   await post(server, "all", delegate(`use compute 6 * 7 + ${"1 + ".repeat(40)} 1`), { agent: "lead" });
-  await until("a pending call", async () => {
-    const { calls } = await get(server, "/api/v1/threads/all/pending");
-    return calls.some((call) => call.kind === "approval");
-  });
-  await rest(server, "all");
-  const response = await fetch(`${server.base}/api/v1/threads/all/fork`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ key: "fork-of-all" }),
-  });
-  assert.ok(response.ok, await response.text());
+  await pending(server, "all");
+  await fork(server, "all", "fork-of-all");
 }
 await sample();
 

@@ -1,7 +1,8 @@
 // Calls that wait for a person: allowed, denied, edited, by mouse and by keyboard, of agents and sub-agents.
 import assert from "node:assert/strict";
 import { Loomline } from "../js/loomline.mjs";
-import { claim, converse, get, post, until } from "./browser.mjs";
+import { claim } from "./browser.mjs";
+import { converse, pending, post, until } from "./chromium.mjs";
 import { TEAM, delegate } from "./samples.mjs";
 
 const server = await Loomline.forTests(TEAM);
@@ -122,10 +123,7 @@ claim("a sub-agent's call is allowed on the page of its parent", server, async (
 
 claim("a sub-agent's call is allowed after a reload", server, async (visitor) => {
   await post(server, "child-later", delegate("use compute 6 * 7"), { agent: "lead" });
-  await until("a pending call", async () => {
-    const { calls } = await get(server, "/api/v1/threads/child-later/pending");
-    return calls.some((call) => call.kind === "approval");
-  });
+  await pending(server, "child-later");
   const page = await visitor.chat("child-later");
   await button(page, "Allow once").click();
   await shows(page, /delegate gave .*compute gave 42/);

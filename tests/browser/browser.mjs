@@ -1,53 +1,23 @@
 // Opens the pages of a server in a real browser. A claim fails on whatever a page must never do: a refusal of
 // the Content-Security-Policy, an error in the console, a request to another origin, an uncaught error, a dialog.
 //
-//   LOOMLINE_CHROMIUM=FILE   the browser, instead of the first that is found
-//   LOOMLINE_ASSETS=DIR      files that replace the assets of the binary, for work on them
 //   LOOMLINE_PICTURES=DIR    where a picture of each page is written whose claim fails
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { basename, delimiter, join } from "node:path";
+import { join } from "node:path";
 import { after, test } from "node:test";
-import { chromium } from "playwright-core";
-
-/** The longest that a claim waits for anything, in milliseconds. */
-export const DEADLINE = Number(process.env.LOOMLINE_DEADLINE ?? 30_000);
-const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
-
-function executable() {
-  if (process.env.LOOMLINE_CHROMIUM) return process.env.LOOMLINE_CHROMIUM;
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  const all = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
-  const found = all.find((file) => existsSync(file));
-  if (!found) throw new Error(`no browser: install one of ${NAMES.join(", ")}`);
-  return found;
-}
+import { DEADLINE, launch, replaceAssets, until } from "./chromium.mjs";
 
 let shared;
 
 /** The browser of this file, started once. */
 export async function browser() {
-  shared ??= chromium.launch({
-    executablePath: executable(),
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
-  });
+  shared ??= launch();
   return shared;
 }
 
 after(async () => (await shared)?.close());
-
-/** Waits until `holds` gives something, and returns that. */
-export async function until(what, holds, ms = DEADLINE) {
-  const end = Date.now() + ms;
-  for (;;) {
-    const found = await holds();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`after ${ms} ms still not: ${what}`);
-    await new Promise((done) => setTimeout(done, 25));
-  }
-}
 
 /** Runs in each page before its own script. */
 function watch() {
@@ -68,17 +38,10 @@ export class Visitor {
     visitor.context = await (await browser()).newContext({ reducedMotion: "reduce", ...options });
     visitor.context.setDefaultTimeout(DEADLINE);
     await visitor.context.addInitScript(watch);
-    await visitor.#replaceAssets();
+    await replaceAssets(visitor.context);
     visitor.#listen();
     visitor.page = await visitor.context.newPage();
     return visitor;
-  }
-
-  async #replaceAssets() {
-    const folder = process.env.LOOMLINE_ASSETS;
-    if (!folder) return;
-    await this.context.route("**/assets/*/*", (route) =>
-      route.fulfill({ path: join(folder, basename(new URL(route.request().url()).pathname)) }));
   }
 
   #listen() {
@@ -198,36 +161,6 @@ export function shape(page) {
     for (const child of log.childNodes) write(child, "");
     return lines.join("\n");
   });
-}
-
-/** Sends a message through the API. */
-export async function post(server, key, content, more = {}) {
-  const response = await fetch(`${server.base}/api/v1/threads/${encodeURIComponent(key)}/messages`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ content, ...more }),
-  });
-  assert.ok(response.ok, `${response.status}: ${await response.text()}`);
-}
-
-/** Reads the API. */
-export async function get(server, path) {
-  const response = await fetch(server.base + path);
-  assert.ok(response.ok, `${path}: ${response.status}`);
-  return response.json();
-}
-
-/** Waits until a thread does nothing. */
-export async function rest(server, key) {
-  const path = `/api/v1/threads/${encodeURIComponent(key)}/events?until=rest&limit=100000`;
-  const response = await fetch(server.base + path);
-  await response.text();
-}
-
-/** Sends a message through the API and waits for its answer. */
-export async function converse(server, key, content, more) {
-  await post(server, key, content, more);
-  await rest(server, key);
 }
 
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

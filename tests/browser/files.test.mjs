@@ -1,7 +1,8 @@
 // Files of messages: picked, pasted, dropped, shown and refused.
 import assert from "node:assert/strict";
 import { Loomline } from "../js/loomline.mjs";
-import { claim, converse, until } from "./browser.mjs";
+import { claim } from "./browser.mjs";
+import { converse, until } from "./chromium.mjs";
 
 const server = await Loomline.forTests(`
 [limits]

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { Loomline } from "../js/loomline.mjs";
-import { claim, converse, fits, post } from "./browser.mjs";
+import { claim, fits } from "./browser.mjs";
+import { converse, post } from "./chromium.mjs";
 import { Scripts } from "./samples.mjs";
 
 const DO = "window.__pwned=1";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { Loomline } from "../js/loomline.mjs";
-import { claim, converse, until } from "./browser.mjs";
+import { claim } from "./browser.mjs";
+import { converse, until } from "./chromium.mjs";
 import { MARKDOWN, Scripts, TEAM } from "./samples.mjs";
 
 const scripts = await Scripts.inFolder();

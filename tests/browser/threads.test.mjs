@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { Loomline } from "../js/loomline.mjs";
-import { claim, converse, post, rest, until } from "./browser.mjs";
+import { claim } from "./browser.mjs";
+import { converse, post, rest, until } from "./chromium.mjs";
 import { Scripts, TEAM } from "./samples.mjs";
 
 const LONG = `https://example.org/${"x".repeat(90)}`;

@@ -43,10 +43,10 @@ function draw() {
     isDrawing = false;
     const patches = waiting;
     waiting = [];
-    const follows = isAtEnd();
+    const height = log?.scrollHeight ?? 0;
     for (const patch of patches) drawOne(patch);
     if (follows) scrollToEnd();
-    else showNews();
+    else if (log && log.scrollHeight > height) showNews();
     dates(document);
 }
 
@@ -123,12 +123,16 @@ function say(words) {
 const log = byId("log");
 const thread = log?.dataset.thread;
 
+/** Whether the end stays in view: until the reader scrolls away from it. */
+let follows = true;
+
 function isAtEnd() {
     if (!log) return false;
     return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
 }
 
 function scrollToEnd() {
+    follows = true;
     if (log) log.scrollTop = log.scrollHeight;
     byId("news")?.remove();
 }
@@ -143,10 +147,19 @@ function showNews() {
     byId("composer")?.before(button);
 }
 
+let scrolledTo = 0;
 log?.addEventListener("scroll", () => {
-    if (isAtEnd()) byId("news")?.remove();
+    // The end moves away by itself while messages get their heights; a reader moves up.
+    if (isAtEnd()) follows = true;
+    else if (log.scrollTop < scrolledTo) follows = false;
+    scrolledTo = log.scrollTop;
+    if (follows) byId("news")?.remove();
     if (log.scrollTop < 400) older();
 }, { passive: true });
+// A message that comes into view gets its height only then.
+log?.addEventListener("contentvisibilityautostatechange", () => { if (follows) scrollToEnd(); });
+// A reader who opens something reads there.
+log?.addEventListener("toggle", () => { follows = isAtEnd(); }, { capture: true });
 
 let isLoading = false;
 
