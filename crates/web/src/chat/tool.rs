@@ -41,6 +41,8 @@ pub(crate) struct ToolCard {
     arguments: String,
     part: Option<ToolPart>,
     is_running: bool,
+    /// Whether the run ended before the call had a result.
+    is_left: bool,
     waiting: Option<Waiting>,
     subagents: Vec<Subagent>,
     /// Pending calls of the sub-agents.
@@ -56,6 +58,7 @@ impl ToolCard {
             arguments: String::new(),
             part: None,
             is_running: false,
+            is_left: false,
             waiting: None,
             subagents: Vec::new(),
             nested: Vec::new(),
@@ -121,8 +124,19 @@ impl ToolCard {
         self.redraw(out);
     }
 
+    /// The execution ends: a call without a result gets none unless it waits for one.
+    pub(crate) fn end(&mut self, out: &mut Vec<Patch>) {
+        let is_answered = self.part.as_ref().is_some_and(ToolPart::is_answered);
+        if !is_answered && self.waiting.is_none() {
+            self.is_running = false;
+            self.is_left = true;
+            self.redraw(out);
+        }
+    }
+
     /// The tool starts.
     pub(crate) fn start(&mut self, out: &mut Vec<Patch>) {
+        self.is_left = false;
         self.is_running = true;
         self.redraw(out);
     }
@@ -186,6 +200,7 @@ impl ToolCard {
                 OpenKind::Others => ("waits", "waits for another call"),
                 OpenKind::Child => ("waits", "waits for its sub-agent"),
             },
+            None if self.is_left => ("left", "not finished"),
             None if self.is_running => ("running", "running"),
             None if self.part.is_some() => ("called", "called"),
             None => ("writing", "the model writes the arguments"),

@@ -11,6 +11,16 @@ use timeline::{Item, ItemType, Role};
 /// The name of an author without an actor.
 const YOU: &str = "You";
 
+/// Whether an item is shown as a message. Answers to the calls of a run are shown by its cards, and
+/// references to other items, which hand over to an agent, are not shown.
+pub(crate) fn is_shown(item: &Item, has_run: bool) -> bool {
+    match item.item_type {
+        ItemType::ItemReference => ThreadEvent::of_item(item).is_some(),
+        ItemType::ActionResult => !(has_run && interop::run::answers(item)),
+        ItemType::Message | ItemType::ActionExecute => true,
+    }
+}
+
 /// A message as HTML. `thread_key` is the key of its thread.
 pub(crate) fn message(item: &Item, thread_key: &str) -> Markup {
     if let Some(event) = ThreadEvent::of_item(item) {
