@@ -21,6 +21,7 @@ pub(crate) mod runs;
 pub(crate) mod threads;
 mod threads_api;
 mod tree;
+pub(crate) mod versions;
 mod view;
 
 use crate::protocol::Protocol;
