@@ -90,7 +90,7 @@ pub(super) fn write(source: &str, base: u8, headings: Headings) -> Written {
     writer.written
 }
 
-/// Whether a line begins with so many quotes and list items that reading the text could take long.
+/// Whether a line begins with too many quotes and list items to read the text in linear time.
 fn is_too_deep(line: &str) -> bool {
     let mut rest = line;
     loop {
