@@ -7,7 +7,10 @@ mod conversation;
 mod page;
 mod tool;
 mod user;
+mod versions;
 
 pub use composer::AgentChoice;
 pub use conversation::{Conversation, PendingCall};
 pub use page::{ChatPage, ChatThread, older, percent};
+pub use user::message_text;
+pub use versions::{Version, VersionsPage};

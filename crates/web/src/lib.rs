@@ -14,7 +14,10 @@ mod time;
 
 pub use assets::{Asset, Assets};
 pub use chat::percent as path_segment;
-pub use chat::{AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, older};
+pub use chat::{
+    AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, Version, VersionsPage,
+    message_text, older,
+};
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
-pub use shell::{ErrorPage, RailThread};
+pub use shell::{ErrorPage, RailThread, Shell};

@@ -19,15 +19,18 @@ pub struct RailThread {
 }
 
 /// The frame of a page.
-#[derive(Debug)]
-pub(crate) struct Shell<'a> {
-    pub(crate) assets: &'a Assets,
-    /// The name of the server.
-    pub(crate) name: &'a str,
-    pub(crate) title: &'a str,
-    pub(crate) threads: &'a [RailThread],
+#[derive(Clone, Copy, Debug)]
+pub struct Shell<'a> {
+    /// The assets of the page.
+    pub assets: &'a Assets,
+    /// The name of the server, in titles.
+    pub name: &'a str,
+    /// The title of the page.
+    pub title: &'a str,
+    /// The last threads.
+    pub threads: &'a [RailThread],
     /// The key of the thread that the page shows.
-    pub(crate) current: Option<&'a str>,
+    pub current: Option<&'a str>,
 }
 
 impl Shell<'_> {

@@ -89,7 +89,7 @@ impl PieceQuery {
 }
 
 /// The error of a request for an event that the thread does not have.
-pub(super) fn of_past(error: RuntimeError) -> ApiError {
+pub(in crate::routes) fn of_past(error: RuntimeError) -> ApiError {
     if let RuntimeError::BeyondEnd { at, tail } = error {
         return ApiError::InvalidQuery {
             what: format!("at is {at}, and the last event of the thread is {tail}"),

@@ -1,7 +1,7 @@
 //! Replacing messages and answers, and the versions that this leaves in the log.
 
 use super::events::EventRecord;
-use super::messages::{AcceptedView, NewMessage, accepted_response, wanted_stream};
+use super::messages::{AcceptedView, NewMessage, ParsedMessage, accepted_response, wanted_stream};
 use super::tree::TreeQuery;
 use crate::aitp::{BodyPointers, MessagePost};
 use crate::auth::Caller;
@@ -16,7 +16,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use interop::revision::message_id;
 use jiff::Timestamp;
-use runtime::{MessageVersion, MessageVersions, ReactRequest, Run};
+use runtime::{Accepted, MessageVersion, MessageVersions, ReactRequest, RequestToken, Run};
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 use timeline::{ExecutionId, ItemId, ItemType, Payload, Role, Seq};
@@ -124,25 +124,35 @@ pub(crate) async fn replace(
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("api")?;
     let new = message.read(&api)?;
-    let item = thread.item(&ItemId::from(id.as_str())).await?;
+    let open = new.stream(&api, &caller, &headers)?;
+    let accepted = replace_message(&api, &thread, &id, (new, token)).await?;
+    accepted_response(&thread, accepted, query, open).await
+}
+
+/// Posts a message in place of the message `id` and of everything after it.
+pub(in crate::routes) async fn replace_message(
+    api: &Api,
+    thread: &ThreadKey,
+    id: &str,
+    (new, token): (ParsedMessage, Option<RequestToken>),
+) -> Result<Accepted, ApiError> {
+    let item = thread.item(&ItemId::from(id)).await?;
     if item.item_type != ItemType::Message || item.execution_id.is_some() {
         return Err(ApiError::InvalidPath {
             what: format!("{id:?} is not a posted message"),
         });
     }
     // Its first revision, unless its own id only looks like one of a revision.
-    let mut base = message_id(&id);
+    let mut base = message_id(id);
     let mut last = thread.last_revision(base).await?;
     if last.is_none() {
-        base = &id;
+        base = id;
         last = thread.last_revision(base).await?;
     }
     let last = last.unwrap_or(interop::revision::Revision::FIRST);
-    let open = new.stream(&api, &caller, &headers)?;
     let replaced = (base, (item.id, last));
-    let accepted = new.replace(&api, &thread, token, replaced).await;
-    let accepted = accepted.map_err(|error| stale(error, String::new))?;
-    accepted_response(&thread, accepted, query, open).await
+    let accepted = new.replace(api, thread, token, replaced).await;
+    accepted.map_err(|error| stale(error, String::new))
 }
 
 /// Answers a message again, or replaces an answer; everything after the message is removed.
@@ -164,7 +174,18 @@ pub(crate) async fn regenerate(
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Regeneration>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("api")?;
-    let id = ItemId::from(id);
+    let open = wanted_stream(&api, &caller, &headers, body.stream)?;
+    let accepted = answer_again(&api, &thread, id.into(), (body, token)).await?;
+    accepted_response(&thread, accepted, query, open).await
+}
+
+/// Answers a message again, or replaces an answer, by the id of the message or of an item of the answer.
+pub(in crate::routes) async fn answer_again(
+    api: &Api,
+    thread: &ThreadKey,
+    id: ItemId,
+    (options, token): (Regeneration, Option<RequestToken>),
+) -> Result<Accepted, ApiError> {
     let MessageVersions {
         message,
         named,
@@ -180,20 +201,18 @@ pub(crate) async fn regenerate(
     let last = list.into_iter().next_back().and_then(|last| last.run);
     let request = ReactRequest {
         run: Run {
-            agent: body.agent.or_else(|| last.and_then(|run| run.agent)),
-            max_steps: body.max_steps.map(NonZeroU32::get),
-            timeout_ms: body.timeout_ms.map(NonZeroU64::get),
+            agent: options.agent.or_else(|| last.and_then(|run| run.agent)),
+            max_steps: options.max_steps.map(NonZeroU32::get),
+            timeout_ms: options.timeout_ms.map(NonZeroU64::get),
             ..Run::default()
         },
         token,
         rewind: Some(replacement.rewind),
         ..ReactRequest::new(thread.tenant().clone(), thread.key(), replacement.item)
     };
-    let open = wanted_stream(&api, &caller, &headers, body.stream)?;
-    let speech = MessagePost::new(&api, &caller);
+    let speech = MessagePost::new(api, thread.caller());
     let accepted = speech.react(request, None, |_| BodyPointers::default());
-    let accepted = accepted.await.map_err(|error| stale(error, String::new))?;
-    accepted_response(&thread, accepted, query, open).await
+    accepted.await.map_err(|error| stale(error, String::new))
 }
 
 /// Reads the versions of a message or of an answer, those that edits and regenerations removed included.

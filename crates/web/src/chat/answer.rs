@@ -1,6 +1,7 @@
 //! The message of one run: built from the run's events, drawn whole or as patches.
 
 use super::block::{Block, TextBlock};
+use super::page::percent;
 use super::tool::{Subagent, ToolCard, Waiting};
 use crate::json;
 use crate::patch::Patch;
@@ -25,6 +26,8 @@ pub(crate) struct Answer {
     id: String,
     /// The id of the last execution.
     execution: String,
+    /// The id of the item that the first execution writes.
+    item: String,
     /// The key of the thread that the page shows.
     page_key: String,
     /// The key of the run's thread; that of a sub-agent is another one.
@@ -74,6 +77,7 @@ impl Answer {
         Self {
             id: execution.id.as_str().to_owned(),
             execution: execution.id.as_str().to_owned(),
+            item: execution.reaction_item_id.as_str().to_owned(),
             page_key: page_key.to_owned(),
             thread_key: thread_key.to_owned(),
             agent: agent_of(execution).unwrap_or_else(|| UNNAMED.to_owned()),
@@ -525,6 +529,12 @@ impl Answer {
         html! {
             div class="actions" {
                 button type="button" class="copy" { "Copy" }
+                form method="post" action="/ui/regenerate" {
+                    input type="hidden" name="thread" value=(self.thread_key);
+                    input type="hidden" name="item" value=(self.item);
+                    button type="submit" { "Answer again" }
+                }
+                (versions_link(&self.thread_key, &self.item))
                 form method="post" action="/ui/fork" {
                     input type="hidden" name="thread" value=(self.thread_key);
                     input type="hidden" name="execution" value=(self.execution);
@@ -543,6 +553,12 @@ impl Step {
             }
         }
     }
+}
+
+/// The link to the versions of a message or an answer.
+pub(crate) fn versions_link(thread_key: &str, item: &str) -> Markup {
+    let (key, item) = (percent(thread_key), percent(item));
+    html! { a class="quiet" href={ "/ui/versions?thread=" (key) "&item=" (item) } { "Versions" } }
 }
 
 /// Why a run ended early, in words.

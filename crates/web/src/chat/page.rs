@@ -2,21 +2,16 @@
 
 use super::composer::{AgentChoice, Composer};
 use super::conversation::{Conversation, state, title_html};
-use crate::assets::Assets;
 use crate::ids;
-use crate::shell::{RailThread, Shell};
+use crate::shell::Shell;
 use maud::{Markup, html};
 use timeline::ThreadStatus;
 
 /// The chat of a thread, or the start of a new one.
 #[derive(Debug)]
 pub struct ChatPage<'a> {
-    /// The assets of the page.
-    pub assets: &'a Assets,
-    /// The name of the server, in titles.
-    pub name: &'a str,
-    /// The last threads.
-    pub threads: &'a [RailThread],
+    /// The frame of the page.
+    pub shell: Shell<'a>,
     /// The thread; none for a new one.
     pub thread: Option<ChatThread<'a>>,
     /// The agents to choose from.
@@ -48,37 +43,28 @@ pub struct ChatThread<'a> {
     pub before: Option<u64>,
     /// The key of the thread that it was forked off.
     pub forked_from: Option<&'a str>,
+    /// The event after which the page shows the thread; `None` for a live page.
+    pub at: Option<u64>,
 }
 
 impl ChatPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        let title = match &self.thread {
-            Some(thread) => thread.title.unwrap_or(thread.key),
-            None => "New chat",
-        };
-        let shell = Shell {
-            assets: self.assets,
-            name: self.name,
-            title,
-            threads: self.threads,
-            current: self.thread.as_ref().map(|thread| thread.key),
-        };
-        shell.html(&html! {
-            (self.header(title))
+        self.shell.html(&html! {
+            (self.header())
             (self.log())
             div class="dock" { (self.composer()) }
         })
     }
 
-    fn header(&self, title: &str) -> Markup {
+    fn header(&self) -> Markup {
         let status = self
             .thread
             .as_ref()
             .map(|thread| thread.conversation.status());
         html! {
             header class="top" {
-                (title_html(title))
+                (title_html(self.shell.title))
                 (state(status.unwrap_or(ThreadStatus::Open)))
                 span class="grow" {}
                 @if let Some(thread) = &self.thread {
@@ -98,7 +84,8 @@ impl ChatPage<'_> {
         html! {
             @match &self.thread {
                 Some(thread) => main id="log" class="log" role="log" aria-live="off" aria-label="Conversation" tabindex="0"
-                    data-thread=(thread.key) data-after=(thread.after) {
+                    data-thread=[thread.at.is_none().then_some(thread.key)] data-after=(thread.after) {
+                    @if let Some(at) = thread.at { (past(thread.key, at)) }
                     @if let Some(before) = thread.before { (earlier(thread.key, before)) }
                     (thread.conversation.html())
                     div id=(ids::END_OF_LOG) {}
@@ -127,6 +114,23 @@ impl ChatPage<'_> {
             max_file_bytes: self.max_file_bytes,
         };
         composer.html()
+    }
+}
+
+/// The note on a page that shows a thread as it was.
+fn past(key: &str, at: u64) -> Markup {
+    html! {
+        div class="card" {
+            p { "This is the thread as it was after event " (at) "." }
+            div class="buttons" {
+                a class="button" href={ "/chat/" (percent(key)) } { "Open it as it is now" }
+                form method="post" action="/ui/fork" {
+                    input type="hidden" name="thread" value=(key);
+                    input type="hidden" name="at" value=(at);
+                    button type="submit" { "Continue from here (fork)" }
+                }
+            }
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
 use crate::routes::messages::NewMessage;
+use crate::routes::versions::{Regeneration, answer_again, replace_message};
 use crate::state::Api;
-use crate::threads::ThreadKey;
+use crate::threads::{ThreadKey, key_of};
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
@@ -41,16 +42,7 @@ pub(super) async fn send(
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
     };
-    let message = NewMessage {
-        content: content.into(),
-        agent: form.optional("agent").map(str::to_owned),
-        policy,
-        max_steps: None,
-        timeout_ms: None,
-        metadata: None,
-        channel: Some(VIA.to_owned()),
-        stream: false,
-    };
+    let message = message(content, form.optional("agent"), policy);
     let token = token.map(|token| RequestToken::from(format!("{VIA}:{token}")));
     message.read(&api)?.post(&api, &thread, token).await?;
     let location = chat_path(&key);
@@ -61,6 +53,58 @@ pub(super) async fn send(
     Ok(done
         .then(api.runtime().mint())
         .response(&headers, &location))
+}
+
+/// Replaces a message and what follows it; or keeps both, which posts the new message in a fork.
+pub(super) async fn edit(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    form: PageForm,
+) -> Result<Response, ApiError> {
+    let thread = thread(&api, &caller, &form)?;
+    let item = form.required("item")?;
+    let message = message(content(form.required("text")?, &form)?, None, Policy::Queue);
+    if form.text("keep") != "both" {
+        let new = (message.read(&api)?, None);
+        replace_message(&api, &thread, item, new).await?;
+        return Ok(Done::here().response(&headers, &chat_path(thread.key())));
+    }
+    let position = thread.item_position(item).await?;
+    let position = position.ok_or_else(|| ApiError::field("/item", "there is no such message"))?;
+    let before = own_seq(&thread, position.before().0).await?;
+    let row = thread.fork(None, Some(before)).await?;
+    let fork = thread.forked(key_of(&row))?;
+    message.read(&api)?.post(&api, &fork, None).await?;
+    let location = chat_path(fork.key());
+    Ok(Done::at(location.clone()).response(&headers, &location))
+}
+
+/// Answers a message again, in place of its answer.
+pub(super) async fn regenerate(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    form: PageForm,
+) -> Result<Response, ApiError> {
+    let thread = thread(&api, &caller, &form)?;
+    let item = form.required("item")?.into();
+    answer_again(&api, &thread, item, (Regeneration::default(), None)).await?;
+    Ok(Done::here().response(&headers, &chat_path(thread.key())))
+}
+
+/// A message with the defaults of this interface.
+fn message(content: Value, agent: Option<&str>, policy: Policy) -> NewMessage {
+    NewMessage {
+        content: content.into(),
+        agent: agent.map(str::to_owned),
+        policy,
+        max_steps: None,
+        timeout_ms: None,
+        metadata: None,
+        channel: Some(VIA.to_owned()),
+        stream: false,
+    }
 }
 
 /// Begins a thread, whose title is the beginning of its first message. The same form begins one thread.
@@ -182,7 +226,7 @@ fn verdict(form: &PageForm) -> Result<Map<String, Value>, ApiError> {
     Ok(members)
 }
 
-/// Forks the thread behind an answer.
+/// Forks the thread behind an answer, or behind an event.
 pub(super) async fn fork(
     State(api): State<Api>,
     caller: Caller,
@@ -190,16 +234,22 @@ pub(super) async fn fork(
     form: PageForm,
 ) -> Result<Response, ApiError> {
     let thread = thread(&api, &caller, &form)?;
-    let at = match form.optional("execution") {
-        None => None,
-        Some(execution) => {
+    let at = match (form.optional("at"), form.optional("execution")) {
+        (Some(at), _) => {
+            let at = at
+                .parse()
+                .map_err(|_| ApiError::field("/at", "expected a number"))?;
+            Some(Seq(at))
+        }
+        (None, None) => None,
+        (None, Some(execution)) => {
             let request = PageRequest::Execution(ExecutionId::from(execution));
             let page = thread.page(request, Filter::Facts).await?;
             Some(own_seq(&thread, page.last.0).await?)
         }
     };
     let row = thread.fork(None, at).await?;
-    let location = chat_path(crate::threads::key_of(&row));
+    let location = chat_path(key_of(&row));
     Ok(Done::at(location.clone()).response(&headers, &location))
 }
 

@@ -1,11 +1,12 @@
 //! Reads a thread's messages for a page.
 
 use crate::error::ApiError;
+use crate::routes::page_query::of_past;
 use crate::threads::ThreadKey;
 use interop::ag_ui::was_cut_off;
 use interop::parts::ToolPart;
 use runtime::{Filter, PageRequest, Pending, Position, ThreadPage};
-use timeline::{Entry, ExecutionStatus, Transcript};
+use timeline::{Entry, ExecutionStatus, Seq, Transcript};
 use web::{Conversation, PendingCall};
 
 /// Messages of a thread as a conversation.
@@ -39,6 +40,19 @@ impl ReadConversation {
             conversation,
             page,
             agent,
+        })
+    }
+
+    /// Reads about `n` messages before the end of the thread as it was after an event.
+    pub(super) async fn at(thread: &ThreadKey, at: Seq, n: usize) -> Result<Self, ApiError> {
+        let before = Position::END;
+        let request = Some(PageRequest::Before { before, n });
+        let page = thread.page_at((request, at), Filter::All).await;
+        let page = page.map_err(of_past)?;
+        Ok(Self {
+            conversation: Conversation::of(thread.key(), &page.transcript),
+            agent: last_agent(&page.transcript),
+            page,
         })
     }
 
