@@ -1,9 +1,9 @@
 //! The message of one run: built from the run's events, drawn whole or as patches.
 
 use super::block::{Block, TextBlock};
-use super::page::percent;
 use super::tool::{Subagent, ToolCard, Waiting};
 use crate::json;
+use crate::link::versions_link;
 use crate::patch::Patch;
 use crate::{ids, time};
 use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
@@ -246,7 +246,7 @@ impl Answer {
             id: ids::step(&step.id),
             html: step.html().into_string(),
         });
-        out.push(Patch::Say {
+        out.push(Patch::Status {
             words: "An attempt was interrupted. The agent begins this step again.".to_owned(),
         });
     }
@@ -458,7 +458,7 @@ impl Answer {
         self.frame(out);
     }
 
-    /// The error that ended the run, if its reason does not tell it.
+    /// The error that ended the run, if the interruption does not name it.
     fn error(&self) -> Option<&str> {
         let error = self.steps.last()?.error.as_deref();
         let detail = self
@@ -553,12 +553,6 @@ impl Step {
             }
         }
     }
-}
-
-/// The link to the versions of a message or an answer.
-pub(crate) fn versions_link(thread_key: &str, item: &str) -> Markup {
-    let (key, item) = (percent(thread_key), percent(item));
-    html! { a class="quiet" href={ "/ui/versions?thread=" (key) "&item=" (item) } { "Versions" } }
 }
 
 /// Why a run ended early, in words.

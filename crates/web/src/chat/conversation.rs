@@ -1,6 +1,7 @@
-//! A thread as a conversation: drawn whole from a transcript, then kept up to date record by record.
+//! A thread as a conversation: drawn whole from a transcript, then updated record by record.
 
 use super::answer::Answer;
+use super::pending::WaitingCall;
 use super::user;
 use crate::ids;
 use crate::json;
@@ -9,27 +10,9 @@ use interop::run::{RunFold, RunSelector, continues, hands_over, resume};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 use timeline::{
-    Chunk, Entry, Event, Item, ItemId, Marker, OpenKind, Reaction, Record, Removed, ThreadId,
-    ThreadStatus, ThreadUpdate, Transcript,
+    Chunk, Entry, Event, Item, ItemId, Marker, Reaction, Record, Removed, ThreadId, ThreadStatus,
+    ThreadUpdate, Transcript,
 };
-
-/// A pending call of a thread or of its sub-agents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingCall {
-    /// The id of the call in its thread.
-    pub call_id: String,
-    /// The key of its thread.
-    pub thread_key: String,
-    /// What it waits for.
-    pub kind: OpenKind,
-    /// The tool.
-    pub tool: String,
-    /// The text of the arguments.
-    pub arguments: String,
-    /// The calls of sub-agents that lead to it, the thread's own first; empty for the thread's own
-    /// calls.
-    pub path: Vec<String>,
-}
 
 /// The conversation of a thread.
 ///
@@ -124,7 +107,7 @@ impl Conversation {
     }
 
     /// Shows the pending calls of sub-agents in the cards that lead to them.
-    pub fn note_pending(&mut self, pending: &[PendingCall]) {
+    pub fn note_pending(&mut self, pending: &[WaitingCall]) {
         for call in pending.iter().filter(|call| !call.path.is_empty()) {
             let Some(own) = call.path.first() else {
                 continue;
@@ -259,7 +242,7 @@ impl Conversation {
         for event in &events {
             answer.apply(record.at, event, out);
             if matches!(event, interop::run::RunEvent::Ended) {
-                out.push(Patch::Say {
+                out.push(Patch::Status {
                     words: ended(answer),
                 });
             }
@@ -363,7 +346,7 @@ impl Conversation {
             id: ids::END_OF_LOG.to_owned(),
             html: answer.html().into_string(),
         });
-        out.push(Patch::Say {
+        out.push(Patch::Status {
             words: format!("{} answers.", json::visible(answer.agent())),
         });
         self.entries.push(Drawn::Answer(Box::new(answer)));

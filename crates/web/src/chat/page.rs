@@ -3,6 +3,7 @@
 use super::composer::{AgentChoice, Composer};
 use super::conversation::{Conversation, state, title_html};
 use crate::ids;
+use crate::link::path_segment;
 use crate::shell::Shell;
 use maud::{Markup, html};
 use timeline::ThreadStatus;
@@ -20,12 +21,21 @@ pub struct ChatPage<'a> {
     pub agent: Option<&'a str>,
     /// A new key, so that the message of the form is sent once.
     pub idempotency_key: &'a str,
-    /// Texts to begin with, for a new thread.
-    pub starters: &'a [String],
+    /// First messages to choose from, for a new thread.
+    pub starters: &'a [StarterChoice],
     /// Why the person can't write, if so.
     pub closed: Option<&'a str>,
     /// Maximum size of all files of a message, in bytes.
     pub max_file_bytes: usize,
+}
+
+/// A first message that a person can choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StarterChoice {
+    /// The feature that it shows.
+    pub label: String,
+    /// The message.
+    pub text: String,
 }
 
 /// The thread of a page.
@@ -69,7 +79,7 @@ impl ChatPage<'_> {
                 span class="grow" {}
                 @if let Some(thread) = &self.thread {
                     @if let Some(parent) = thread.forked_from {
-                        a class="quiet" href={ "/chat/" (percent(parent)) } { "fork of " (crate::json::visible(parent)) }
+                        a class="quiet" href={ "/chat/" (path_segment(parent)) } { "fork of " (crate::json::visible(parent)) }
                     }
                     form method="post" action="/ui/stop" id="stop" {
                         input type="hidden" name="thread" value=(thread.key);
@@ -94,8 +104,13 @@ impl ChatPage<'_> {
                     h2 { "What shall the agent do?" }
                     @if !self.starters.is_empty() {
                         ul class="starters" {
-                            @for starter in self.starters {
-                                li { button type="submit" form="composer" name="starter" value=(starter) formnovalidate { (starter) } }
+                            @for (index, starter) in self.starters.iter().enumerate() {
+                                li {
+                                    button type="submit" form="composer" name="starter" value=(index) formnovalidate {
+                                        b { (starter.label) }
+                                        span class="quiet" { (starter.text) }
+                                    }
+                                }
                             }
                         }
                     }
@@ -123,7 +138,7 @@ fn past(key: &str, at: u64) -> Markup {
         div class="card" {
             p { "This is the thread as it was after event " (at) "." }
             div class="buttons" {
-                a class="button" href={ "/chat/" (percent(key)) } { "Open it as it is now" }
+                a class="button" href={ "/chat/" (path_segment(key)) } { "Open it as it is now" }
                 form method="post" action="/ui/fork" {
                     input type="hidden" name="thread" value=(key);
                     input type="hidden" name="at" value=(at);
@@ -138,7 +153,7 @@ fn past(key: &str, at: u64) -> Markup {
 fn earlier(key: &str, before: u64) -> Markup {
     html! {
         p class="earlier" id="earlier" {
-            a href={ "/chat/" (percent(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (percent(key)) "&before=" (before) } {
+            a href={ "/chat/" (path_segment(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (path_segment(key)) "&before=" (before) } {
                 "Earlier messages"
             }
         }
@@ -151,18 +166,4 @@ pub fn older(key: &str, conversation: &Conversation, before: Option<u64>) -> Mar
         @if let Some(before) = before { (earlier(key, before)) }
         (conversation.html())
     }
-}
-
-/// A key as a segment of a path.
-pub fn percent(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string can't fail.
-            let _ = std::fmt::Write::write_fmt(&mut out, format_args!("%{byte:02X}"));
-        }
-    }
-    out
 }

@@ -1,6 +1,6 @@
 //! The card of a tool call: its arguments, its result, and the form if it waits for a person.
 
-use super::conversation::PendingCall;
+use super::pending::WaitingCall;
 use crate::json;
 use crate::patch::Patch;
 use crate::{ids, time};
@@ -8,10 +8,10 @@ use interop::parts::{ToolPart, ToolState};
 use maud::{Markup, html};
 use timeline::OpenKind;
 
-/// What a pending call waits for, and where an answer goes.
+/// The answer that a pending call waits for, and the thread that the answer goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// What it waits for.
+    /// The kind of the answer.
     pub(crate) kind: OpenKind,
     /// The key of the thread that the page shows.
     pub(crate) page_key: String,
@@ -66,7 +66,7 @@ impl ToolCard {
     }
 
     /// Adds the card of a sub-agent's pending call.
-    pub(crate) fn add_nested(&mut self, call: &PendingCall, page_key: &str) {
+    pub(crate) fn add_nested(&mut self, call: &WaitingCall, page_key: &str) {
         let mut card = Self::new(&call.thread_key, &call.call_id, &call.tool);
         card.arguments.clone_from(&call.arguments);
         card.waiting = Some(Waiting {
@@ -141,7 +141,7 @@ impl ToolCard {
         self.redraw(out);
     }
 
-    /// Sets what the call waits for.
+    /// Sets the answer that the call waits for.
     pub(crate) fn set_waiting(&mut self, waiting: Option<Waiting>, out: &mut Vec<Patch>) {
         if self.waiting == waiting {
             return;

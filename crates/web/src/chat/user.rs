@@ -1,8 +1,8 @@
 //! The message of a person or program to the agents.
 
-use super::answer::versions_link;
 use super::block::{file, text_member};
 use crate::json;
+use crate::link::versions_link;
 use crate::{ids, time};
 use interop::parts::ThreadEvent;
 use maud::{Markup, html};

@@ -1,7 +1,7 @@
 //! The versions of a message or an answer.
 
-use super::page::percent;
 use crate::json;
+use crate::link::path_segment;
 use crate::shell::Shell;
 use crate::time;
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 /// A version of a message or an answer.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct VersionEntry {
     /// When it was created.
     pub created_at: Timestamp,
     /// The agent, if it is an answer.
@@ -28,13 +28,13 @@ pub struct VersionsPage<'a> {
     /// The key of the thread.
     pub thread_key: &'a str,
     /// The versions, oldest first.
-    pub versions: &'a [Version],
+    pub versions: &'a [VersionEntry],
 }
 
 impl VersionsPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        let chat = format!("/chat/{}", percent(self.thread_key));
+        let chat = format!("/chat/{}", path_segment(self.thread_key));
         self.shell.html(&html! {
             header class="top" { h1 { "Versions" } span class="grow" {} a href=(chat) { "Back to the thread" } }
             main id="log" class="log" tabindex="0" {
@@ -46,7 +46,7 @@ impl VersionsPage<'_> {
         })
     }
 
-    fn version(&self, version: &Version, chat: &str) -> Markup {
+    fn version(&self, version: &VersionEntry, chat: &str) -> Markup {
         html! {
             article class="card" {
                 h2 {

@@ -4,6 +4,7 @@ use super::VIA;
 use super::form::PageForm;
 use super::reply::{Done, chat_path};
 use crate::auth::Caller;
+use crate::config::Starter;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
 use crate::routes::messages::NewMessage;
@@ -29,7 +30,13 @@ pub(super) async fn send(
     headers: HeaderMap,
     form: PageForm,
 ) -> Result<Response, ApiError> {
-    let text = form.optional("starter").unwrap_or(form.text("text"));
+    let starter = form.optional("starter").map(|index| starter(&api, index));
+    let starter = starter.transpose()?;
+    let text = starter.map_or_else(|| form.text("text"), |starter| &starter.text);
+    let agent = match starter {
+        Some(starter) => Some(starter.agent.as_str()),
+        None => form.optional("agent"),
+    };
     let content = content(text, &form)?;
     let named = form.optional("thread");
     let token = form.optional("idempotency_key");
@@ -42,7 +49,7 @@ pub(super) async fn send(
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
     };
-    let message = message(content, form.optional("agent"), policy);
+    let message = message(content, agent, policy);
     let token = token.map(|token| RequestToken::from(format!("{VIA}:{token}")));
     message.read(&api)?.post(&api, &thread, token).await?;
     let location = chat_path(&key);
@@ -53,6 +60,16 @@ pub(super) async fn send(
     Ok(done
         .then(api.runtime().mint())
         .response(&headers, &location))
+}
+
+/// The first message with this index.
+fn starter<'a>(api: &'a Api, index: &str) -> Result<&'a Starter, ApiError> {
+    let starters = &api.app().config().starters;
+    let found = index
+        .parse()
+        .ok()
+        .and_then(|index: usize| starters.get(index));
+    found.ok_or_else(|| ApiError::field("/starter", "there is no such first message"))
 }
 
 /// Replaces a message and what follows it; or keeps both, which posts the new message in a fork.
@@ -159,7 +176,7 @@ fn content(text: &str, form: &PageForm) -> Result<Value, ApiError> {
     Ok(Value::Array(parts))
 }
 
-/// Stops the running execution. What it has written is kept.
+/// Stops the running execution. Its text so far stays.
 pub(super) async fn stop(
     State(api): State<Api>,
     caller: Caller,

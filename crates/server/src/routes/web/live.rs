@@ -32,7 +32,7 @@ pub(super) struct LiveQuery {
     after: String,
 }
 
-/// What a stream sends.
+/// An input of the stream.
 enum Sent {
     /// Patches that bring the page up to date.
     CatchUp(Vec<Patch>),

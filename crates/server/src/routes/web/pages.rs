@@ -6,6 +6,7 @@ use super::reading::ReadConversation;
 use super::reply::{chat_path, page};
 use crate::auth::{Caller, Scope};
 use crate::body::{PathOf, Query};
+use crate::config::Starter;
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
 use crate::state::Api;
@@ -16,7 +17,9 @@ use http::{HeaderMap, header};
 use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
-use web::{AgentChoice, ChatPage, ChatThread, RailThread, Shell, Version, VersionsPage};
+use web::{
+    AgentChoice, ChatPage, ChatThread, RailThread, Shell, StarterChoice, VersionEntry, VersionsPage,
+};
 
 /// Number of messages on a page.
 const MESSAGES: usize = 60;
@@ -146,7 +149,7 @@ pub(super) async fn versions(
 ) -> Result<Response, ApiError> {
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
     let found = thread.versions(&query.item.as_str().into()).await?;
-    let versions: Vec<Version> = found.list.into_iter().map(version).collect();
+    let versions: Vec<VersionEntry> = found.list.into_iter().map(version).collect();
     let parts = PageParts::read(&api, &caller).await?;
     let shown = VersionsPage {
         shell: parts.shell("Versions", Some(thread.key())),
@@ -156,8 +159,8 @@ pub(super) async fn versions(
     Ok(page(shown.html()))
 }
 
-fn version(version: MessageVersion) -> Version {
-    Version {
+fn version(version: MessageVersion) -> VersionEntry {
+    VersionEntry {
         created_at: version.item.created_at,
         agent: version.run.and_then(|run| run.agent),
         text: version.item.content.as_ref().map(web::message_text),
@@ -165,14 +168,14 @@ fn version(version: MessageVersion) -> Version {
     }
 }
 
-/// What all pages show beside their content.
+/// The data that all pages show.
 struct PageParts {
     threads: Vec<RailThread>,
     agents: Vec<AgentChoice>,
     idempotency_key: String,
     may_write: bool,
     max_file_bytes: usize,
-    starters: Vec<String>,
+    starters: Vec<StarterChoice>,
 }
 
 impl PageParts {
@@ -188,7 +191,7 @@ impl PageParts {
         Ok(Self {
             threads: rows
                 .iter()
-                .filter(|row| !is_subagent(row))
+                .filter(|row| !runtime::is_subagent(row))
                 .map(rail_thread)
                 .collect(),
             agents: agents
@@ -200,7 +203,7 @@ impl PageParts {
             idempotency_key: api.runtime().mint(),
             may_write: caller.check_scope(Scope::Write).is_ok(),
             max_file_bytes: super::form::max_files(config),
-            starters: Vec::new(),
+            starters: config.starters.iter().map(starter).collect(),
         })
     }
 
@@ -238,9 +241,11 @@ impl PageParts {
     }
 }
 
-/// Whether a thread is that of a sub-agent, which its parent shows.
-fn is_subagent(row: &ThreadRow) -> bool {
-    runtime::is_subagent(row)
+fn starter(starter: &Starter) -> StarterChoice {
+    StarterChoice {
+        label: starter.label.clone(),
+        text: starter.text.clone(),
+    }
 }
 
 fn rail_thread(row: &ThreadRow) -> RailThread {
