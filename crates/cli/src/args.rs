@@ -110,6 +110,9 @@ pub(crate) enum Command {
         /// configuration says].
         #[arg(long, env = "LOOMLINE_LISTEN", value_name = "ADDR")]
         listen: Option<Listen>,
+        /// Open the page in the browser.
+        #[arg(long)]
+        open: bool,
     },
     /// Run one prompt on a durable thread and stream the answer.
     Run(RunOptions),

@@ -86,7 +86,7 @@ async fn dispatch(
     output: &Output,
 ) -> Result<(), CliError> {
     match command {
-        Command::Serve { listen } => serve::serve(&place, listen, output).await,
+        Command::Serve { listen, open } => serve::serve(&place, listen, open, output).await,
         Command::Run(options) => run::run(&place, options, output).await,
         Command::Threads(command) => threads::threads(&place, command, output).await,
         Command::Agents(command) => agents::agents(&place, &command, output),

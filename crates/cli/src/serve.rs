@@ -71,6 +71,7 @@ pub(crate) fn end(telemetry: Option<TelemetryGuard>) {
 pub(crate) async fn serve(
     place: &StoreLocation,
     listen: Option<Listen>,
+    opens_page: bool,
     output: &Output,
 ) -> Result<(), CliError> {
     // Before anything that takes long: the signal ends a process that does not listen for it.
@@ -104,6 +105,12 @@ pub(crate) async fn serve(
     let url = format!("{scheme}://{address}");
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
+    if cfg!(feature = "web") && !output.is_quiet() {
+        output.line(&format!("open {BOLD}{url}{BOLD:#} in a browser"))?;
+    }
+    if opens_page && let Err(error) = open::that_detached(&url) {
+        tracing::warn!(%error, "the browser can't be opened");
+    }
     if development && !output.is_quiet() {
         output.line(&welcome(&url, &directory.display().to_string()))?;
     }
@@ -138,9 +145,9 @@ fn with_local(sockets: Sockets, directory: &Path) -> Sockets {
 fn welcome(base: &str, data: &str) -> String {
     format!(
         "{DIM}Development mode: no configuration, so no keys are asked for and only this machine is served.
-The agent \"demo\" uses the scripted model: deterministic, offline, no key. Threads are kept in {data}.{DIM:#}
+The agents use the scripted model: deterministic, offline, no key. Threads are kept in {data}.{DIM:#}
 
-{BOLD}Three things to try{BOLD:#}
+{BOLD}Three things to try without a browser{BOLD:#}
 
 1. Ask the demo agent to use a tool, and watch:
    curl -N {base}/api/v1/threads/hello/messages -H 'content-type: application/json' \\

@@ -16,7 +16,6 @@ mod messages;
 mod partial_json;
 mod reduce;
 mod request;
-mod revision;
 pub mod sse;
 mod stream;
 pub mod subagent;
@@ -38,5 +37,4 @@ pub use request::{
     ChatAnswer, ChatRequest, ChatRequestError, ChatTrigger, SentMessage, SentRole, UserMessage,
     from_chat_request,
 };
-pub use revision::{Revision, is_free};
 pub use stream::{ChunkJson, MessageSoFar, StreamView};

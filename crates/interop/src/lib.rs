@@ -62,6 +62,7 @@ pub mod pydantic_ai;
 pub mod remote;
 mod request;
 pub mod responses;
+pub mod revision;
 pub mod run;
 pub mod runs;
 pub mod sse;

@@ -17,6 +17,7 @@ mod events;
 mod host;
 mod key;
 mod outcome;
+mod past_questions;
 mod pending_questions;
 mod records;
 mod relations;

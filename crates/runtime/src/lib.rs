@@ -41,6 +41,7 @@ mod runtime;
 mod thread_page;
 mod threads;
 pub mod tree;
+mod versions;
 mod view;
 mod writer;
 
@@ -73,5 +74,6 @@ pub use store::{
     ThreadRow, ThreadRows, Token,
 };
 pub use thread_page::{PageRequest, Position, ThreadPage};
+pub use versions::{MessageVersion, MessageVersions};
 pub use view::{ViewBudget, ViewRefused, ViewShare};
 pub use writer::{BlockDelta, StepWriter, WriterStopped};

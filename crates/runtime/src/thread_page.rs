@@ -189,28 +189,92 @@ impl Runtime {
         stretch: PageRequest,
         filter: Filter,
     ) -> Result<ThreadPage, RuntimeError> {
-        let row = self.inner.store.find(tenant, key).await?;
-        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
-        let (span, more) = match stretch {
-            PageRequest::Execution(id) => executed(&chain, id, Run::was_handed_over).await?,
-            PageRequest::Run(id) => executed(&chain, id, |run| run.goes_on).await?,
-            PageRequest::Before { before, n } => before_place(&chain, before, n).await?,
-            PageRequest::UpTo { place, n } => up_to(&chain, place, n).await?,
-            PageRequest::After { after, n } => after_place(&chain, after, n).await?,
+        let chain = self.chain(tenant, key).await?;
+        marked_page(&chain, stretch, filter).await
+    }
+
+    /// Reads a page of a thread as it was after an event of its own log; without a request the whole
+    /// thread.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::BeyondEnd`] if the thread has no such event.
+    pub async fn page_at(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        (stretch, at): (Option<PageRequest>, Seq),
+        filter: Filter,
+    ) -> Result<ThreadPage, RuntimeError> {
+        let chain = self.chain_at(tenant, key, at).await?;
+        let read = if let Some(stretch) = stretch {
+            marked_page(&chain, stretch, filter).await?
+        } else {
+            let (first, last) = (Position::START.next(), chain.last);
+            ThreadPage {
+                transcript: chain.read_marked(Span { first, last }, filter).await?,
+                first,
+                last,
+                more: false,
+            }
         };
         Ok(ThreadPage {
-            transcript: chain.read_marked(span, filter).await?,
-            first: span.first,
-            last: span.last,
-            more,
+            transcript: read.transcript.without_removed(),
+            ..read
         })
     }
+
+    pub(crate) async fn chain(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Chain<'_>, RuntimeError> {
+        let store = self.inner.store.as_ref();
+        Ok(Chain::of(store, store.find(tenant, key).await?).await?)
+    }
+
+    /// The logs of a thread as it was after an event of its own log.
+    pub(crate) async fn chain_at(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        at: Seq,
+    ) -> Result<Chain<'_>, RuntimeError> {
+        let store = self.inner.store.as_ref();
+        let row = store.find(tenant, key).await?;
+        let tail = row.tail;
+        if at > tail {
+            return Err(RuntimeError::BeyondEnd { at, tail });
+        }
+        Ok(Chain::of(store, row).await?.until(at))
+    }
+}
+
+/// Reads a page with its removed entries, which are marked.
+async fn marked_page(
+    chain: &Chain<'_>,
+    stretch: PageRequest,
+    filter: Filter,
+) -> Result<ThreadPage, RuntimeError> {
+    let (span, more) = match stretch {
+        PageRequest::Execution(id) => executed(chain, id, Run::was_handed_over).await?,
+        PageRequest::Run(id) => executed(chain, id, |run| run.goes_on).await?,
+        PageRequest::Before { before, n } => before_place(chain, before, n).await?,
+        PageRequest::UpTo { place, n } => up_to(chain, place, n).await?,
+        PageRequest::After { after, n } => after_place(chain, after, n).await?,
+    };
+    Ok(ThreadPage {
+        transcript: chain.read_marked(span, filter).await?,
+        first: span.first,
+        last: span.last,
+        more,
+    })
 }
 
 /// An execution of a thread, by positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
-    trigger: Position,
+    pub(crate) trigger: Position,
     pub(crate) trigger_type: ItemType,
     /// Whether it continues the execution before it.
     pub(crate) goes_on: bool,

@@ -5,6 +5,7 @@
 
 mod agents;
 mod check;
+mod demo;
 mod file;
 mod limits;
 mod models;
@@ -20,7 +21,7 @@ pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, FindingSeverity};
 pub use limits::{AddressRange, LimitsConfig, TenantLimits};
-pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
+pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel, ScriptSource};
 pub use remote::{RemoteConfig, RemoteProtocol};
 pub use stores::{NoStoreKey, StoreKey};
 pub use template::{PromptTemplate, TemplateError};
@@ -32,10 +33,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use upp::Effect;
-
-/// The agent and the model of a configuration without any.
-const DEMO_AGENT: &str = "demo";
-const DEMO_MODEL: &str = "scripted";
 
 /// The configuration of a deployment.
 #[derive(Clone, Debug)]
@@ -52,6 +49,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentSettings>,
     /// The agent that answers when a message names none.
     pub default_agent: String,
+    /// First messages that the page of a new thread offers.
+    pub starters: Vec<Starter>,
     /// The tools.
     pub tools: ToolsConfig,
     /// The MCP servers whose tools agents may use, by name.
@@ -119,6 +118,17 @@ impl Default for ServerConfig {
     }
 }
 
+/// A first message that the page of a new thread offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Starter {
+    /// Its label: the feature that it shows.
+    pub label: String,
+    /// The message.
+    pub text: String,
+    /// The agent that answers it.
+    pub agent: String,
+}
+
 /// The storage of threads.
 #[derive(Clone, Debug, Default)]
 pub struct StoreConfig {
@@ -163,26 +173,16 @@ impl AsRef<[KeyConfig]> for TenantConfig {
 }
 
 impl Default for Config {
-    /// Development mode: the scripted model, the agent `demo` with both demo tools, no tenants.
+    /// Development mode: the scripted model, the demo agents, no tenants.
     fn default() -> Self {
-        let model = ModelConfig::Scripted {
-            model: None,
-            delay: None,
-            script: None,
-            params: serde_json::Map::new(),
-        };
-        let agent = AgentSettings {
-            model: DEMO_MODEL.into(),
-            tools: ["read_file", "compute"].map(ToolRef::parse).into(),
-            ..AgentSettings::default()
-        };
         Self {
             server: ServerConfig::default(),
             limits: LimitsConfig::default(),
             store: StoreConfig::default(),
-            models: BTreeMap::from([(DEMO_MODEL.into(), model)]),
-            agents: BTreeMap::from([(DEMO_AGENT.into(), agent)]),
-            default_agent: DEMO_AGENT.into(),
+            models: demo::models(),
+            agents: demo::agents(),
+            default_agent: demo::AGENT.into(),
+            starters: demo::starters(),
             tools: ToolsConfig::default(),
             mcp: BTreeMap::new(),
             outbound: OutboundConfig::default(),

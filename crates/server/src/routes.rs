@@ -21,6 +21,7 @@ pub(crate) mod runs;
 pub(crate) mod threads;
 mod threads_api;
 mod tree;
+pub(crate) mod versions;
 mod view;
 #[cfg(feature = "web")]
 pub(crate) mod web;

@@ -10,6 +10,7 @@ mod keys;
 pub(crate) mod listing;
 mod made;
 mod named;
+mod replacement;
 mod thread_ref;
 
 pub(crate) use delete::{delete_thread, delete_thread_locked, delete_thread_stopping};
@@ -17,4 +18,5 @@ pub(crate) use ephemeral::Ephemeral;
 pub(crate) use keys::{check_key, check_new_key, key_of};
 pub(crate) use made::{answered, id_for};
 pub(crate) use named::{NamedThread, ThreadKey};
+pub(crate) use replacement::{Replacement, stale};
 pub(crate) use thread_ref::ThreadRef;

@@ -91,7 +91,7 @@ function drawOne(patch) {
                 else target?.removeAttribute("aria-busy");
             }
             return;
-        case "say":
+        case "status":
             say(patch.words);
             return;
         case "reload":

@@ -5,9 +5,14 @@ mod block;
 mod composer;
 mod conversation;
 mod page;
+mod pending;
 mod tool;
 mod user;
+mod versions;
 
 pub use composer::AgentChoice;
-pub use conversation::{Conversation, PendingCall};
-pub use page::{ChatPage, ChatThread, older, percent};
+pub use conversation::Conversation;
+pub use page::{ChatPage, ChatThread, StarterChoice, older};
+pub use pending::WaitingCall;
+pub use user::message_text;
+pub use versions::{VersionEntry, VersionsPage};

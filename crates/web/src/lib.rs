@@ -7,14 +7,18 @@ mod assets;
 mod chat;
 pub mod ids;
 mod json;
+mod link;
 pub mod markdown;
 mod patch;
 mod shell;
 mod time;
 
 pub use assets::{Asset, Assets};
-pub use chat::percent as path_segment;
-pub use chat::{AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, older};
+pub use chat::{
+    AgentChoice, ChatPage, ChatThread, Conversation, StarterChoice, VersionEntry, VersionsPage,
+    WaitingCall, message_text, older,
+};
+pub use link::path_segment;
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
-pub use shell::{ErrorPage, RailThread};
+pub use shell::{ErrorPage, RailThread, Shell};

@@ -21,7 +21,7 @@ pub enum Patch {
         /// The new element, as HTML.
         html: String,
     },
-    /// Adds an element as the last child of this one. An element with the same id elsewhere on the page
+    /// Adds an element as the last child of this one. If the page has another element with its id, that
     /// is removed.
     Append {
         /// The parent.
@@ -51,7 +51,7 @@ pub enum Patch {
         value: String,
     },
     /// Shows a sentence in the status line, which screen readers read out.
-    Say {
+    Status {
         /// The sentence.
         words: String,
     },

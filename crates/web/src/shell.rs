@@ -1,11 +1,11 @@
 //! The frame of every page: its head, the list of threads, the status line.
 
 use crate::assets::Assets;
-use crate::chat::percent;
 use crate::json;
+use crate::link::path_segment;
 use maud::{DOCTYPE, Markup, html};
 
-/// A thread in the list beside a page.
+/// A thread in the list at the side of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RailThread {
     /// Its key.
@@ -19,15 +19,18 @@ pub struct RailThread {
 }
 
 /// The frame of a page.
-#[derive(Debug)]
-pub(crate) struct Shell<'a> {
-    pub(crate) assets: &'a Assets,
-    /// The name of the server.
-    pub(crate) name: &'a str,
-    pub(crate) title: &'a str,
-    pub(crate) threads: &'a [RailThread],
+#[derive(Clone, Copy, Debug)]
+pub struct Shell<'a> {
+    /// The assets of the page.
+    pub assets: &'a Assets,
+    /// The name of the server, in titles.
+    pub name: &'a str,
+    /// The title of the page.
+    pub title: &'a str,
+    /// The last threads.
+    pub threads: &'a [RailThread],
     /// The key of the thread that the page shows.
-    pub(crate) current: Option<&'a str>,
+    pub current: Option<&'a str>,
 }
 
 impl Shell<'_> {
@@ -68,7 +71,7 @@ impl Shell<'_> {
                     ul {
                         @for thread in self.threads {
                             li {
-                                a href={ "/chat/" (percent(&thread.key)) } aria-current=[(self.current == Some(thread.key.as_str())).then_some("page")] {
+                                a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(self.current == Some(thread.key.as_str())).then_some("page")] {
                                     @if thread.is_fork { span class="fork" title="Fork" aria-label="Fork" { "⑂" } }
                                     span class="name" dir="auto" { (json::visible(thread.title.as_deref().unwrap_or(&thread.key))) }
                                     @if thread.is_running { span class="dot running" title="working" aria-label="working" {} }
@@ -98,7 +101,7 @@ pub(crate) fn head(assets: &Assets, title: &str) -> Markup {
     }
 }
 
-/// A page that tells of an error.
+/// The page of an error.
 #[derive(Debug)]
 pub struct ErrorPage<'a> {
     /// The assets of the page.

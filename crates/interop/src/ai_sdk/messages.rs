@@ -6,10 +6,10 @@ pub use chains::continues_message;
 
 use super::chunk::Major;
 use super::reduce::Reducer;
-use super::revision::message_id;
 use super::stream::{MessageSoFar, StreamView};
 use crate::document::{data_url, read_object};
 use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse, ThreadEvent};
+use crate::revision::message_id;
 use crate::run::{RunEvent, RunMetadata, RunSelector, replay};
 use crate::{Converted, Losses};
 use chains::Chains;

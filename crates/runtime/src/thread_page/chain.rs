@@ -4,7 +4,7 @@ use super::{Position, Run};
 use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
 use crate::view::ReadSize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Filter, FoundExecution, Landmark, Logged, Side, Store, StoreError, ThreadRow};
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
@@ -47,6 +47,8 @@ pub(crate) struct Chain<'a> {
     logs: Vec<Log>,
     /// The last event.
     pub(crate) last: Position,
+    /// Whether it ends before the thread does.
+    is_past: bool,
 }
 
 impl<'a> Chain<'a> {
@@ -69,12 +71,29 @@ impl<'a> Chain<'a> {
             thread: row.thread,
             logs,
             last: Position(base),
+            is_past: false,
         })
+    }
+
+    /// The thread as it was after this event of its own log.
+    pub(crate) fn until(mut self, seq: Seq) -> Self {
+        if let Some(own) = self.logs.last_mut() {
+            own.end = own.end.min(seq);
+            self.last = own.last();
+            self.is_past = true;
+        }
+        self
     }
 
     /// The position of an event of the thread's own log.
     pub(crate) fn own(&self, seq: Seq) -> Position {
         self.logs.last().map_or(self.last, |own| own.place(seq))
+    }
+
+    /// The event of the thread's own log at this position; none if an ancestor's log has it.
+    pub(crate) fn own_seq(&self, place: Position) -> Option<Seq> {
+        let own = self.logs.last()?;
+        (place > own.place(Seq::ZERO)).then(|| own.seq(place))
     }
 
     pub(crate) async fn position_of(
@@ -168,11 +187,19 @@ impl<'a> Chain<'a> {
 
     /// The removed ones of these entries.
     pub(crate) async fn removed(&self, of: Vec<Removed>) -> Result<BTreeSet<Removed>, StoreError> {
-        let mut removed = BTreeSet::new();
+        Ok(self.removals(of).await?.into_keys().collect())
+    }
+
+    /// The removed ones of these entries, with the positions of their removals.
+    pub(crate) async fn removals(
+        &self,
+        of: Vec<Removed>,
+    ) -> Result<BTreeMap<Removed, Position>, StoreError> {
+        let mut removed = BTreeMap::new();
         for log in &self.logs {
             let found = self.store.removals(&log.thread, of.clone()).await?;
             let own = found.into_iter().filter(|(_, seq)| *seq <= log.end);
-            removed.extend(own.map(|(what, _)| what));
+            removed.extend(own.map(|(what, seq)| (what, log.place(seq))));
         }
         Ok(removed)
     }
@@ -243,7 +270,10 @@ impl<'a> Chain<'a> {
             transcript = transcript.continued();
             let into = (&mut transcript, &mut size);
             reader.read(first, last, into).await?;
-            if n == own {
+            if n == own && self.is_past {
+                self.leave_out_begun_by_end(span.last, &mut transcript)
+                    .await?;
+            } else if n == own {
                 self.leave_out_begun(log, &mut transcript).await?;
             } else {
                 // What waited in an ancestor waits there.
@@ -269,6 +299,25 @@ impl<'a> Chain<'a> {
         let head = self.store.head(&log.thread).await?;
         let waits: BTreeSet<&ItemId> = head.state.waiting().map(|it| &it.item.id).collect();
         transcript.retain_waiting(|item| waits.contains(&item.id));
+        Ok(())
+    }
+
+    /// Drops items that were queued at this position and answered before the end of a past thread.
+    async fn leave_out_begun_by_end(
+        &self,
+        place: Position,
+        transcript: &mut Transcript,
+    ) -> Result<(), StoreError> {
+        let waits: Vec<ItemId> = transcript.waiting().map(|it| it.id.clone()).collect();
+        let mut begun = BTreeSet::new();
+        for id in waits {
+            // A queued item is found at the start of its execution.
+            let found = self.position_of(Landmark::Item(&id)).await?;
+            if found.is_some_and(|found| found > place) {
+                begun.insert(id);
+            }
+        }
+        transcript.retain_waiting(|item| !begun.contains(&item.id));
         Ok(())
     }
 }

@@ -157,6 +157,7 @@ impl Checker<'_> {
         if !file.agents.is_empty() {
             config.models.clear();
             config.agents.clear();
+            config.starters.clear();
         }
         for (name, model) in file.models {
             if let Some(max) = model.get_ref().concurrent_runs {

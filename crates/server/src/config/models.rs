@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use upp::{Capabilities, RetryConfig, Timeouts};
+use upp::{Capabilities, RetryConfig, Script, Timeouts};
 
 /// A model and its connection.
 #[derive(Clone, Debug)]
@@ -17,13 +17,22 @@ pub enum ModelConfig {
         model: Option<String>,
         /// Pause before each delta.
         delay: Option<Duration>,
-        /// A file with fixed answers.
-        script: Option<PathBuf>,
+        /// Fixed answers.
+        script: Option<ScriptSource>,
         /// Parameters of every request; an agent's parameters override them.
         params: Map<String, Value>,
     },
     /// A model of a provider.
     Remote(Box<RemoteModel>),
+}
+
+/// The fixed answers of a scripted model.
+#[derive(Clone, Debug)]
+pub enum ScriptSource {
+    /// A file.
+    File(PathBuf),
+    /// The answers themselves.
+    Inline(Script),
 }
 
 impl ModelConfig {

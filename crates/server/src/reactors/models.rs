@@ -1,7 +1,7 @@
 //! The configured models.
 
 use super::AgentsError;
-use crate::config::{ModelConfig, ProviderKind, RemoteModel};
+use crate::config::{ModelConfig, ProviderKind, RemoteModel, ScriptSource};
 use secrecy::ExposeSecret;
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub(super) fn model_of(name: &str, model: &ModelConfig) -> Result<Arc<dyn Model>
             params: _,
         } => {
             let mut scripted = match script {
-                Some(path) => Scripted::with_script(script_of(name, path)?),
+                Some(ScriptSource::File(path)) => Scripted::with_script(script_of(name, path)?),
+                Some(ScriptSource::Inline(script)) => Scripted::with_script(script.clone()),
                 None => Scripted::new(),
             };
             if let Some(id) = model {

@@ -16,14 +16,13 @@ use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
 use crate::state::Api;
-use crate::threads::ThreadKey;
+use crate::threads::{ThreadKey, stale};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use interop::ai_sdk::{
-    ChatRequest, ChatRequestError, SentMessage, close_open_calls, from_chat_request, subagent,
-    to_ui_messages,
+    ChatRequestError, SentMessage, close_open_calls, from_chat_request, subagent, to_ui_messages,
 };
 use interop::run::RunSelector;
 use lookup::Chat;
@@ -34,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use stream::{UiStream, Wanted, questions};
-use timeline::{Entry, Interruption, ItemId, NewItem, Rejected, StepId, Transcript};
+use timeline::{Entry, Interruption, ItemId, NewItem, StepId, Transcript};
 use utoipa::{IntoParams, ToSchema};
 
 /// The supported major versions of `ai`.
@@ -192,28 +191,19 @@ pub(crate) async fn post(
         .saturating_sub(saying.message_count());
     let place = |index| BodyPointers::parts(format!("/messages/{}/parts", first + index));
     let react = saying.into_react(react);
-    let takes_back = react.rewind.is_some();
+    let rewinds = react.rewind.is_some();
     let accepted = speech.react(react, None, place).await;
-    let accepted = accepted.map_err(|error| changed_meanwhile(error, takes_back, &request))?;
+    let accepted = accepted.map_err(|error| {
+        if !rewinds {
+            return error.into();
+        }
+        let last = request.messages.last();
+        stale(error, || {
+            last.map_or_else(|| "/messageId".to_owned(), SentMessage::pointer)
+        })
+    })?;
     let stream = UiStream::new(RunSelector::answering(accepted.item_id), wanted);
     stream.response(&thread, accepted.after, open).await
-}
-
-/// The error of a request that rewinds to a message which another request has removed meanwhile.
-fn changed_meanwhile(error: RuntimeError, takes_back: bool, request: &ChatRequest) -> ApiError {
-    let is_gone = matches!(
-        error,
-        RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))
-    );
-    if !is_gone || !takes_back {
-        return error.into();
-    }
-    let last = request.messages.last();
-    ApiError::HistoryDiffers {
-        pointer: last.map_or_else(|| "/messageId".to_owned(), SentMessage::pointer),
-        what: "this was changed or removed at the same moment: load the messages, and decide anew"
-            .to_owned(),
-    }
 }
 
 fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {

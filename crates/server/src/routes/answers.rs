@@ -6,13 +6,13 @@ mod submitted;
 pub(in crate::routes) use submitted::SubmittedAnswers;
 
 use super::events::EventRecord;
-use super::messages::{AcceptedView, accepted_view, replayed, streamed};
+use super::messages::{AcceptedView, accepted_view, replayed, streamed, wanted_stream};
+use super::page_query::{AtQuery, of_past};
 use super::tree::TreeQuery;
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
-use crate::sse;
 use crate::state::Api;
 use crate::threads::ThreadKey;
 use axum::Json;
@@ -23,7 +23,7 @@ use interop::parts::ToolPart;
 use runtime::{Pending, RuntimeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use timeline::{ExecutionId, ItemType, NewItem, OpenKind, Payload};
+use timeline::{ExecutionId, ItemType, NewItem, OpenKind, Payload, Seq};
 use utoipa::ToSchema;
 
 /// The pending calls of a thread.
@@ -33,7 +33,7 @@ pub(crate) struct PendingCalls {
     /// The calls, each before the pending calls of its sub-agent. While an execution runs, the thread's
     /// own calls are not listed.
     calls: Vec<PendingView>,
-    /// The last event of the thread.
+    /// The last event that the list covers.
     seq: u64,
 }
 
@@ -122,14 +122,30 @@ struct SubmittedAnswer {
 }
 
 /// Lists the pending calls of a thread and of its sub-agents.
-#[utoipa::path(get, path = "/threads/{key}/pending", operation_id = "listPending", tag = "answers", security(("key" = [])), params(("key" = String, Path)),
+///
+/// With `at`, the calls of sub-agents are those that waited when the thread began to wait for them.
+#[utoipa::path(get, path = "/threads/{key}/pending", operation_id = "listPending", tag = "answers", security(("key" = [])), params(("key" = String, Path), AtQuery),
     responses((status = 200, body = PendingCalls), (status = "default", body = ErrorBody)))]
-pub(crate) async fn pending(thread: ThreadKey) -> Result<Json<PendingCalls>, ApiError> {
-    let (pending, seq) = thread.pending().await?;
-    Ok(Json(PendingCalls {
+pub(crate) async fn pending(
+    thread: ThreadKey,
+    Query(query): Query<AtQuery>,
+) -> Result<Json<PendingCalls>, ApiError> {
+    Ok(Json(pending_calls(&thread, query).await?))
+}
+
+/// The pending calls of a thread and of its sub-agents, now or after an earlier event.
+pub(crate) async fn pending_calls(
+    thread: &ThreadKey,
+    query: AtQuery,
+) -> Result<PendingCalls, ApiError> {
+    let (pending, seq) = match query.at.map(Seq) {
+        Some(at) => (thread.pending_at(at).await.map_err(of_past)?, at),
+        None => thread.pending().await?,
+    };
+    Ok(PendingCalls {
         calls: pending.into_iter().map(view).collect(),
         seq: seq.0,
-    }))
+    })
 }
 
 /// The pending calls that an execution ended with, on its thread and on those of its sub-agents; none if
@@ -188,9 +204,7 @@ pub(crate) async fn post(
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("api")?;
     let given = SubmittedAnswers::read(&caller, body.answers, body.actor.as_deref(), "api")?;
-    let open = (body.stream || sse::wants_stream(&headers))
-        .then(|| api.open_stream(&caller))
-        .transpose()?;
+    let open = wanted_stream(&api, &caller, &headers, body.stream)?;
     let answered = given.answer(&api, &thread, token).await?;
     let repeated = answered.accepted.repeated;
     let response = if let Some(open) = open {

@@ -12,21 +12,27 @@ use crate::event_id::Incarnation;
 use crate::idempotency::KeyedBody;
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
-use crate::threads::{ThreadKey, check_key};
+use crate::threads::{Replacement, ThreadKey, check_key};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::ag_ui::was_cut_off;
 use interop::model::{part_without_text, unreadable_part};
+use interop::revision::Revision;
 use interop::run::RunSelector;
-use runtime::{Accepted, Filter, Logged, Policy, ReactRequest, RequestToken, Run, Until};
+use runtime::{
+    Accepted, Filter, Logged, Policy, ReactRequest, RequestToken, Rewind, Run, RuntimeError, Until,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_parts};
+use timeline::{
+    Entry, ExecutionId, ExecutionStatus, ItemId, NewItem, Payload, Seq, ThreadId, Transcript,
+    check_parts,
+};
 use utoipa::ToSchema;
 
 /// A message of a user.
@@ -120,16 +126,64 @@ impl ParsedMessage {
         thread: &ThreadKey,
         token: Option<RequestToken>,
     ) -> Result<Accepted, ApiError> {
+        Ok(self.react(api, thread, token, None).await?)
+    }
+
+    /// Posts a message in place of another one, and of everything after it.
+    pub(super) async fn replace(
+        mut self,
+        api: &Api,
+        thread: &ThreadKey,
+        token: Option<RequestToken>,
+        replaced: (&str, (ItemId, Revision)),
+    ) -> Result<Accepted, RuntimeError> {
+        let (id, from) = replaced;
+        let Replacement { item, rewind } = Replacement::message(id, from, self.item);
+        self.item = item;
+        self.react(api, thread, token, Some(rewind)).await
+    }
+
+    async fn react(
+        self,
+        api: &Api,
+        thread: &ThreadKey,
+        token: Option<RequestToken>,
+        rewind: Option<Rewind>,
+    ) -> Result<Accepted, RuntimeError> {
         let request = ReactRequest {
             run: self.run,
             policy: self.policy,
             token,
+            rewind,
             ..ReactRequest::new(thread.tenant().clone(), thread.key(), self.item)
         };
         let speech = MessagePost::new(api, thread.caller());
         let place = |_| self.place.clone().by("/metadata/actor");
-        Ok(speech.react(request, None, place).await?)
+        speech.react(request, None, place).await
     }
+
+    /// The stream of the answer, if the request wants one. Opened before anything is written: a client
+    /// that can't be served has changed nothing.
+    pub(super) fn stream(
+        &self,
+        api: &Api,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<Option<OpenStream>, ApiError> {
+        wanted_stream(api, caller, headers, self.stream)
+    }
+}
+
+/// The stream that a request wants, if any.
+pub(super) fn wanted_stream(
+    api: &Api,
+    caller: &Caller,
+    headers: &HeaderMap,
+    stream: bool,
+) -> Result<Option<OpenStream>, ApiError> {
+    (stream || sse::wants_stream(headers))
+        .then(|| api.open_stream(caller))
+        .transpose()
 }
 
 /// A stored message whose execution has started or is queued.
@@ -191,23 +245,42 @@ pub(crate) async fn list(
     thread: ThreadKey,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<MessageList>, ApiError> {
+    Ok(Json(conversation(&thread, query).await?))
+}
+
+/// The conversation, or a page of it, now or after an earlier event.
+pub(crate) async fn conversation(
+    thread: &ThreadKey,
+    query: PieceQuery,
+) -> Result<MessageList, ApiError> {
     // What goes before a place is past, and may be in the log of the thread that this one was forked off.
-    let head = if query.is_tail() {
-        None
-    } else {
-        Some(thread.find().await?.row().tail)
+    let head = match query.at() {
+        Some(at) => Some(at),
+        None if query.is_tail() => None,
+        None => Some(thread.find().await?.row().tail),
     };
-    let mut piece = query.read(&thread, Filter::Facts).await?;
-    if was_cut_off(&piece.transcript) {
-        piece = query.read(&thread, Filter::All).await?;
+    let mut piece = query.read(thread, Filter::Facts).await?;
+    // No stream shows the rest of an answer that was written at an earlier event.
+    let is_past = query.at().is_some();
+    if was_cut_off(&piece.transcript) || is_past && is_running(&piece.transcript) {
+        piece = query.read(thread, Filter::All).await?;
     }
     let PageQuery { transcript, before } = piece;
     let seq = head.unwrap_or(transcript.seq).0;
-    Ok(Json(MessageList {
-        messages: transcript.entries.into_iter().map(Into::into).collect(),
+    let entries = transcript.entries.into_iter();
+    let messages = entries.filter_map(|entry| MessageView::of_entry(entry, is_past));
+    Ok(MessageList {
+        messages: messages.collect(),
         seq,
         before,
-    }))
+    })
+}
+
+fn is_running(transcript: &Transcript) -> bool {
+    transcript.entries.iter().any(|entry| match entry {
+        Entry::Reaction(reaction) => reaction.execution.status == ExecutionStatus::Executing,
+        Entry::Item(_) => false,
+    })
 }
 
 /// Posts a message to an agent; creates the thread if it does not exist.
@@ -230,16 +303,23 @@ pub(crate) async fn post(
     check_key(thread.key(), "")?;
     let token = idempotency.token("api")?;
     let new = message.read(&api)?;
-    // Before anything is written: a client that can't be served has changed nothing.
-    let open = (new.stream || sse::wants_stream(&headers))
-        .then(|| api.open_stream(&caller))
-        .transpose()?;
+    let open = new.stream(&api, &caller, &headers)?;
     let accepted = new.post(&api, &thread, token).await?;
+    accepted_response(&thread, accepted, query, open).await
+}
+
+/// The response to an accepted message: the stream of its run, or its ids.
+pub(super) async fn accepted_response(
+    thread: &ThreadKey,
+    accepted: Accepted,
+    query: TreeQuery,
+    open: Option<OpenStream>,
+) -> Result<Response, ApiError> {
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {
             let run = RunSelector::answering(accepted.item_id);
-            streamed(&thread, run, accepted.after, query, open).await?
+            streamed(thread, run, accepted.after, query, open).await?
         }
         None => (
             StatusCode::ACCEPTED,

@@ -1,7 +1,7 @@
 //! The native API, below `/api/v1`.
 
 use super::aitp::{actors, answer, requests};
-use super::{agents, answers, branches, documents, events, messages, runs, threads};
+use super::{agents, answers, branches, documents, events, messages, runs, threads, versions};
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Delete, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Visible};
@@ -36,6 +36,9 @@ fn routes() -> Vec<Route> {
         Route::post("/threads/{key}/cancel", Write, PathKey("key"), routes!(threads::cancel)),
         Route::get("/threads/{key}/messages", Read, PathKey("key"), routes!(messages::list)),
         Route::post("/threads/{key}/messages", Write, PathKey("key"), routes!(messages::post)),
+        Route::post("/threads/{key}/messages/{id}/replace", Write, PathKey("key"), routes!(versions::replace)),
+        Route::post("/threads/{key}/messages/{id}/regenerate", Write, PathKey("key"), routes!(versions::regenerate)),
+        Route::get("/threads/{key}/messages/{id}/versions", Read, PathKey("key"), routes!(versions::list)),
         Route::get("/threads/{key}/pending", Read, PathKey("key"), routes!(answers::pending)),
         Route::post("/threads/{key}/answers", Write, PathKey("key"), routes!(answers::post)),
         Route::get("/threads/{key}/runs", Read, PathKey("key"), routes!(runs::list)),

@@ -127,8 +127,10 @@ pub(crate) struct MessageView {
     metadata: Option<Payload>,
 }
 
-impl From<Entry> for MessageView {
-    fn from(entry: Entry) -> Self {
+impl MessageView {
+    /// The message of an entry; none if all of it was removed. With `with_half`, a running answer has
+    /// the text that was streamed so far.
+    pub(super) fn of_entry(entry: Entry, with_half: bool) -> Option<Self> {
         match entry {
             Entry::Item(item) => {
                 let content = item
@@ -136,14 +138,13 @@ impl From<Entry> for MessageView {
                     .as_ref()
                     .and_then(|content| content.read().ok())
                     .unwrap_or_default();
-                Self::of(item, content)
+                Some(Self::of(item, content))
             }
-            Entry::Reaction(reaction) => Self::reaction(reaction),
+            Entry::Reaction(reaction) if reaction.steps.is_empty() => None,
+            Entry::Reaction(reaction) => Some(Self::reaction(reaction, with_half)),
         }
     }
-}
 
-impl MessageView {
     fn of(item: Item, content: Vec<Payload>) -> Self {
         Self {
             metadata: shown_metadata(&item),
@@ -160,7 +161,7 @@ impl MessageView {
         }
     }
 
-    fn reaction(reaction: Reaction) -> Self {
+    fn reaction(reaction: Reaction, with_half: bool) -> Self {
         let execution = reaction.execution;
         let item = reaction.item.unwrap_or(Item {
             id: execution.reaction_item_id,
@@ -174,9 +175,9 @@ impl MessageView {
             run: None,
             metadata: None,
         });
-        let is_over = execution.status != ExecutionStatus::Executing;
+        let with_half = with_half || execution.status != ExecutionStatus::Executing;
         let parts = reaction.steps.into_iter().flat_map(|step| {
-            let half = if is_over {
+            let half = if with_half {
                 cut_off_parts(&step)
             } else {
                 Vec::new()

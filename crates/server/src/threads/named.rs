@@ -11,12 +11,12 @@ use http::request::Parts;
 use interop::ids::IdForm;
 use runtime::tree::Branch;
 use runtime::{
-    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, Landmark, Logged, PageRequest, Pending,
-    Position, Runtime, RuntimeError, TenantId, ThreadContinuation, ThreadPage, ThreadRow, Tree,
-    Until, Watch,
+    Accepted, Addressed, Cancelled, Cursor, Filter, Follow, Landmark, Logged, MessageVersions,
+    PageRequest, Pending, Position, Runtime, RuntimeError, TenantId, ThreadContinuation,
+    ThreadPage, ThreadRow, Tree, Until, Watch,
 };
 use std::sync::Arc;
-use timeline::{ExecutionId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
+use timeline::{ExecutionId, Item, ItemId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
 
 /// The key of a thread that the caller may access. The thread need not exist: then reads fail with
 /// `NotFound`, and posting creates it.
@@ -120,6 +120,10 @@ operations! {
     transcript(filter: Filter) -> Transcript;
     page(page: PageRequest, filter: Filter) -> ThreadPage;
     page_with_removed(page: PageRequest, filter: Filter) -> ThreadPage;
+    page_at(page: (Option<PageRequest>, Seq), filter: Filter) -> ThreadPage;
+    item(id: &ItemId) -> Item;
+    answers(id: &ItemId) -> MessageVersions;
+    versions(id: &ItemId) -> MessageVersions;
     run_until(execution: ExecutionId, last: Seq) -> Transcript;
     position_of(landmark: Landmark<'_>) -> Option<Position>;
     positions_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Position>>;
@@ -129,6 +133,7 @@ operations! {
     tree(after: Cursor, until: Until) -> Tree;
     watch(after: Seq, until: Until) -> Watch;
     pending() -> (Vec<Pending>, Seq);
+    pending_at(at: Seq) -> Vec<Pending>;
     unanswered() -> Vec<Pending>;
     open_calls() -> (Option<Open>, Seq);
     addressed(call: &str, named: Option<&str>, token: Option<&str>) -> Addressed;

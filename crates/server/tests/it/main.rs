@@ -55,3 +55,4 @@ mod tenants;
 mod threads_api;
 mod tls;
 mod tokens;
+mod versions;

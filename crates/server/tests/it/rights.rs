@@ -50,7 +50,7 @@ async fn each_kind_of_request_needs_its_scope() {
         all.say("secret", "hello").await;
         for (method, path) in guarded_routes() {
             let needed = match method.as_str() {
-                "GET" if path == "/metrics" => "operator",
+                "GET" if ["/metrics", "/api/v1/health"].contains(&path.as_str()) => "operator",
                 "GET" => "read",
                 "DELETE" => "delete",
                 _ => "write",

@@ -32,7 +32,7 @@ pub(crate) fn all_guarded_routes() -> Vec<(String, String)> {
 
 fn body_of(method: &str, path: &str) -> Option<Value> {
     match (method, path.rsplit('/').next()) {
-        ("POST", Some("messages")) => Some(json!({ "content": "mine" })),
+        ("POST", Some("messages" | "replace")) => Some(json!({ "content": "mine" })),
         ("POST", Some("chat")) => Some(json!({
             "id": "secret", "trigger": "submit-message",
             "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "mine" }] }]
@@ -49,6 +49,7 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
         ("PATCH", Some("{actor}")) => Some(json!({ "capabilities": [] })),
         ("POST", Some("answer")) => Some(json!({ "value": {} })),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
+        ("PATCH", Some("{key}")) => Some(json!({ "title": "mine" })),
         _ => None,
     }
 }
@@ -60,11 +61,12 @@ pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &s
         .replace("{executionId}", execution)
         .replace("{actor}", "me")
         .replace("{request}", "decision:seat")
-        .replace("{agent}", "demo");
-    let query = if path.ends_with("/import") {
-        "?from=pydantic-ai&key=secret"
-    } else {
-        ""
+        .replace("{agent}", "demo")
+        .replace("{index}", "0");
+    let query = match path.rsplit('/').next() {
+        Some("import") => "?from=pydantic-ai&key=secret",
+        Some("diff") => "?with=secret",
+        _ => "",
     };
     let request = client
         .request(method, &format!("{filled}{query}"))
@@ -120,7 +122,7 @@ async fn no_route_shows_or_changes_another_tenants_thread() {
         );
         let lists = matches!(
             path.as_str(),
-            "/api/v1/threads" | "/api/v1/agents" | "/metrics"
+            "/api/v1/threads" | "/api/v1/agents" | "/api/v1/health" | "/metrics"
         );
         if path == "/api/chat/{id}/stream" {
             assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));

@@ -3,6 +3,7 @@
 use super::block::{Block, TextBlock};
 use super::tool::{Subagent, ToolCard, Waiting};
 use crate::json;
+use crate::link::versions_link;
 use crate::patch::Patch;
 use crate::{ids, time};
 use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
@@ -11,8 +12,8 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 use timeline::{
-    BlockKind, Chunk, Execution, ExecutionStatus, Interruption, Marker, MessagePartKind, OpenCall,
-    OpenKind, Payload, StepOutcome, StepStatus, ThreadId, part_kind,
+    BlockKind, Chunk, Execution, Interruption, Marker, MessagePartKind, OpenCall, OpenKind,
+    Payload, StepOutcome, StepStatus, ThreadId, part_kind,
 };
 
 /// The name of an agent if the log has none.
@@ -25,6 +26,8 @@ pub(crate) struct Answer {
     id: String,
     /// The id of the last execution.
     execution: String,
+    /// The id of the item that the first execution writes.
+    item: String,
     /// The key of the thread that the page shows.
     page_key: String,
     /// The key of the run's thread; that of a sub-agent is another one.
@@ -37,13 +40,13 @@ pub(crate) struct Answer {
     steps: Vec<Step>,
     /// Why it ended early.
     interruption: Option<Interruption>,
-    /// The error of the last step.
-    error: Option<String>,
 }
 
 #[derive(Debug)]
 struct Step {
     id: String,
+    /// Why it failed.
+    error: Option<String>,
     blocks: Vec<Block>,
 }
 
@@ -74,6 +77,7 @@ impl Answer {
         Self {
             id: execution.id.as_str().to_owned(),
             execution: execution.id.as_str().to_owned(),
+            item: execution.reaction_item_id.as_str().to_owned(),
             page_key: page_key.to_owned(),
             thread_key: thread_key.to_owned(),
             agent: agent_of(execution).unwrap_or_else(|| UNNAMED.to_owned()),
@@ -83,7 +87,6 @@ impl Answer {
             until: None,
             steps: Vec::new(),
             interruption: None,
-            error: None,
         }
     }
 
@@ -126,10 +129,18 @@ impl Answer {
         self.cards().any(|card| card.waits_for(OpenKind::Child))
     }
 
-    /// Whether it has nothing to show.
+    /// Removes a step and what it shows.
+    pub(crate) fn remove_step(&mut self, id: &str, out: &mut Vec<Patch>) {
+        self.steps.retain(|step| step.id != id);
+        if self.is_empty() {
+            let id = self.element();
+            out.push(Patch::Drop { id });
+        }
+    }
+
+    /// Whether its run is over and readers omit all of its steps.
     pub(crate) fn is_empty(&self) -> bool {
-        let is_over = self.until.is_some() && self.interruption.is_none() && self.error.is_none();
-        is_over && self.steps.iter().all(|step| step.blocks.is_empty())
+        self.until.is_some() && self.steps.is_empty()
     }
 
     fn cards(&self) -> impl Iterator<Item = &ToolCard> {
@@ -145,14 +156,13 @@ impl Answer {
         })
     }
 
-    /// The last card of a call.
-    pub(crate) fn card(&mut self, call_id: &str) -> Option<&mut ToolCard> {
+    /// The cards, the last first.
+    fn cards_mut(&mut self) -> impl Iterator<Item = &mut ToolCard> {
         let blocks = self.steps.iter_mut().rev();
-        let mut blocks = blocks.flat_map(|step| step.blocks.iter_mut().rev());
-        blocks.find_map(|block| match block {
-            Block::Tool(card) if card.call_id() == call_id => Some(&mut **card),
-            Block::Tool(_)
-            | Block::Text(_)
+        let blocks = blocks.flat_map(|step| step.blocks.iter_mut().rev());
+        blocks.filter_map(|block| match block {
+            Block::Tool(card) => Some(&mut **card),
+            Block::Text(_)
             | Block::Reasoning(_)
             | Block::Handoff { .. }
             | Block::File { .. }
@@ -161,25 +171,26 @@ impl Answer {
         })
     }
 
+    /// The last card of a call.
+    pub(crate) fn card(&mut self, call_id: &str) -> Option<&mut ToolCard> {
+        self.cards_mut().find(|card| card.call_id() == call_id)
+    }
+
     /// Applies an event of the run, and adds the patches that bring an open page up to date.
     pub(crate) fn apply(&mut self, at: Timestamp, event: &RunEvent<'_>, out: &mut Vec<Patch>) {
         match event {
-            RunEvent::Started { .. } => {}
             RunEvent::Continued { execution, .. } => self.go_on(execution, out),
             RunEvent::StepStarted { step } => self.start_step(step.id.as_str(), out),
-            RunEvent::Chunk(chunk) => self.chunk(at, chunk, out),
+            RunEvent::Chunk(chunk) => self.chunk(chunk, out),
             RunEvent::StepReset { .. } => self.void_step(out),
             RunEvent::Responded { response } => self.responded(response.as_ref(), out),
             RunEvent::Part { part, payload, .. } => self.part(part, payload, out),
             RunEvent::StepEnded {
                 status, outcome, ..
             } => self.end_step(*status, outcome, out),
-            RunEvent::ExecutionEnded {
-                status,
-                interruption,
-                ..
-            } => self.end(at, *status, *interruption, out),
-            RunEvent::Abandoned
+            RunEvent::ExecutionEnded { interruption, .. } => self.end(at, *interruption, out),
+            RunEvent::Started { .. }
+            | RunEvent::Abandoned
             | RunEvent::Ended
             | RunEvent::ContinuationPending
             | RunEvent::ItemAdded(_)
@@ -194,7 +205,6 @@ impl Answer {
         }
         self.until = None;
         self.interruption = None;
-        self.error = None;
         self.frame(out);
     }
 
@@ -217,6 +227,7 @@ impl Answer {
     fn start_step(&mut self, id: &str, out: &mut Vec<Patch>) {
         let step = Step {
             id: id.to_owned(),
+            error: None,
             blocks: Vec::new(),
         };
         out.push(Patch::Append {
@@ -235,7 +246,7 @@ impl Answer {
             id: ids::step(&step.id),
             html: step.html().into_string(),
         });
-        out.push(Patch::Say {
+        out.push(Patch::Status {
             words: "An attempt was interrupted. The agent begins this step again.".to_owned(),
         });
     }
@@ -252,10 +263,10 @@ impl Answer {
         step.blocks.push(block);
     }
 
-    fn chunk(&mut self, at: Timestamp, chunk: &Chunk<'_>, out: &mut Vec<Patch>) {
+    fn chunk(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Patch>) {
         match chunk {
             Chunk::BlockStart { kind, block, .. } => {
-                let text = TextBlock::new(&self.id, &block.id, at);
+                let text = TextBlock::new(&self.id, &block.id);
                 let block = match kind {
                     BlockKind::Text => Block::Text(text),
                     BlockKind::Reasoning => Block::Reasoning(text),
@@ -269,7 +280,7 @@ impl Answer {
             }
             Chunk::BlockEnd { block, .. } => {
                 if let Some((known, is_reasoning)) = self.text(&block.id) {
-                    known.finish(at, is_reasoning, out);
+                    known.finish(is_reasoning, out);
                 }
             }
             Chunk::ToolInputStart {
@@ -288,7 +299,7 @@ impl Answer {
                 }
             }
             Chunk::Source { data, .. } => self.add(Block::source(data), out),
-            Chunk::Data { chunk_type, data } => self.add(Block::data(chunk_type, *data), out),
+            Chunk::Data { chunk_type, data } => self.add(Block::data(chunk_type, *data, true), out),
             Chunk::Marker(Marker::ToolStarted(Some(data))) => {
                 let call = data.str_field("toolCallId").unwrap_or_default();
                 if let Some(card) = self.card(&call) {
@@ -315,6 +326,7 @@ impl Answer {
     }
 
     fn responded(&mut self, response: Option<&StepResponse>, out: &mut Vec<Patch>) {
+        self.drop_streamed(out);
         let Some(response) = response else { return };
         if let Some(model) = &response.model {
             self.model = Some(model.clone());
@@ -323,6 +335,19 @@ impl Answer {
         let usage: Usage = usage.unwrap_or_default();
         self.tokens += usage.input_tokens + usage.output_tokens;
         self.frame(out);
+    }
+
+    /// Removes the blocks that no new page shows.
+    fn drop_streamed(&mut self, out: &mut Vec<Patch>) {
+        if let Some(step) = self.steps.last_mut()
+            && step.blocks.iter().any(Block::is_streamed)
+        {
+            step.blocks.retain(|block| !block.is_streamed());
+            out.push(Patch::Put {
+                id: ids::step(&step.id),
+                html: step.html().into_string(),
+            });
+        }
     }
 
     fn part(&mut self, part: &RunPart, payload: &Payload, out: &mut Vec<Patch>) {
@@ -400,13 +425,16 @@ impl Answer {
             | None => false,
         };
         if !is_text {
-            self.add(Block::data(&name, Some(payload)), out);
+            self.add(Block::data(&name, Some(payload), false), out);
         }
     }
 
     fn end_step(&mut self, status: StepStatus, outcome: &StepOutcome, out: &mut Vec<Patch>) {
-        if status == StepStatus::Failed {
-            self.error.clone_from(&outcome.error_text);
+        self.drop_streamed(out);
+        if status == StepStatus::Failed
+            && let Some(step) = self.steps.last_mut()
+        {
+            step.error.clone_from(&outcome.error_text);
         }
         let keys = (self.page_key.clone(), self.thread_key.clone());
         for call in OpenCall::list(outcome.open_calls.as_ref()) {
@@ -421,25 +449,29 @@ impl Answer {
         }
     }
 
-    fn end(
-        &mut self,
-        at: Timestamp,
-        status: ExecutionStatus,
-        interruption: Option<&Interruption>,
-        out: &mut Vec<Patch>,
-    ) {
+    fn end(&mut self, at: Timestamp, interruption: Option<&Interruption>, out: &mut Vec<Patch>) {
         self.until = Some(at);
         self.interruption = interruption.cloned();
-        if status == ExecutionStatus::Completed {
-            self.error = None;
+        for card in self.cards_mut() {
+            card.end(out);
         }
         self.frame(out);
+    }
+
+    /// The error that ended the run, if the interruption does not name it.
+    fn error(&self) -> Option<&str> {
+        let error = self.steps.last()?.error.as_deref();
+        let detail = self
+            .interruption
+            .as_ref()
+            .and_then(|it| it.detail.as_deref());
+        error.filter(|error| detail != Some(*error))
     }
 
     fn state(&self) -> &'static str {
         if self.until.is_none() {
             "running"
-        } else if self.interruption.is_some() || self.error.is_some() {
+        } else if self.interruption.is_some() || self.error().is_some() {
             "stopped"
         } else {
             "done"
@@ -485,7 +517,7 @@ impl Answer {
         html! {
             footer id=(ids::within(&self.element(), "f")) {
                 @if let Some(interruption) = &self.interruption { (stopped(interruption)) }
-                @if let Some(error) = &self.error {
+                @if let Some(error) = self.error() {
                     p class="note error" dir="auto" { "Error: " (json::visible(error)) }
                 }
                 @if self.until.is_some() && !self.is_nested() { (self.actions()) }
@@ -497,6 +529,12 @@ impl Answer {
         html! {
             div class="actions" {
                 button type="button" class="copy" { "Copy" }
+                form method="post" action="/ui/regenerate" {
+                    input type="hidden" name="thread" value=(self.thread_key);
+                    input type="hidden" name="item" value=(self.item);
+                    button type="submit" { "Answer again" }
+                }
+                (versions_link(&self.thread_key, &self.item))
                 form method="post" action="/ui/fork" {
                     input type="hidden" name="thread" value=(self.thread_key);
                     input type="hidden" name="execution" value=(self.execution);

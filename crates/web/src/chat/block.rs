@@ -1,11 +1,10 @@
 //! A block of an agent's answer.
 
 use super::tool::ToolCard;
+use crate::ids;
 use crate::json;
 use crate::markdown::MarkdownStream;
 use crate::patch::Patch;
-use crate::{ids, time};
-use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 use timeline::Payload;
@@ -37,6 +36,8 @@ pub(crate) enum Block {
     Data {
         name: String,
         json: String,
+        /// Whether it is a chunk, which no new page shows after the answer.
+        is_streamed: bool,
     },
 }
 
@@ -48,19 +49,17 @@ pub(crate) struct TextBlock {
     /// The id in the log.
     pub(crate) block_id: String,
     text: MarkdownStream,
-    since: Timestamp,
-    until: Option<Timestamp>,
+    is_over: bool,
 }
 
 impl TextBlock {
-    pub(crate) fn new(run: &str, block_id: &str, since: Timestamp) -> Self {
+    pub(crate) fn new(run: &str, block_id: &str) -> Self {
         let id = ids::block(run, block_id);
         Self {
             text: MarkdownStream::new(ids::within(&id, "m"), HEADING_LEVEL),
             id,
             block_id: block_id.to_owned(),
-            since,
-            until: None,
+            is_over: false,
         }
     }
 
@@ -69,9 +68,9 @@ impl TextBlock {
     }
 
     /// The text is complete.
-    pub(crate) fn finish(&mut self, at: Timestamp, is_reasoning: bool, out: &mut Vec<Patch>) {
+    pub(crate) fn finish(&mut self, is_reasoning: bool, out: &mut Vec<Patch>) {
         self.text.finish(out);
-        self.until = Some(at);
+        self.is_over = true;
         if is_reasoning {
             out.push(Patch::Put {
                 id: ids::within(&self.id, "h"),
@@ -88,11 +87,7 @@ impl TextBlock {
         html! {
             summary id=(ids::within(&self.id, "h")) {
                 "Reasoning"
-                @match self.until {
-                    Some(until) if until > self.since => span class="quiet" { (time::between(self.since, until)) },
-                    Some(_) => {},
-                    None => span class="words" { "thinking" },
-                }
+                @if !self.is_over { span class="words" { "thinking" } }
             }
         }
     }
@@ -114,7 +109,7 @@ impl Block {
             },
             Self::File { url, media_type } => file(url, media_type, None),
             Self::Source { title, url } => source(title, url.as_deref()),
-            Self::Data { name, json } => html! {
+            Self::Data { name, json, .. } => html! {
                 details class="data" {
                     summary { "Data " code { (json::visible(name)) } }
                     pre tabindex="0" { code { (json::pretty(json)) } }
@@ -136,9 +131,23 @@ impl Block {
         }
     }
 
+    /// Whether it is shown only until the model has answered.
+    pub(crate) fn is_streamed(&self) -> bool {
+        match self {
+            Self::Source { .. } => true,
+            Self::Data { is_streamed, .. } => *is_streamed,
+            Self::Text(_)
+            | Self::Reasoning(_)
+            | Self::Tool(_)
+            | Self::Handoff { .. }
+            | Self::File { .. } => false,
+        }
+    }
+
     /// Data with a name.
-    pub(crate) fn data(name: &str, data: Option<&Payload>) -> Self {
+    pub(crate) fn data(name: &str, data: Option<&Payload>, is_streamed: bool) -> Self {
         Self::Data {
+            is_streamed,
             name: name.to_owned(),
             json: data.map(|data| data.text().to_owned()).unwrap_or_default(),
         }

@@ -12,7 +12,7 @@ pub struct AgentChoice {
     pub is_default: bool,
 }
 
-/// What the composer needs to know.
+/// The data of the composer.
 pub(crate) struct Composer<'a> {
     /// The key of the thread; none for a new one.
     pub(crate) thread_key: Option<&'a str>,

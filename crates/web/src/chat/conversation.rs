@@ -1,6 +1,7 @@
-//! A thread as a conversation: drawn whole from a transcript, then kept up to date record by record.
+//! A thread as a conversation: drawn whole from a transcript, then updated record by record.
 
 use super::answer::Answer;
+use super::pending::WaitingCall;
 use super::user;
 use crate::ids;
 use crate::json;
@@ -9,27 +10,9 @@ use interop::run::{RunFold, RunSelector, continues, hands_over, resume};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 use timeline::{
-    Chunk, Entry, Event, Item, ItemId, Marker, OpenKind, Reaction, Record, Removed, ThreadId,
-    ThreadStatus, Transcript,
+    Chunk, Entry, Event, Item, ItemId, Marker, Reaction, Record, Removed, ThreadId, ThreadStatus,
+    ThreadUpdate, Transcript,
 };
-
-/// A pending call of a thread or of its sub-agents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingCall {
-    /// The id of the call in its thread.
-    pub call_id: String,
-    /// The key of its thread.
-    pub thread_key: String,
-    /// What it waits for.
-    pub kind: OpenKind,
-    /// The tool.
-    pub tool: String,
-    /// The text of the arguments.
-    pub arguments: String,
-    /// The calls of sub-agents that lead to it, the thread's own first; empty for the thread's own
-    /// calls.
-    pub path: Vec<String>,
-}
 
 /// The conversation of a thread.
 ///
@@ -86,11 +69,8 @@ impl Conversation {
             match entry {
                 Entry::Item(item) => {
                     trigger = Some(item);
-                    if item.run.is_some() {
-                        new.items.insert(item.id.clone(), item.clone());
-                    }
-                    // Within a run that its answers continue, the order of the page is kept.
-                    if !interop::run::answers(item) || run.is_empty() {
+                    new.items.insert(item.id.clone(), item.clone());
+                    if user::is_shown(item, !run.is_empty()) {
                         new.close(&mut run);
                         new.entries.push(Drawn::Item(Box::new(item.clone())));
                     }
@@ -99,6 +79,8 @@ impl Conversation {
                     if !continues(&reaction.execution, trigger) {
                         new.close(&mut run);
                     }
+                    // Only what waits or is new can still trigger an execution.
+                    new.items.retain(|_, item| item.run.is_some());
                     run.push(reaction);
                 }
             }
@@ -125,7 +107,7 @@ impl Conversation {
     }
 
     /// Shows the pending calls of sub-agents in the cards that lead to them.
-    pub fn note_pending(&mut self, pending: &[PendingCall]) {
+    pub fn note_pending(&mut self, pending: &[WaitingCall]) {
         for call in pending.iter().filter(|call| !call.path.is_empty()) {
             let Some(own) = call.path.first() else {
                 continue;
@@ -228,7 +210,7 @@ impl Conversation {
                 chunk_type,
                 data,
                 ..
-            } => thread_changed(&Chunk::decode(chunk_type, data.as_ref()), out),
+            } => self.thread_changed(&Chunk::decode(chunk_type, data.as_ref()), out),
             Event::ItemCreated { .. }
             | Event::ChunkEmitted { .. }
             | Event::ContextCreated { .. }
@@ -260,7 +242,7 @@ impl Conversation {
         for event in &events {
             answer.apply(record.at, event, out);
             if matches!(event, interop::run::RunEvent::Ended) {
-                out.push(Patch::Say {
+                out.push(Patch::Status {
                     words: ended(answer),
                 });
             }
@@ -269,7 +251,7 @@ impl Conversation {
 
     fn add_item(&mut self, item: &Item, out: &mut Vec<Patch>) {
         self.items.insert(item.id.clone(), item.clone());
-        if interop::run::answers(item) && self.fold.is_some() {
+        if !user::is_shown(item, self.fold.is_some()) {
             return;
         }
         out.push(Patch::Before {
@@ -277,6 +259,55 @@ impl Conversation {
             html: user::message(item, &self.key).into_string(),
         });
         self.entries.push(Drawn::Item(Box::new(item.clone())));
+    }
+
+    /// The thread's title changes, or readers omit a message from now on.
+    fn thread_changed(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Patch>) {
+        let Chunk::Marker(marker) = chunk else { return };
+        match marker {
+            Marker::ItemRemoved(Some(data)) => {
+                if let Ok(removed) = data.read() {
+                    self.remove(&removed, out);
+                }
+            }
+            Marker::ThreadUpdated(Some(data)) => {
+                let update: ThreadUpdate = data.read().unwrap_or_default();
+                if let Some(title) = update.title {
+                    out.push(Patch::Put {
+                        id: ids::TITLE.to_owned(),
+                        html: title_html(title.as_deref().unwrap_or_default()).into_string(),
+                    });
+                }
+            }
+            Marker::ItemRemoved(None)
+            | Marker::ThreadUpdated(None)
+            | Marker::StepResponse(_)
+            | Marker::StepReset
+            | Marker::ToolStarted(_)
+            | Marker::StepNoted(_)
+            | Marker::ExecutionResumed
+            | Marker::ExecutionParked => {}
+        }
+    }
+
+    fn remove(&mut self, removed: &Removed, out: &mut Vec<Patch>) {
+        let id = match removed {
+            Removed::Item(id) => {
+                self.items.remove(id);
+                self.entries
+                    .retain(|entry| !matches!(entry, Drawn::Item(item) if item.id == *id));
+                ids::message(id.as_str())
+            }
+            Removed::Step(id) => {
+                for entry in &mut self.entries {
+                    if let Drawn::Answer(answer) = entry {
+                        answer.remove_step(id.as_str(), out);
+                    }
+                }
+                ids::step(id.as_str())
+            }
+        };
+        out.push(Patch::Drop { id });
     }
 
     /// An execution begins: it continues the last run, or is a new one.
@@ -304,6 +335,9 @@ impl Conversation {
                 id: ids::END_OF_LOG.to_owned(),
                 html: user::message(&item, &self.key).into_string(),
             });
+            self.entries
+                .retain(|entry| !matches!(entry, Drawn::Item(known) if known.id == item.id));
+            self.entries.push(Drawn::Item(Box::new(item)));
         }
         self.children.clear();
         self.fold = Some(RunFold::new(RunSelector::running(None)).with_blocks());
@@ -312,7 +346,7 @@ impl Conversation {
             id: ids::END_OF_LOG.to_owned(),
             html: answer.html().into_string(),
         });
-        out.push(Patch::Say {
+        out.push(Patch::Status {
             words: format!("{} answers.", json::visible(answer.agent())),
         });
         self.entries.push(Drawn::Answer(Box::new(answer)));
@@ -387,33 +421,6 @@ fn ended(answer: &Answer) -> String {
         format!("{agent} waits for you.")
     } else {
         format!("The answer of {agent} is complete.")
-    }
-}
-
-/// The patches for a change of the thread.
-fn thread_changed(chunk: &Chunk<'_>, out: &mut Vec<Patch>) {
-    match chunk {
-        Chunk::Marker(Marker::ItemRemoved(Some(data))) => match data.read() {
-            Ok(Removed::Item(item)) => out.push(Patch::Drop {
-                id: ids::message(item.as_str()),
-            }),
-            Ok(Removed::Step(step)) => out.push(Patch::Drop {
-                id: ids::step(step.as_str()),
-            }),
-            Err(_) => {}
-        },
-        Chunk::Marker(Marker::ThreadUpdated(Some(data))) => {
-            if let Ok(timeline::ThreadUpdate {
-                title: Some(title), ..
-            }) = data.read()
-            {
-                out.push(Patch::Put {
-                    id: ids::TITLE.to_owned(),
-                    html: title_html(title.as_deref().unwrap_or_default()).into_string(),
-                });
-            }
-        }
-        _ => {}
     }
 }
 

@@ -2,21 +2,17 @@
 
 use super::composer::{AgentChoice, Composer};
 use super::conversation::{Conversation, state, title_html};
-use crate::assets::Assets;
 use crate::ids;
-use crate::shell::{RailThread, Shell};
+use crate::link::path_segment;
+use crate::shell::Shell;
 use maud::{Markup, html};
 use timeline::ThreadStatus;
 
 /// The chat of a thread, or the start of a new one.
 #[derive(Debug)]
 pub struct ChatPage<'a> {
-    /// The assets of the page.
-    pub assets: &'a Assets,
-    /// The name of the server, in titles.
-    pub name: &'a str,
-    /// The last threads.
-    pub threads: &'a [RailThread],
+    /// The frame of the page.
+    pub shell: Shell<'a>,
     /// The thread; none for a new one.
     pub thread: Option<ChatThread<'a>>,
     /// The agents to choose from.
@@ -25,12 +21,21 @@ pub struct ChatPage<'a> {
     pub agent: Option<&'a str>,
     /// A new key, so that the message of the form is sent once.
     pub idempotency_key: &'a str,
-    /// Texts to begin with, for a new thread.
-    pub starters: &'a [String],
+    /// First messages to choose from, for a new thread.
+    pub starters: &'a [StarterChoice],
     /// Why the person can't write, if so.
     pub closed: Option<&'a str>,
     /// Maximum size of all files of a message, in bytes.
     pub max_file_bytes: usize,
+}
+
+/// A first message that a person can choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StarterChoice {
+    /// The feature that it shows.
+    pub label: String,
+    /// The message.
+    pub text: String,
 }
 
 /// The thread of a page.
@@ -48,42 +53,33 @@ pub struct ChatThread<'a> {
     pub before: Option<u64>,
     /// The key of the thread that it was forked off.
     pub forked_from: Option<&'a str>,
+    /// The event after which the page shows the thread; `None` for a live page.
+    pub at: Option<u64>,
 }
 
 impl ChatPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        let title = match &self.thread {
-            Some(thread) => thread.title.unwrap_or(thread.key),
-            None => "New chat",
-        };
-        let shell = Shell {
-            assets: self.assets,
-            name: self.name,
-            title,
-            threads: self.threads,
-            current: self.thread.as_ref().map(|thread| thread.key),
-        };
-        shell.html(&html! {
-            (self.header(title))
+        self.shell.html(&html! {
+            (self.header())
             (self.log())
             div class="dock" { (self.composer()) }
         })
     }
 
-    fn header(&self, title: &str) -> Markup {
+    fn header(&self) -> Markup {
         let status = self
             .thread
             .as_ref()
             .map(|thread| thread.conversation.status());
         html! {
             header class="top" {
-                (title_html(title))
+                (title_html(self.shell.title))
                 (state(status.unwrap_or(ThreadStatus::Open)))
                 span class="grow" {}
                 @if let Some(thread) = &self.thread {
                     @if let Some(parent) = thread.forked_from {
-                        a class="quiet" href={ "/chat/" (percent(parent)) } { "fork of " (crate::json::visible(parent)) }
+                        a class="quiet" href={ "/chat/" (path_segment(parent)) } { "fork of " (crate::json::visible(parent)) }
                     }
                     form method="post" action="/ui/stop" id="stop" {
                         input type="hidden" name="thread" value=(thread.key);
@@ -98,7 +94,8 @@ impl ChatPage<'_> {
         html! {
             @match &self.thread {
                 Some(thread) => main id="log" class="log" role="log" aria-live="off" aria-label="Conversation" tabindex="0"
-                    data-thread=(thread.key) data-after=(thread.after) {
+                    data-thread=[thread.at.is_none().then_some(thread.key)] data-after=(thread.after) {
+                    @if let Some(at) = thread.at { (past(thread.key, at)) }
                     @if let Some(before) = thread.before { (earlier(thread.key, before)) }
                     (thread.conversation.html())
                     div id=(ids::END_OF_LOG) {}
@@ -107,8 +104,13 @@ impl ChatPage<'_> {
                     h2 { "What shall the agent do?" }
                     @if !self.starters.is_empty() {
                         ul class="starters" {
-                            @for starter in self.starters {
-                                li { button type="submit" form="composer" name="starter" value=(starter) formnovalidate { (starter) } }
+                            @for (index, starter) in self.starters.iter().enumerate() {
+                                li {
+                                    button type="submit" form="composer" name="starter" value=(index) formnovalidate {
+                                        b { (starter.label) }
+                                        span class="quiet" { (starter.text) }
+                                    }
+                                }
                             }
                         }
                     }
@@ -130,11 +132,28 @@ impl ChatPage<'_> {
     }
 }
 
+/// The note on a page that shows a thread as it was.
+fn past(key: &str, at: u64) -> Markup {
+    html! {
+        div class="card" {
+            p { "This is the thread as it was after event " (at) "." }
+            div class="buttons" {
+                a class="button" href={ "/chat/" (path_segment(key)) } { "Open it as it is now" }
+                form method="post" action="/ui/fork" {
+                    input type="hidden" name="thread" value=(key);
+                    input type="hidden" name="at" value=(at);
+                    button type="submit" { "Continue from here (fork)" }
+                }
+            }
+        }
+    }
+}
+
 /// The link to earlier messages. The script replaces it with them.
 fn earlier(key: &str, before: u64) -> Markup {
     html! {
         p class="earlier" id="earlier" {
-            a href={ "/chat/" (percent(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (percent(key)) "&before=" (before) } {
+            a href={ "/chat/" (path_segment(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (path_segment(key)) "&before=" (before) } {
                 "Earlier messages"
             }
         }
@@ -147,18 +166,4 @@ pub fn older(key: &str, conversation: &Conversation, before: Option<u64>) -> Mar
         @if let Some(before) = before { (earlier(key, before)) }
         (conversation.html())
     }
-}
-
-/// A key as a segment of a path.
-pub fn percent(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string can't fail.
-            let _ = std::fmt::Write::write_fmt(&mut out, format_args!("%{byte:02X}"));
-        }
-    }
-    out
 }

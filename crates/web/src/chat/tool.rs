@@ -1,6 +1,6 @@
 //! The card of a tool call: its arguments, its result, and the form if it waits for a person.
 
-use super::conversation::PendingCall;
+use super::pending::WaitingCall;
 use crate::json;
 use crate::patch::Patch;
 use crate::{ids, time};
@@ -8,10 +8,10 @@ use interop::parts::{ToolPart, ToolState};
 use maud::{Markup, html};
 use timeline::OpenKind;
 
-/// What a pending call waits for, and where an answer goes.
+/// The answer that a pending call waits for, and the thread that the answer goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// What it waits for.
+    /// The kind of the answer.
     pub(crate) kind: OpenKind,
     /// The key of the thread that the page shows.
     pub(crate) page_key: String,
@@ -41,6 +41,8 @@ pub(crate) struct ToolCard {
     arguments: String,
     part: Option<ToolPart>,
     is_running: bool,
+    /// Whether the run ended before the call had a result.
+    is_left: bool,
     waiting: Option<Waiting>,
     subagents: Vec<Subagent>,
     /// Pending calls of the sub-agents.
@@ -56,6 +58,7 @@ impl ToolCard {
             arguments: String::new(),
             part: None,
             is_running: false,
+            is_left: false,
             waiting: None,
             subagents: Vec::new(),
             nested: Vec::new(),
@@ -63,7 +66,7 @@ impl ToolCard {
     }
 
     /// Adds the card of a sub-agent's pending call.
-    pub(crate) fn add_nested(&mut self, call: &PendingCall, page_key: &str) {
+    pub(crate) fn add_nested(&mut self, call: &WaitingCall, page_key: &str) {
         let mut card = Self::new(&call.thread_key, &call.call_id, &call.tool);
         card.arguments.clone_from(&call.arguments);
         card.waiting = Some(Waiting {
@@ -121,13 +124,24 @@ impl ToolCard {
         self.redraw(out);
     }
 
+    /// The execution ends: a call without a result gets none unless it waits for one.
+    pub(crate) fn end(&mut self, out: &mut Vec<Patch>) {
+        let is_answered = self.part.as_ref().is_some_and(ToolPart::is_answered);
+        if !is_answered && self.waiting.is_none() {
+            self.is_running = false;
+            self.is_left = true;
+            self.redraw(out);
+        }
+    }
+
     /// The tool starts.
     pub(crate) fn start(&mut self, out: &mut Vec<Patch>) {
+        self.is_left = false;
         self.is_running = true;
         self.redraw(out);
     }
 
-    /// Sets what the call waits for.
+    /// Sets the answer that the call waits for.
     pub(crate) fn set_waiting(&mut self, waiting: Option<Waiting>, out: &mut Vec<Patch>) {
         if self.waiting == waiting {
             return;
@@ -186,6 +200,7 @@ impl ToolCard {
                 OpenKind::Others => ("waits", "waits for another call"),
                 OpenKind::Child => ("waits", "waits for its sub-agent"),
             },
+            None if self.is_left => ("left", "not finished"),
             None if self.is_running => ("running", "running"),
             None if self.part.is_some() => ("called", "called"),
             None => ("writing", "the model writes the arguments"),

@@ -2,14 +2,25 @@
 
 use super::block::{file, text_member};
 use crate::json;
+use crate::link::versions_link;
 use crate::{ids, time};
 use interop::parts::ThreadEvent;
 use maud::{Markup, html};
 use serde_json::Value;
-use timeline::{Item, ItemType, Role};
+use timeline::{Item, ItemType, Payload, Role};
 
 /// The name of an author without an actor.
 const YOU: &str = "You";
+
+/// Whether an item is shown as a message. Answers to the calls of a run are shown by its cards, and
+/// references to other items, which hand over to an agent, are not shown.
+pub(crate) fn is_shown(item: &Item, has_run: bool) -> bool {
+    match item.item_type {
+        ItemType::ItemReference => ThreadEvent::of_item(item).is_some(),
+        ItemType::ActionResult => !(has_run && interop::run::answers(item)),
+        ItemType::Message | ItemType::ActionExecute => true,
+    }
+}
 
 /// A message as HTML. `thread_key` is the key of its thread.
 pub(crate) fn message(item: &Item, thread_key: &str) -> Markup {
@@ -46,7 +57,7 @@ fn person(item: &Item, thread_key: &str) -> Markup {
                             input type="hidden" name="thread" value=(thread_key);
                             input type="hidden" name="item" value=(id);
                             label { span class="hidden" { "New text" }
-                                textarea name="text" rows="3" required { (plain_text(item)) }
+                                textarea name="text" rows="3" required { (item.content.as_ref().map(message_text).unwrap_or_default()) }
                             }
                             div class="buttons" {
                                 button class="primary" type="submit" name="keep" value="" { "Send again" }
@@ -54,15 +65,16 @@ fn person(item: &Item, thread_key: &str) -> Markup {
                             }
                         }
                     }
+                    @if interop::revision::message_id(id) != id { (versions_link(thread_key, id)) }
                 }
             }
         }
     }
 }
 
-/// The text of a message without its files.
-fn plain_text(item: &Item) -> String {
-    let parts = parts(item);
+/// The text of a message's content, without its files.
+pub fn message_text(content: &Payload) -> String {
+    let parts: Vec<Value> = content.read().unwrap_or_default();
     let texts = parts.iter().filter_map(|part| text_member(part, "text"));
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -32,7 +32,7 @@ impl<'a> Address<'a> {
             .any(|it| scheme.eq_ignore_ascii_case(it));
         let (host, after, is_odd) = if is_web {
             let rest = rest.strip_prefix("//")?;
-            let (authority, after) = split(rest, ['/', '?', '#']);
+            let (authority, after) = split(rest, &['/', '?', '#']);
             let host = authority.rsplit('@').next().unwrap_or_default();
             (
                 host,
@@ -40,7 +40,7 @@ impl<'a> Address<'a> {
                 host.len() < authority.len() || !host.bytes().all(is_host),
             )
         } else if scheme.eq_ignore_ascii_case("mailto") {
-            let (host, after) = split(rest, ['?', '#', '?']);
+            let (host, after) = split(rest, &['?', '#']);
             (host, after, !host.is_ascii() || host.contains('%'))
         } else {
             return None;
@@ -56,7 +56,7 @@ impl<'a> Address<'a> {
 }
 
 /// The text before the first of the characters, and the rest.
-fn split(text: &str, at: [char; 3]) -> (&str, &str) {
+fn split<'a>(text: &'a str, at: &[char]) -> (&'a str, &'a str) {
     text.split_at(text.find(at).unwrap_or(text.len()))
 }
 

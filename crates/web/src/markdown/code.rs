@@ -10,7 +10,7 @@ use languages::{Kind, Quote, Rules, find};
 /// Maximum length of a line that is highlighted, in bytes.
 const MAX_LINE: usize = 64 * 1024;
 
-/// What a line ends in.
+/// The state at the end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Code,

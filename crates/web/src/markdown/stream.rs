@@ -177,6 +177,10 @@ impl MarkdownStream {
         let mut html = format!(r#"{before}<span id=""#);
         attribute(&mut html, &self.part("x"));
         html.push_str(r#"">"#);
+        // The space at the end of a line is not in the HTML, and parts it from what follows.
+        if self.source[self.stable..self.drawn].ends_with(' ') && !before.ends_with(' ') {
+            html.push(' ');
+        }
         escape(&mut html, &visible(&self.source[self.drawn..]));
         html.push_str("</span>");
         html.push_str(after);

@@ -4,5 +4,6 @@ mod cost;
 mod documents;
 mod hostile;
 mod model;
+mod scan;
 mod streams;
 mod written;

@@ -90,7 +90,7 @@ pub(super) fn write(source: &str, base: u8, headings: Headings) -> Written {
     writer.written
 }
 
-/// Whether a line begins with so many quotes and list items that reading the text could take long.
+/// Whether a line begins with too many quotes and list items to read the text in linear time.
 fn is_too_deep(line: &str) -> bool {
     let mut rest = line;
     loop {
@@ -132,6 +132,8 @@ struct Writer<'a> {
     /// The open elements. Those that are too deep are empty.
     open: Vec<&'static str>,
     link: Option<Target<'a>>,
+    /// The number of links around what is read. The parser knows links within links, HTML does not.
+    links: usize,
     image: Option<Target<'a>>,
     /// The number of images around what is read.
     images: usize,
@@ -351,7 +353,8 @@ impl<'a> Writer<'a> {
             | LinkType::Autolink
             | LinkType::WikiLink { .. } => address,
         };
-        if self.image.is_some() {
+        self.links += 1;
+        if self.image.is_some() || self.links > 1 {
             return;
         }
         if let Some(it) = Address::read(&address) {
@@ -368,7 +371,8 @@ impl<'a> Writer<'a> {
 
     /// Closes a link. The host follows the text, unless the text is the address.
     fn end_link(&mut self) {
-        if self.image.is_some() {
+        self.links -= 1;
+        if self.image.is_some() || self.links > 0 {
             return;
         }
         let Some(link) = self.link.take() else { return };

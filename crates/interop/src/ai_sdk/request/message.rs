@@ -2,9 +2,9 @@
 
 use super::{ChatRequestError, MAX_ID_BYTES, MAX_MESSAGES, MAX_PARTS, MAX_TEXT_BYTES, expected};
 use crate::ai_sdk::messages::METADATA;
-use crate::ai_sdk::revision::is_free;
 use crate::fields::{Fields, check_count, check_length};
 use crate::request::{self, is_image, is_inline, is_web};
+use crate::revision::is_free;
 use serde_json::{Value, json};
 use timeline::{ANSWER, Payload};
 

@@ -2,7 +2,7 @@
 
 use super::{Checker, FindingSeverity};
 use crate::config::file::{Model, Retry};
-use crate::config::{ConfigError, ModelConfig, ProviderKind, RemoteModel};
+use crate::config::{ConfigError, ModelConfig, ProviderKind, RemoteModel, ScriptSource};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use std::num::NonZeroU64;
@@ -63,7 +63,9 @@ impl Checker<'_> {
             delay: model
                 .delay_ms
                 .map(|delay| Duration::from_millis(delay.into_inner())),
-            script: model.script.map(Spanned::into_inner),
+            script: model
+                .script
+                .map(|script| ScriptSource::File(script.into_inner())),
             params: model.params,
         })
     }

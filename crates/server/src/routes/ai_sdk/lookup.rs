@@ -7,11 +7,10 @@ use crate::error::ApiError;
 use crate::state::Api;
 use crate::threads::ThreadKey;
 use interop::ai_sdk::{
-    Difference, Revision, SentMessage, SentRole, StoredMessage, Streamed, stored_messages,
+    Difference, SentMessage, SentRole, StoredMessage, Streamed, stored_messages,
 };
-use runtime::{Filter, Landmark, PageRequest, Position, RuntimeError, StoreError};
+use runtime::{Filter, Landmark, PageRequest, Position};
 use std::collections::BTreeMap;
-use timeline::ItemId;
 
 /// Maximum number of messages read at once.
 const PIECE: usize = 64;
@@ -48,7 +47,9 @@ impl Chat<'_> {
     pub(super) async fn check(&self, sent: &[SentMessage]) -> Result<usize, ApiError> {
         let mut n_known = sent.len();
         for message in sent.iter().rev() {
-            if message.role != SentRole::User || self.position_of(&message.id).await?.is_some() {
+            if message.role != SentRole::User
+                || self.thread.item_position(&message.id).await?.is_some()
+            {
                 break;
             }
             n_known -= 1;
@@ -155,54 +156,17 @@ impl Chat<'_> {
 
     /// The position of a message.
     async fn place(&self, sent: &SentMessage) -> Result<Option<Position>, ApiError> {
+        let thread = self.thread;
         if sent.role != SentRole::User {
-            return self.position_of(&sent.id).await;
+            return Ok(thread.item_position(&sent.id).await?);
         }
-        if let Some(revision) = self.revision(&sent.id).await? {
-            return self.position_of(&revision.of(&sent.id)).await;
+        if let Some(revision) = thread.last_revision(&sent.id).await? {
+            return Ok(thread.item_position(&revision.of(&sent.id)).await?);
         }
         // What was said beside answers stands with them.
         match sent.id.rsplit_once(':') {
-            Some((item, _)) => self.position_of(item).await,
+            Some((item, _)) => Ok(thread.item_position(item).await?),
             None => Ok(None),
-        }
-    }
-
-    /// The last revision of a message; none if it was never posted. Costs a number of look-ups that
-    /// grows with the logarithm of the number of revisions.
-    pub(super) async fn revision(&self, id: &str) -> Result<Option<Revision>, ApiError> {
-        if self.position_of(id).await?.is_none() {
-            return Ok(None);
-        }
-        let (mut known, mut step) = (Revision::FIRST, 1);
-        while self
-            .position_of(&Revision(known.0 + step).of(id))
-            .await?
-            .is_some()
-        {
-            known = Revision(known.0 + step);
-            step *= 2;
-        }
-        while step > 1 {
-            step /= 2;
-            if self
-                .position_of(&Revision(known.0 + step).of(id))
-                .await?
-                .is_some()
-            {
-                known = Revision(known.0 + step);
-            }
-        }
-        Ok(Some(known))
-    }
-
-    /// The position of an item; none if the thread or the item does not exist.
-    pub(super) async fn position_of(&self, id: &str) -> Result<Option<Position>, ApiError> {
-        let id = ItemId::from(id);
-        let place = self.thread.position_of(Landmark::Item(&id));
-        match place.await {
-            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
-            found => Ok(found?),
         }
     }
 }

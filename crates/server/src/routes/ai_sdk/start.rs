@@ -2,6 +2,7 @@
 
 use super::lookup::Chat;
 use crate::error::ApiError;
+use crate::threads::Replacement;
 use interop::ai_sdk::{
     ChatRequest, ChatTrigger, SentMessage, SentRole, UserMessage, answered_item, stored_messages,
 };
@@ -17,6 +18,17 @@ pub(super) struct PostPlan {
     rewind: Option<Rewind>,
     /// An idempotency token, if the messages determine one.
     token: Option<RequestToken>,
+}
+
+impl From<Replacement> for PostPlan {
+    fn from(Replacement { item, rewind }: Replacement) -> Self {
+        Self {
+            before: Vec::new(),
+            item,
+            rewind: Some(rewind),
+            token: None,
+        }
+    }
 }
 
 impl PostPlan {
@@ -56,7 +68,7 @@ async fn plan_message(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan,
     };
     let item = user(last.user_message()?);
     let revision = if request.is_edit() {
-        chat.revision(&last.id).await?
+        chat.thread.last_revision(&last.id).await?
     } else {
         None
     };
@@ -66,16 +78,12 @@ async fn plan_message(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan,
         return plan_after(before.unwrap_or_default(), item);
     };
     let n_known = chat.check(past).await?;
-    let saying = plan_after(past.get(n_known..).unwrap_or_default(), item)?;
-    let id = revision.next().of(&last.id);
+    let plan = plan_after(past.get(n_known..).unwrap_or_default(), item)?;
+    let from = ItemId::from(revision.of(&last.id));
+    let replacement = Replacement::message(&last.id, (from, revision), plan.item);
     Ok(PostPlan {
-        item: NewItem {
-            id: id.as_str().into(),
-            ..saying.item
-        },
-        rewind: Some(Rewind::From(revision.of(&last.id).as_str().into())),
-        token: None,
-        ..saying
+        before: plan.before,
+        ..replacement.into()
     })
 }
 
@@ -119,10 +127,10 @@ async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiE
     let place = match &request.message_id {
         None => Position::END,
         Some(id) => {
-            let revision = chat.revision(id).await?;
+            let revision = chat.thread.last_revision(id).await?;
             let id = revision.map(|revision| revision.of(id));
             let place = match id {
-                Some(id) => chat.position_of(&id).await?,
+                Some(id) => chat.thread.item_position(&id).await?,
                 None => None,
             };
             let what = "the conversation has no such message";
@@ -143,26 +151,17 @@ async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<PostPlan, ApiE
     }
     let id = ItemId::from(found.id());
     let to = answered_item(&piece.transcript, &id);
-    Ok(PostPlan {
-        before: Vec::new(),
-        item: NewItem::reference(runtime.mint(), to.as_ref()),
-        rewind: Some(Rewind::From(id)),
-        token: None,
-    })
+    Ok(Replacement::answer(runtime, id, to.as_ref()).into())
 }
 
 /// Plans another answer, to a message, which the new item refers to, or after an earlier answer.
 async fn after(chat: Chat<'_>, id: &str, is_said: bool) -> Result<PostPlan, ApiError> {
-    let revision = chat.revision(id).await?;
+    let revision = chat.thread.last_revision(id).await?;
     let item = match revision {
         Some(revision) => ItemId::from(revision.of(id).as_str()),
         // It was said beside answers, which stay with it.
         None => ItemId::from(id.rsplit_once(':').map_or(id, |(item, _)| item)),
     };
-    Ok(PostPlan {
-        before: Vec::new(),
-        item: NewItem::reference(chat.thread.runtime().mint(), is_said.then_some(&item)),
-        rewind: Some(Rewind::After(item)),
-        token: None,
-    })
+    let to = Some(item.clone()).filter(|_| is_said);
+    Ok(Replacement::after(chat.thread.runtime(), item, to.as_ref()).into())
 }

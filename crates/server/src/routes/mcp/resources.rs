@@ -106,7 +106,11 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
                 read = thread.transcript(Filter::All).await?;
             }
             let seq = read.seq.0;
-            let messages: Vec<MessageView> = read.entries.into_iter().map(Into::into).collect();
+            let messages: Vec<MessageView> = read
+                .entries
+                .into_iter()
+                .filter_map(|entry| MessageView::of_entry(entry, false))
+                .collect();
             json!({"messages": messages, "seq": seq}).to_string()
         }
         View::Text => {

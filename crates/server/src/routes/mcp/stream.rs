@@ -79,7 +79,11 @@ impl Outcome {
         for call in &pending {
             add(&mut text, &call.message());
         }
-        let messages: Vec<MessageView> = self.entries.into_iter().map(Into::into).collect();
+        let messages: Vec<MessageView> = self
+            .entries
+            .into_iter()
+            .filter_map(|entry| MessageView::of_entry(entry, false))
+            .collect();
         let mut structured = json!({
             "key": self.key, "status": status, "text": text, "messages": messages, "pending": pending,
         });

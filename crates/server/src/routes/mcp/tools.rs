@@ -220,7 +220,9 @@ async fn read(handler: &Handler) -> Result<CallToolResult, ApiError> {
     };
     let read = found.page(page, Filter::Facts).await?;
     let messages = read.transcript.entries.into_iter();
-    let messages: Vec<MessageView> = messages.map(Into::into).collect();
+    let messages: Vec<MessageView> = messages
+        .filter_map(|entry| MessageView::of_entry(entry, false))
+        .collect();
     let mut result = json!({"thread": ThreadView::from(found.into_row()), "messages": messages});
     if read.more {
         result["older"] = read.first.0.to_string().into();

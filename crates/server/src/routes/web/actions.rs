@@ -4,11 +4,13 @@ use super::VIA;
 use super::form::PageForm;
 use super::reply::{Done, chat_path};
 use crate::auth::Caller;
+use crate::config::Starter;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
 use crate::routes::messages::NewMessage;
+use crate::routes::versions::{Regeneration, answer_again, replace_message};
 use crate::state::Api;
-use crate::threads::ThreadKey;
+use crate::threads::{ThreadKey, key_of};
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
@@ -28,7 +30,13 @@ pub(super) async fn send(
     headers: HeaderMap,
     form: PageForm,
 ) -> Result<Response, ApiError> {
-    let text = form.optional("starter").unwrap_or(form.text("text"));
+    let starter = form.optional("starter").map(|index| starter(&api, index));
+    let starter = starter.transpose()?;
+    let text = starter.map_or_else(|| form.text("text"), |starter| &starter.text);
+    let agent = match starter {
+        Some(starter) => Some(starter.agent.as_str()),
+        None => form.optional("agent"),
+    };
     let content = content(text, &form)?;
     let named = form.optional("thread");
     let token = form.optional("idempotency_key");
@@ -41,16 +49,7 @@ pub(super) async fn send(
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
     };
-    let message = NewMessage {
-        content: content.into(),
-        agent: form.optional("agent").map(str::to_owned),
-        policy,
-        max_steps: None,
-        timeout_ms: None,
-        metadata: None,
-        channel: Some(VIA.to_owned()),
-        stream: false,
-    };
+    let message = message(content, agent, policy);
     let token = token.map(|token| RequestToken::from(format!("{VIA}:{token}")));
     message.read(&api)?.post(&api, &thread, token).await?;
     let location = chat_path(&key);
@@ -61,6 +60,68 @@ pub(super) async fn send(
     Ok(done
         .then(api.runtime().mint())
         .response(&headers, &location))
+}
+
+/// The first message with this index.
+fn starter<'a>(api: &'a Api, index: &str) -> Result<&'a Starter, ApiError> {
+    let starters = &api.app().config().starters;
+    let found = index
+        .parse()
+        .ok()
+        .and_then(|index: usize| starters.get(index));
+    found.ok_or_else(|| ApiError::field("/starter", "there is no such first message"))
+}
+
+/// Replaces a message and what follows it; or keeps both, which posts the new message in a fork.
+pub(super) async fn edit(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    form: PageForm,
+) -> Result<Response, ApiError> {
+    let thread = thread(&api, &caller, &form)?;
+    let item = form.required("item")?;
+    let message = message(content(form.required("text")?, &form)?, None, Policy::Queue);
+    if form.text("keep") != "both" {
+        let new = (message.read(&api)?, None);
+        replace_message(&api, &thread, item, new).await?;
+        return Ok(Done::here().response(&headers, &chat_path(thread.key())));
+    }
+    let position = thread.item_position(item).await?;
+    let position = position.ok_or_else(|| ApiError::field("/item", "there is no such message"))?;
+    let before = own_seq(&thread, position.before().0).await?;
+    let row = thread.fork(None, Some(before)).await?;
+    let fork = thread.forked(key_of(&row))?;
+    message.read(&api)?.post(&api, &fork, None).await?;
+    let location = chat_path(fork.key());
+    Ok(Done::at(location.clone()).response(&headers, &location))
+}
+
+/// Answers a message again, in place of its answer.
+pub(super) async fn regenerate(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    form: PageForm,
+) -> Result<Response, ApiError> {
+    let thread = thread(&api, &caller, &form)?;
+    let item = form.required("item")?.into();
+    answer_again(&api, &thread, item, (Regeneration::default(), None)).await?;
+    Ok(Done::here().response(&headers, &chat_path(thread.key())))
+}
+
+/// A message with the defaults of this interface.
+fn message(content: Value, agent: Option<&str>, policy: Policy) -> NewMessage {
+    NewMessage {
+        content: content.into(),
+        agent: agent.map(str::to_owned),
+        policy,
+        max_steps: None,
+        timeout_ms: None,
+        metadata: None,
+        channel: Some(VIA.to_owned()),
+        stream: false,
+    }
 }
 
 /// Begins a thread, whose title is the beginning of its first message. The same form begins one thread.
@@ -115,7 +176,7 @@ fn content(text: &str, form: &PageForm) -> Result<Value, ApiError> {
     Ok(Value::Array(parts))
 }
 
-/// Stops the running execution. What it has written is kept.
+/// Stops the running execution. Its text so far stays.
 pub(super) async fn stop(
     State(api): State<Api>,
     caller: Caller,
@@ -182,7 +243,7 @@ fn verdict(form: &PageForm) -> Result<Map<String, Value>, ApiError> {
     Ok(members)
 }
 
-/// Forks the thread behind an answer.
+/// Forks the thread behind an answer, or behind an event.
 pub(super) async fn fork(
     State(api): State<Api>,
     caller: Caller,
@@ -190,16 +251,22 @@ pub(super) async fn fork(
     form: PageForm,
 ) -> Result<Response, ApiError> {
     let thread = thread(&api, &caller, &form)?;
-    let at = match form.optional("execution") {
-        None => None,
-        Some(execution) => {
+    let at = match (form.optional("at"), form.optional("execution")) {
+        (Some(at), _) => {
+            let at = at
+                .parse()
+                .map_err(|_| ApiError::field("/at", "expected a number"))?;
+            Some(Seq(at))
+        }
+        (None, None) => None,
+        (None, Some(execution)) => {
             let request = PageRequest::Execution(ExecutionId::from(execution));
             let page = thread.page(request, Filter::Facts).await?;
             Some(own_seq(&thread, page.last.0).await?)
         }
     };
     let row = thread.fork(None, at).await?;
-    let location = chat_path(crate::threads::key_of(&row));
+    let location = chat_path(key_of(&row));
     Ok(Done::at(location.clone()).response(&headers, &location))
 }
 

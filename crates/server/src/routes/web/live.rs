@@ -17,7 +17,7 @@ use runtime::{Below, Cursor, Position, StoreError, Until};
 use serde::Deserialize;
 use serde_json::json;
 use std::ops::ControlFlow;
-use timeline::{Seq, ThreadId, ThreadStatus};
+use timeline::{Seq, ThreadStatus};
 use web::{Conversation, Patch, write_patches};
 
 /// Number of messages that a page is brought up to date with after a pause.
@@ -32,7 +32,7 @@ pub(super) struct LiveQuery {
     after: String,
 }
 
-/// What a stream sends.
+/// An input of the stream.
 enum Sent {
     /// Patches that bring the page up to date.
     CatchUp(Vec<Patch>),
@@ -75,7 +75,6 @@ pub(super) async fn live(
     let sent: BoxStream<'static, Result<Sent, StoreError>> = first.chain(records).boxed();
     let view = LivePage {
         conversation,
-        thread: found.id().clone(),
         id: EventId {
             seq,
             incarnation: Some(incarnation),
@@ -104,7 +103,6 @@ fn misses_messages(page: &runtime::ThreadPage, after: Seq) -> bool {
 /// Writes patches as frames.
 struct LivePage {
     conversation: Conversation,
-    thread: ThreadId,
     id: EventId,
 }
 

@@ -6,6 +6,7 @@ use super::reading::ReadConversation;
 use super::reply::{chat_path, page};
 use crate::auth::{Caller, Scope};
 use crate::body::{PathOf, Query};
+use crate::config::Starter;
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
 use crate::state::Api;
@@ -13,10 +14,12 @@ use crate::threads::{ThreadKey, ThreadRef, key_of, listing};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Redirect, Response};
 use http::{HeaderMap, header};
-use runtime::{Position, ThreadRow, ThreadRows};
+use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
-use timeline::ThreadStatus;
-use web::{AgentChoice, ChatPage, ChatThread, RailThread};
+use timeline::{Seq, ThreadStatus};
+use web::{
+    AgentChoice, ChatPage, ChatThread, RailThread, Shell, StarterChoice, VersionEntry, VersionsPage,
+};
 
 /// Number of messages on a page.
 const MESSAGES: usize = 60;
@@ -30,6 +33,15 @@ const THREADS: usize = 40;
 pub(super) struct ChatQuery {
     /// The cursor of an earlier page.
     before: Option<u64>,
+    /// The event after which the page shows the thread.
+    at: Option<u64>,
+}
+
+/// A message or an answer of a thread.
+#[derive(Deserialize)]
+pub(super) struct VersionsQuery {
+    thread: String,
+    item: String,
 }
 
 /// Earlier messages of a thread.
@@ -60,8 +72,13 @@ pub(super) async fn chat(
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
     let found = thread.find().await?;
-    let before = query.before.map_or(Position::END, Position);
-    let read = ReadConversation::before(&thread, before, MESSAGES).await?;
+    let read = match query.at {
+        Some(at) => ReadConversation::at(&thread, Seq(at), MESSAGES).await?,
+        None => {
+            let before = query.before.map_or(Position::END, Position);
+            ReadConversation::before(&thread, before, MESSAGES).await?
+        }
+    };
     let parts = PageParts::read(&api, &caller).await?;
     let row = found.row();
     let id = EventId {
@@ -76,8 +93,10 @@ pub(super) async fn chat(
         after: &after,
         before: read.earlier(),
         forked_from: parent.as_deref(),
+        at: query.at,
     };
     let closed = match row.thread.status {
+        _ if query.at.is_some() => Some("This is the past. Fork the thread here to continue."),
         ThreadStatus::Closed => Some("This thread is closed. Fork it to continue."),
         ThreadStatus::Open | ThreadStatus::Streaming | ThreadStatus::Failed => None,
     };
@@ -122,14 +141,41 @@ pub(super) async fn by_id(
     Ok(Redirect::to(&chat_path(key_of(found.row()))))
 }
 
-/// What all pages show beside their content.
+/// The versions of a message or an answer.
+pub(super) async fn versions(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<VersionsQuery>,
+) -> Result<Response, ApiError> {
+    let thread = ThreadKey::new(&api, &caller, &query.thread)?;
+    let found = thread.versions(&query.item.as_str().into()).await?;
+    let versions: Vec<VersionEntry> = found.list.into_iter().map(version).collect();
+    let parts = PageParts::read(&api, &caller).await?;
+    let shown = VersionsPage {
+        shell: parts.shell("Versions", Some(thread.key())),
+        thread_key: thread.key(),
+        versions: &versions,
+    };
+    Ok(page(shown.html()))
+}
+
+fn version(version: MessageVersion) -> VersionEntry {
+    VersionEntry {
+        created_at: version.item.created_at,
+        agent: version.run.and_then(|run| run.agent),
+        text: version.item.content.as_ref().map(web::message_text),
+        last_seq: version.removed.map(|seq| seq.0.saturating_sub(1)),
+    }
+}
+
+/// The data that all pages show.
 struct PageParts {
     threads: Vec<RailThread>,
     agents: Vec<AgentChoice>,
     idempotency_key: String,
     may_write: bool,
     max_file_bytes: usize,
-    starters: Vec<String>,
+    starters: Vec<StarterChoice>,
 }
 
 impl PageParts {
@@ -145,7 +191,7 @@ impl PageParts {
         Ok(Self {
             threads: rows
                 .iter()
-                .filter(|row| !is_subagent(row))
+                .filter(|row| !runtime::is_subagent(row))
                 .map(rail_thread)
                 .collect(),
             agents: agents
@@ -157,8 +203,18 @@ impl PageParts {
             idempotency_key: api.runtime().mint(),
             may_write: caller.check_scope(Scope::Write).is_ok(),
             max_file_bytes: super::form::max_files(config),
-            starters: Vec::new(),
+            starters: config.starters.iter().map(starter).collect(),
         })
+    }
+
+    fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {
+        Shell {
+            assets: &ASSETS,
+            name: NAME,
+            title,
+            threads: &self.threads,
+            current,
+        }
     }
 
     fn page<'a>(
@@ -168,10 +224,12 @@ impl PageParts {
         closed: Option<&'a str>,
     ) -> ChatPage<'a> {
         let read_only = (!self.may_write).then_some("This key may only read.");
+        let title = match &thread {
+            Some(thread) => thread.title.unwrap_or(thread.key),
+            None => "New chat",
+        };
         ChatPage {
-            assets: &ASSETS,
-            name: NAME,
-            threads: &self.threads,
+            shell: self.shell(title, thread.as_ref().map(|thread| thread.key)),
             thread,
             agents: &self.agents,
             agent,
@@ -183,9 +241,11 @@ impl PageParts {
     }
 }
 
-/// Whether a thread is that of a sub-agent, which its parent shows.
-fn is_subagent(row: &ThreadRow) -> bool {
-    runtime::is_subagent(row)
+fn starter(starter: &Starter) -> StarterChoice {
+    StarterChoice {
+        label: starter.label.clone(),
+        text: starter.text.clone(),
+    }
 }
 
 fn rail_thread(row: &ThreadRow) -> RailThread {

@@ -1,12 +1,13 @@
 //! Reads a thread's messages for a page.
 
 use crate::error::ApiError;
+use crate::routes::page_query::of_past;
 use crate::threads::ThreadKey;
 use interop::ag_ui::was_cut_off;
 use interop::parts::ToolPart;
 use runtime::{Filter, PageRequest, Pending, Position, ThreadPage};
-use timeline::{Entry, ExecutionStatus, Transcript};
-use web::{Conversation, PendingCall};
+use timeline::{Entry, ExecutionStatus, Seq, Transcript};
+use web::{Conversation, WaitingCall};
 
 /// Messages of a thread as a conversation.
 pub(super) struct ReadConversation {
@@ -31,7 +32,7 @@ impl ReadConversation {
         let mut conversation = Conversation::of(thread.key(), &page.transcript);
         if before == Position::END && conversation.waits_for_children() {
             let (pending, _) = thread.pending().await?;
-            let calls: Vec<PendingCall> = pending.into_iter().filter_map(pending_call).collect();
+            let calls: Vec<WaitingCall> = pending.into_iter().filter_map(pending_call).collect();
             conversation.note_pending(&calls);
         }
         let agent = last_agent(&page.transcript);
@@ -39,6 +40,19 @@ impl ReadConversation {
             conversation,
             page,
             agent,
+        })
+    }
+
+    /// Reads about `n` messages before the end of the thread as it was after an event.
+    pub(super) async fn at(thread: &ThreadKey, at: Seq, n: usize) -> Result<Self, ApiError> {
+        let before = Position::END;
+        let request = Some(PageRequest::Before { before, n });
+        let page = thread.page_at((request, at), Filter::All).await;
+        let page = page.map_err(of_past)?;
+        Ok(Self {
+            conversation: Conversation::of(thread.key(), &page.transcript),
+            agent: last_agent(&page.transcript),
+            page,
         })
     }
 
@@ -68,9 +82,9 @@ fn last_agent(transcript: &Transcript) -> Option<String> {
     })
 }
 
-fn pending_call(pending: Pending) -> Option<PendingCall> {
+fn pending_call(pending: Pending) -> Option<WaitingCall> {
     let tool = ToolPart::read(&pending.call.part)?;
-    Some(PendingCall {
+    Some(WaitingCall {
         call_id: pending.call.tool_call_id,
         thread_key: pending.address.key,
         kind: pending.call.kind,

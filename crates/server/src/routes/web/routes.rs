@@ -37,6 +37,9 @@ fn routes() -> Vec<Route> {
         Route::post("/ui/stop", Write, InBody, undocumented(post(actions::stop))),
         Route::post("/ui/answer", Write, InBody, undocumented(post(actions::answer))),
         Route::post("/ui/fork", Write, InBody, undocumented(post(actions::fork))),
+        Route::post("/ui/edit", Write, InBody, undocumented(post(actions::edit))),
+        Route::post("/ui/regenerate", Write, InBody, undocumented(post(actions::regenerate))),
+        Route::get("/ui/versions", Read, InBody, undocumented(get(pages::versions))),
         Route::get("/assets/{hash}/{name}", Open, NoThread, undocumented(get(assets::read))),
     ]
 }

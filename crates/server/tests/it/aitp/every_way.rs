@@ -36,6 +36,12 @@ fn own_ways(text: &str) -> Vec<Way> {
             json!({"content": text}),
         ),
         way(
+            "replace",
+            "/api/v1/threads/{key}/messages/{id}/replace",
+            "/api/v1/threads/replace/messages/m1/replace",
+            json!({"content": text}),
+        ),
+        way(
             "threads",
             "/v1/threads/{thread_id}/messages",
             "/v1/threads/threads/messages",
@@ -252,8 +258,19 @@ pub(super) fn threads() -> Vec<&'static str> {
         .collect()
 }
 
+/// Makes the threads that [`by_every_way`] speaks on, with a message that one way replaces.
+pub(super) async fn make_threads(client: &Server) {
+    for key in threads() {
+        client.post("/api/v1/threads", json!({ "key": key })).await;
+    }
+    let part = json!({"type": "text", "text": "hello"});
+    let said = json!([{"id": "m1", "role": "user", "parts": [part]}]);
+    let body = json!({"id": "replace", "trigger": "submit-message", "messages": said});
+    assert_eq!(client.post("/api/chat", body).await.status, 200);
+}
+
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 45] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 46] = [
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
     ("POST", "/agents/search"),
@@ -267,6 +284,7 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 45] = [
     ("POST", "/api/v1/threads/{key}/cancel"),
     ("POST", "/api/v1/threads/{key}/close"),
     ("POST", "/api/v1/threads/{key}/fork"),
+    ("POST", "/api/v1/threads/{key}/messages/{id}/regenerate"),
     ("POST", "/api/v1/threads/{key}/reopen"),
     ("POST", "/api/v1/threads/{key}/requests/{request}/answer"),
     ("POST", "/api/v1/threads/{key}/requests/{request}/cancel"),

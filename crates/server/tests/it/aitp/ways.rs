@@ -1,6 +1,8 @@
 //! Every way in by which somebody says something judges it, and a refusal changes nothing.
 
-use super::every_way::{ANSWERING, SAYING_NOTHING, by_every_way, method_of, threads, ways};
+use super::every_way::{
+    ANSWERING, SAYING_NOTHING, by_every_way, make_threads, method_of, threads, ways,
+};
 use super::{Meeting, address, quote, seat};
 use crate::harness::Server;
 use crate::tenants::all_guarded_routes;
@@ -46,9 +48,7 @@ fn every_route_that_takes_a_body_is_a_way_in_or_says_nothing() {
 async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
     let meeting = Meeting::keys("").await;
     let client = &meeting.user;
-    for key in threads() {
-        client.post("/api/v1/threads", json!({ "key": key })).await;
-    }
+    make_threads(client).await;
     let before = standing(client).await;
     let n_threads = client.get("/api/v1/threads").await.json()["threads"]
         .as_array()
@@ -59,7 +59,9 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
         let own = (&told["error"]["pointer"], &told["error"]["param"]);
         let langgraph = &told["metadata"]["pointer"];
         let place = match route {
-            "/api/v1/threads/{key}/messages" => ("/content", own.0),
+            "/api/v1/threads/{key}/messages" | "/api/v1/threads/{key}/messages/{id}/replace" => {
+                ("/content", own.0)
+            }
             "/v1/threads/{thread_id}/messages" => ("content", own.1),
             "/v1/threads/{thread_id}/runs" => ("additional_messages[0].content", own.1),
             "/v1/threads" => ("messages[0].content", own.1),
@@ -112,9 +114,7 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
 async fn every_way_in_takes_what_fits_and_the_request_is_known() {
     let meeting = Meeting::keys("").await;
     let client = &meeting.user;
-    for key in threads() {
-        client.post("/api/v1/threads", json!({ "key": key })).await;
-    }
+    make_threads(client).await;
     for (_, route, answer) in by_every_way(client, &seat(None).to_string()).await {
         assert!(answer.status.is_success(), "{route}: {}", answer.text);
     }
@@ -130,11 +130,8 @@ async fn every_way_in_takes_what_fits_and_the_request_is_known() {
 #[tokio::test]
 async fn a_key_that_is_an_actors_speaks_nowhere_without_saying_so() {
     let meeting = Meeting::keys("").await;
+    make_threads(&meeting.user).await;
     for key in threads() {
-        meeting
-            .user
-            .post("/api/v1/threads", json!({ "key": key }))
-            .await;
         meeting.user.say(key, "hello").await;
         let body = json!({"actor": {"id": "shop"}});
         let path = format!("/api/v1/threads/{key}/actors");

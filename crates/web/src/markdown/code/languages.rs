@@ -26,12 +26,12 @@ pub(super) enum Kind {
     Diff,
 }
 
-/// What the lexer knows of a language.
+/// The rules of a language.
 pub(super) struct Rules {
     names: &'static str,
     /// Beginnings of comments that end with the line.
     pub(super) line: &'static [&'static str],
-    /// What begins and ends a comment, or nothing.
+    /// The beginning and end of a comment, or nothing.
     pub(super) block: (&'static str, &'static str),
     pub(super) quotes: &'static [Quote],
     /// The keywords, with spaces between them.

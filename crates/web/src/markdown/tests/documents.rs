@@ -128,9 +128,9 @@ impl Dice {
         usize::try_from(self.0 >> 33).expect("31 bits") % n
     }
 
-    /// A document of up to 30 pieces.
+    /// A document of up to 15 pieces.
     pub(super) fn document(&mut self) -> String {
-        let n = 5 + self.below(25);
+        let n = 4 + self.below(12);
         (0..n).map(|_| PIECES[self.below(PIECES.len())]).collect()
     }
 }

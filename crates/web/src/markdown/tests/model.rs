@@ -2,6 +2,7 @@
 
 use crate::Patch;
 use crate::markdown::text::escape;
+use std::fmt::Write as _;
 
 /// The container with the id `m`.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ impl Container {
                 | Patch::Drop { .. }
                 | Patch::Mark { .. }
                 | Patch::Say { .. }
-                | Patch::Gone => unreachable!("{patch:?}"),
+                | Patch::Reload => unreachable!("{patch:?}"),
             }
         }
     }
@@ -85,7 +86,7 @@ impl Container {
             if id.is_empty() {
                 out.push_str(html);
             } else {
-                out.push_str(&format!(r#"<div class="b" id="{id}">{html}</div>"#));
+                write!(out, r#"<div class="b" id="{id}">{html}</div>"#).expect("a string");
             }
         }
         out.push_str(self.tail.as_deref().unwrap_or_default());

@@ -74,3 +74,38 @@ fn a_finished_stream_takes_no_more_text() {
     assert_eq!(out, []);
     assert_eq!(stream.source(), "a");
 }
+
+#[test]
+fn a_block_is_final_after_a_blank_line_and_two_blocks() {
+    for (source, is_final) in [
+        ("a\n\nb\n\nc", true),
+        ("a\n\nb\n# c", true),
+        ("# a\n# b\n# c", false),
+        ("a\n\nb\n", false),
+        ("a\n\nb\n\n[c]: d", false),
+    ] {
+        let (mut stream, mut out) = (stream().eager(), Vec::new());
+        stream.push(source, &mut out);
+        let n_batches = stream.html().matches(r#"class="b""#).count();
+        assert_eq!(n_batches, usize::from(is_final), "{source:?}");
+    }
+}
+
+#[test]
+fn new_text_is_shown_within_the_last_block() {
+    for (source, html) in [
+        ("a", r#"<p dir="auto">a<span id="m-x"></span></p>"#),
+        ("- a", r#"a<span id="m-x"></span></li></ul>"#),
+        ("```\na\n", "a\n<span id=\"m-x\"></span></code></pre>"),
+        ("```\na\n```\n", "a\n</code></pre><span id=\"m-x\"></span>"),
+        ("a\n\n", r#"a</p><span id="m-x"></span>"#),
+    ] {
+        let mut stream = stream().eager();
+        stream.push(source, &mut Vec::new());
+        assert!(
+            stream.html().contains(html),
+            "{source:?}: {}",
+            stream.html()
+        );
+    }
+}

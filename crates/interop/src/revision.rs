@@ -1,8 +1,8 @@
-//! The ids of messages that a client changed after they were posted.
+//! The ids of messages that were changed after they were posted.
 //!
-//! A client reuses the id of a message whose text it changes, but a log has every id only once. The
-//! first replacement of `m1` is therefore the item `m1~2`, the second is `m1~3`. Clients see each of
-//! them as `m1`. The mapping is computed from the id; there is no lookup.
+//! A client of the AI SDK reuses the id of a message whose text it changes, but a log has every id only once. The
+//! first replacement of `m1` is therefore the item `m1~2`, the second is `m1~3`. Such a client
+//! sees each of them as `m1`; the native API shows the items' ids. The mapping is computed from the id; there is no lookup.
 
 /// Separator between an id and the number of its revision.
 const MARK: char = '~';
@@ -36,7 +36,7 @@ pub fn is_free(id: &str) -> bool {
 }
 
 /// The id that clients know a message by.
-pub(super) fn message_id(item: &str) -> &str {
+pub fn message_id(item: &str) -> &str {
     match item.rsplit_once(MARK) {
         Some((id, number)) if !id.is_empty() && is_number(number) => id,
         Some(_) | None => item,

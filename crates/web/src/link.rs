@@ -1,0 +1,23 @@
+//! Links to other pages.
+
+use maud::{Markup, html};
+
+/// A key as a segment of a path.
+pub fn path_segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string can't fail.
+            let _ = std::fmt::Write::write_fmt(&mut out, format_args!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// The link to the versions of a message or an answer.
+pub(crate) fn versions_link(thread_key: &str, item: &str) -> Markup {
+    let (key, item) = (path_segment(thread_key), path_segment(item));
+    html! { a class="quiet" href={ "/ui/versions?thread=" (key) "&item=" (item) } { "Versions" } }
+}
