@@ -185,6 +185,6 @@ claim("the error of a model is shown and equals its reload", server, async (visi
   await visitor.chat("fails");
   await visitor.send("fail network after 5 say 40 words");
   const answer = await visitor.answered(1);
-  await answer.getByText(/^Error: /).waitFor();
+  await answer.getByText(/the model call failed/).waitFor();
   await visitor.equalsItsReload();
 });

@@ -121,10 +121,16 @@ claim("a long thread loads earlier messages and keeps the place", server, async 
   // The first message in view stays where it is while others come above it.
   const place = () =>
     page.evaluate(async () => {
-      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
       const log = document.getElementById("log");
       const top = log.getBoundingClientRect().top;
-      window.marked ??= [...log.querySelectorAll(".message")].find((it) => it.getBoundingClientRect().bottom > top + 50);
+      let isSame = 0;
+      for (let last; isSame < 6; ) {
+        await new Promise((done) => requestAnimationFrame(done));
+        window.marked ??= [...log.querySelectorAll(".message")].find((it) => it.getBoundingClientRect().bottom > top + 50);
+        const now = window.marked.getBoundingClientRect().top - top;
+        isSame = now === last ? isSame + 1 : 0;
+        last = now;
+      }
       return window.marked.getBoundingClientRect().top - top;
     });
   let go;

@@ -43,6 +43,7 @@ function draw() {
     isDrawing = false;
     const patches = waiting;
     waiting = [];
+    noteScroll();
     const height = log?.scrollHeight ?? 0;
     for (const patch of patches) drawOne(patch);
     if (follows) scrollToEnd();
@@ -123,18 +124,35 @@ function say(words) {
 const log = byId("log");
 const thread = log?.dataset.thread;
 
-/** Whether the end stays in view: until the reader scrolls away from it. */
+/** Whether the end stays in view: until the reader scrolls up, or opens something. */
 let follows = true;
+let scrolledTo = 0;
+
+/** @param {boolean} now */
+function setFollows(now) {
+    follows = now;
+    // Only the reader moves up in a log that follows its end: the browser doesn't.
+    log?.toggleAttribute("data-follows", now);
+    if (now) byId("news")?.remove();
+}
 
 function isAtEnd() {
     if (!log) return false;
     return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END;
 }
 
+function noteScroll() {
+    if (!log) return;
+    if (isAtEnd()) setFollows(true);
+    else if (log.scrollTop < scrolledTo) setFollows(false);
+    scrolledTo = log.scrollTop;
+}
+
 function scrollToEnd() {
-    follows = true;
-    if (log) log.scrollTop = log.scrollHeight;
-    byId("news")?.remove();
+    setFollows(true);
+    if (!log) return;
+    log.scrollTop = log.scrollHeight;
+    scrolledTo = log.scrollTop;
 }
 
 function showNews() {
@@ -147,19 +165,16 @@ function showNews() {
     byId("composer")?.before(button);
 }
 
-let scrolledTo = 0;
 log?.addEventListener("scroll", () => {
-    // The end moves away by itself while messages get their heights; a reader moves up.
-    if (isAtEnd()) follows = true;
-    else if (log.scrollTop < scrolledTo) follows = false;
-    scrolledTo = log.scrollTop;
-    if (follows) byId("news")?.remove();
+    noteScroll();
     if (log.scrollTop < 400) older();
 }, { passive: true });
-// A message that comes into view gets its height only then.
-log?.addEventListener("contentvisibilityautostatechange", () => { if (follows) scrollToEnd(); });
-// A reader who opens something reads there.
-log?.addEventListener("toggle", () => { follows = isAtEnd(); }, { capture: true });
+// A message gets its height when it comes into view.
+log?.addEventListener("contentvisibilityautostatechange", () => {
+    noteScroll();
+    if (follows) scrollToEnd();
+});
+log?.addEventListener("toggle", () => setFollows(isAtEnd()), { capture: true });
 
 let isLoading = false;
 
