@@ -201,6 +201,7 @@ pub(super) fn delete(
             thread: thread.clone(),
         });
     }
+    Tables::of(conn, no).remove_thread()?;
     for table in Tables::DERIVED
         .into_iter()
         .chain(["thread_tokens", "thread_events"])
