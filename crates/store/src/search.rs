@@ -46,7 +46,8 @@ pub struct FoundThreads {
 pub struct FoundThread {
     /// The thread.
     pub row: ThreadRow,
-    /// Its hits: the title, then the newest texts. At most [`HITS_PER_THREAD`].
+    /// Its hits, the title first, then the newest text: at least one, at most [`HITS_PER_THREAD`]. A store
+    /// may leave out older ones.
     pub hits: Vec<Hit>,
 }
 

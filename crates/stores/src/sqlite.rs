@@ -364,11 +364,33 @@ impl ThreadTable for SqliteStore {
         tenant: &'a TenantId,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (tenant, thread) = (tenant.clone(), thread.clone());
+        // Its words go in several commits if they are many, because each costs a look-up: other writes
+        // go between them.
         Box::pin(async move {
-            self.writer()?
-                .run(0, move |conn| append::delete(conn, &tenant, &thread))
-                .await
+            let ids = || (tenant.clone(), thread.clone());
+            let writer = self.writer()?;
+            let mut were_many = false;
+            let deleted = loop {
+                let (tenant, thread) = ids();
+                let words = writer.run(0, move |conn| append::delete_words(conn, &tenant, &thread));
+                match words.await {
+                    Ok(true) => were_many = true,
+                    Ok(false) => {
+                        let (tenant, thread) = ids();
+                        let delete = move |conn: &_| append::delete(conn, &tenant, &thread);
+                        break writer.run(0, delete).await;
+                    }
+                    Err(error) => break Err(error),
+                }
+            };
+            if let Err(StoreError::HasForks { .. }) = &deleted
+                && were_many
+            {
+                let (tenant, thread) = ids();
+                let restore = move |conn: &_| append::restore_words(conn, &tenant, &thread);
+                writer.run(0, restore).await?;
+            }
+            deleted
         })
     }
 

@@ -36,6 +36,18 @@ pub struct Excerpt {
     pub matches: Vec<Range<usize>>,
 }
 
+impl Excerpt {
+    /// The start and the end of each found word, in UTF-16 code units.
+    pub fn utf16_matches(&self) -> Vec<[usize; 2]> {
+        let units = |end| {
+            let before = self.text.get(..end).unwrap_or_default();
+            before.encode_utf16().count()
+        };
+        let matches = self.matches.iter();
+        matches.map(|it| [units(it.start), units(it.end)]).collect()
+    }
+}
+
 /// Maximum number of characters of an excerpt, and of those before the first match.
 const EXCERPT: usize = 160;
 const BEFORE: usize = 40;
@@ -272,6 +284,8 @@ mod tests {
         assert_eq!(marked("two thr", "one two three"), "one [two] [three]");
         assert_eq!(marked("no", "one two"), "one two");
         assert_eq!(marked("a-b", "A b a-b"), "[A b] [a-b]");
+        let excerpt = words("b").excerpt("🎉ä b");
+        assert_eq!(excerpt.utf16_matches(), [[4, 5]]);
         let text = format!("{}needle {}", "ä ".repeat(400), "ö ".repeat(400));
         let cut = marked("needle", &text);
         assert!(cut.starts_with("…ä ä") && cut.ends_with(" ö…"), "{cut}");

@@ -5,7 +5,7 @@ use super::rows::{AGENT, decoded, thread_of};
 use super::value::{count, int};
 use super::words::{TITLES, tenant_word, thread_word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use store::search::{
     FoundThread, FoundThreads, HITS_PER_THREAD, Hit, PREVIEW_CHARS, Search, SearchWords,
     ThreadPreview, text_of_content, text_of_part,
@@ -104,7 +104,7 @@ impl Page<'_> {
         let mut rows = select
             .query(params![query, after, TITLES])
             .map_err(statement)?;
-        let (mut found, mut seen) = (FoundThreads::default(), HashSet::new());
+        let (mut found, mut places) = (FoundThreads::default(), HashMap::new());
         let (mut last, mut n_examined) = (None, 0);
         while let Some(row) = rows.next().map_err(statement)? {
             if n_examined == EXAMINED {
@@ -114,17 +114,26 @@ impl Page<'_> {
             n_examined += 1;
             let id: i64 = row.get(0).map_err(statement)?;
             let no: i64 = row.get(1).map_err(statement)?;
-            if !seen.insert(no) {
-                last = Some(count(id));
-                continue;
-            }
-            if let Some(thread) = self.meant(no)? {
-                if found.threads.len() == self.search.limit {
-                    found.next = last;
-                    break;
+            let place = match places.get(&no) {
+                Some(place) => *place,
+                None => {
+                    let place = self.meant(no)?.map(|row| {
+                        let hits = Vec::new();
+                        found.threads.push(FoundThread { row, hits });
+                        found.threads.len() - 1
+                    });
+                    *places.entry(no).or_insert(place)
                 }
-                let hits = self.hits(no)?;
-                found.threads.push(FoundThread { row: thread, hits });
+            };
+            if place == Some(self.search.limit) {
+                found.threads.pop();
+                found.next = last;
+                break;
+            }
+            if let Some(thread) = place.and_then(|place| found.threads.get_mut(place))
+                && thread.hits.len() < HITS_PER_THREAD
+            {
+                thread.hits.push(self.hit(id, no)?);
             }
             last = Some(count(id));
         }
@@ -149,40 +158,28 @@ impl Page<'_> {
         let Some(after) = self.search.after else {
             return Ok(false);
         };
+        let query = format!("scope : {} AND {}", thread_word(no), self.words);
         let sql = "SELECT 1 FROM thread_words WHERE thread_words MATCH ?1 AND rowid >= ?2 LIMIT 1";
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let found = select.exists(params![self.within(no), int(after)]);
+        let found = select.exists(params![query, int(after)]);
         found.map_err(statement)
     }
 
-    fn within(&self, no: i64) -> String {
-        format!("scope : {} AND {}", thread_word(no), self.words)
-    }
-
-    fn hits(&self, no: i64) -> Result<Vec<Hit>, StoreError> {
-        let sql =
-            "SELECT w.rowid, e.seq, e.payload, (SELECT title FROM thread_threads WHERE no = ?2)
-                   FROM thread_words w LEFT JOIN thread_events e ON e.id = w.rowid
-                   WHERE w.thread_words MATCH ?1 ORDER BY w.rowid DESC LIMIT ?3";
-        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let values = params![self.within(no), no, int(HITS_PER_THREAD as u64)];
-        let rows = select
-            .query_map(values, |row| Ok(self.hit(row)))
-            .map_err(statement)?;
-        rows.map(|row| row.map_err(statement)?).collect()
-    }
-
-    fn hit(&self, row: &Row<'_>) -> Result<Hit, StoreError> {
-        let seq: Option<i64> = row.get(1).map_err(statement)?;
-        let (role, text) = if seq.is_some() {
-            text_of(
-                row.get_ref(2)
-                    .map_err(statement)?
-                    .as_str()
-                    .unwrap_or_default(),
-            )?
+    /// The hit with this number, in the thread with that one.
+    fn hit(&self, id: i64, no: i64) -> Result<Hit, StoreError> {
+        let (sql, number) = if id < TITLES {
+            ("SELECT seq, payload FROM thread_events WHERE id = ?1", id)
         } else {
-            (None, row.get::<_, Option<String>>(3).map_err(statement)?)
+            ("SELECT NULL, title FROM thread_threads WHERE no = ?1", no)
+        };
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let (seq, text): (Option<i64>, Option<String>) =
+            select.query_row([number], read).map_err(statement)?;
+        let text = text.unwrap_or_default();
+        let (role, text) = match seq {
+            Some(_) => text_of(&text)?,
+            None => (None, Some(text)),
         };
         Ok(Hit {
             seq: seq.map(|seq| Seq(count(seq))),
@@ -213,7 +210,7 @@ fn passes(
 }
 
 /// The text of an event and the role of its author.
-fn text_of(payload: &str) -> Result<(Option<Role>, Option<String>), StoreError> {
+pub(super) fn text_of(payload: &str) -> Result<(Option<Role>, Option<String>), StoreError> {
     let event = decoded(payload)?;
     if let Event::ItemCreated { item } = event {
         let content = item.content.filter(|_| item.item_type == ItemType::Message);

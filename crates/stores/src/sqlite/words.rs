@@ -6,6 +6,8 @@
 
 use super::error::statement;
 use super::projection::Tables;
+use super::search::text_of;
+use super::value::int;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -102,16 +104,41 @@ impl Tables<'_> {
         self.remove_all(&sql, params![self.thread, step, idx], text_of_part)
     }
 
-    /// Removes all words of the thread.
-    pub(super) fn remove_thread(&self) -> Result<(), StoreError> {
-        self.remove_title()?;
-        self.remove_all(ITEMS, [self.thread], text_of_content)?;
-        self.remove_all(PARTS, [self.thread], text_of_part)
+    /// Removes the words of texts of the thread, at most so many. Returns how many there were.
+    pub(super) fn remove_some(&self, limit: usize) -> Result<usize, StoreError> {
+        let sql = "SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 LIMIT ?2";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let values = params![
+            format!("scope : {}", thread_word(self.thread)),
+            int(limit as u64)
+        ];
+        let rows = select
+            .query_map(values, |row| row.get(0))
+            .map_err(statement)?;
+        let ids: Vec<i64> = rows.collect::<Result<_, _>>().map_err(statement)?;
+        for id in &ids {
+            if *id >= TITLES {
+                self.remove_title()?;
+                continue;
+            }
+            let sql = "SELECT payload FROM thread_events WHERE id = ?1";
+            let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+            let payload: String = select
+                .query_row([id], |row| row.get(0))
+                .map_err(statement)?;
+            self.remove(*id, &text_of(&payload)?.1.unwrap_or_default())?;
+        }
+        Ok(ids.len())
     }
 
-    /// Adds all words of the thread, from its tables.
-    fn add_thread(&self) -> Result<(), StoreError> {
-        self.each_text(|id, text| self.add(id, text))
+    /// Adds the words of the thread that the index lacks.
+    pub(super) fn add_missing(&self) -> Result<(), StoreError> {
+        self.each_text(|id, text| {
+            if has(self.conn, id)? {
+                return Ok(());
+            }
+            self.add(id, text)
+        })
     }
 
     /// The number and the text of everything in the thread that can be found.
@@ -234,7 +261,7 @@ pub(super) fn build(conn: &Connection) -> Result<(), StoreError> {
     for (n_done, no) in numbers.into_iter().enumerate() {
         let tables = Tables::of(conn, no);
         tables.run(&sql, [no])?;
-        tables.add_thread()?;
+        tables.add_missing()?;
         if told.elapsed() >= PROGRESS {
             tracing::info!(n_done, n_threads, "the full-text index is being built");
             told = Instant::now();

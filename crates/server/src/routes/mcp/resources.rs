@@ -43,7 +43,6 @@ pub(super) async fn list(
 ) -> Result<ListResourcesResult, ApiError> {
     let page = ThreadRows {
         after: cursor.as_deref().map(listing::read_cursor).transpose()?,
-        prefix: None,
         limit: PAGE,
     };
     let (rows, next) = listing::visible(&handler.api, &handler.caller, page).await?;
