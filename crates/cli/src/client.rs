@@ -249,8 +249,8 @@ impl Client {
         loop {
             let n = (limit - threads.len()).min(FOUND_PAGE).to_string();
             let mut query = vec![("q", words), ("limit", n.as_str())];
-            let given = filters.iter().chain([&("cursor", cursor.as_deref())]);
-            query.extend(given.filter_map(|(name, value)| Some((*name, (*value)?))));
+            let options = filters.into_iter().chain([("cursor", cursor.as_deref())]);
+            query.extend(options.filter_map(|(name, value)| Some((name, value?))));
             let request = self.request_with(Method::GET, &["threads"], &query);
             let page: FoundPage = self.json(request, "").await?;
             threads.extend(page.threads);

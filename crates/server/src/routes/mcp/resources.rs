@@ -44,6 +44,7 @@ pub(super) async fn list(
     let page = ThreadRows {
         after: cursor.as_deref().map(listing::read_cursor).transpose()?,
         limit: PAGE,
+        ..ThreadRows::default()
     };
     let (rows, next) = listing::visible(&handler.api, &handler.caller, page).await?;
     let mut listed = ListResourcesResult::with_all_items(rows.iter().map(resource).collect());
