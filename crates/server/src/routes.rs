@@ -18,6 +18,7 @@ mod native;
 mod page_query;
 mod responses;
 pub(crate) mod runs;
+pub(crate) mod thread_list;
 pub(crate) mod threads;
 mod threads_api;
 mod tree;

@@ -1,7 +1,9 @@
 //! The native API, below `/api/v1`.
 
 use super::aitp::{actors, answer, requests};
-use super::{agents, answers, branches, documents, events, messages, runs, threads, versions};
+use super::{
+    agents, answers, branches, documents, events, messages, runs, thread_list, threads, versions,
+};
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Delete, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Visible};
@@ -25,7 +27,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
     vec![
-        Route::get("/threads", Read, Visible, routes!(threads::list)),
+        Route::get("/threads", Read, Visible, routes!(thread_list::list)),
         Route::post("/threads", Write, InBody, routes!(threads::create)),
         Route::get("/threads/{key}", Read, PathKey("key"), routes!(threads::read)),
         Route::delete("/threads/{key}", Delete, PathKey("key"), routes!(threads::delete)),

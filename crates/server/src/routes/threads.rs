@@ -1,44 +1,19 @@
-//! Threads: creating, listing, forking, closing, reopening, deleting.
+//! Threads: creating, forking, closing, reopening, deleting.
 
 use super::view::ThreadView;
 use crate::auth::Caller;
-use crate::body::{OptionalBody, Query};
+use crate::body::OptionalBody;
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
-use crate::threads::{ThreadKey, check_new_key, delete_thread, listing};
+use crate::threads::{ThreadKey, check_new_key, delete_thread};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use runtime::{Cancelled, NewThreadRequest, ThreadRow, ThreadRows};
+use runtime::{Cancelled, NewThreadRequest, ThreadRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timeline::{ExecutionId, Interruption, Payload, Seq};
-use utoipa::{IntoParams, ToSchema};
-
-const DEFAULT_LIMIT: usize = 50;
-const MAX_LIMIT: usize = 500;
-/// Which threads are listed.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
-    /// Only threads whose key has this prefix.
-    prefix: Option<String>,
-    /// Maximum number of threads, default 50, at most 500.
-    limit: Option<usize>,
-    /// The `next` of the previous page.
-    cursor: Option<String>,
-}
-
-/// A page of threads, last changed first.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ThreadList {
-    /// The threads.
-    threads: Vec<ThreadView>,
-    /// The cursor of the next page; absent at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
+use utoipa::ToSchema;
 
 /// A thread to create.
 #[derive(Default, Deserialize, ToSchema)]
@@ -94,31 +69,6 @@ impl From<Cancelled> for CancelledView {
     fn from(Cancelled { execution_id, seq }: Cancelled) -> Self {
         Self { execution_id, seq }
     }
-}
-
-/// Lists the threads.
-#[utoipa::path(get, path = "/threads", operation_id = "listThreads", tag = "threads", security(("key" = [])), params(ListQuery),
-    responses((status = 200, body = ThreadList), (status = "default", body = ErrorBody)))]
-pub(crate) async fn list(
-    State(api): State<Api>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
-) -> Result<Json<ThreadList>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let page = ThreadRows {
-        after: query
-            .cursor
-            .as_deref()
-            .map(listing::read_cursor)
-            .transpose()?,
-        prefix: query.prefix,
-        limit,
-    };
-    let (rows, next) = listing::visible(&api, &caller, page).await?;
-    Ok(Json(ThreadList {
-        threads: rows.into_iter().map(Into::into).collect(),
-        next,
-    }))
 }
 
 /// Checks an application's metadata: an object without names that the server reserves.

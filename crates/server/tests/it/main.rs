@@ -47,6 +47,7 @@ mod responses;
 mod rights;
 mod run_limits;
 mod schemas;
+mod search;
 mod streams;
 mod subagents;
 #[cfg(feature = "otel")]

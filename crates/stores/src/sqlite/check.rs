@@ -4,6 +4,7 @@ use super::connection::wal;
 use super::error::statement;
 use super::health::{Health, StoreHealth};
 use super::value::count;
+use super::words;
 use super::writer::Counts;
 use rusqlite::Connection;
 use std::path::Path;
@@ -116,6 +117,7 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
             OR f.files <> coalesce(u.files, 0)",
     )?);
     contents(conn, &mut found)?;
+    words::check(conn, &mut found)?;
     Ok(found)
 }
 
