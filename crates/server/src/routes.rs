@@ -17,6 +17,7 @@ pub(crate) mod messages;
 mod native;
 mod page_query;
 mod responses;
+mod run_times;
 pub(crate) mod runs;
 pub(crate) mod threads;
 mod threads_api;

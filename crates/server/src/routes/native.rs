@@ -28,6 +28,7 @@ fn routes() -> Vec<Route> {
         Route::get("/threads", Read, Visible, routes!(threads::list)),
         Route::post("/threads", Write, InBody, routes!(threads::create)),
         Route::get("/threads/{key}", Read, PathKey("key"), routes!(threads::read)),
+        Route::patch("/threads/{key}", Write, PathKey("key"), routes!(threads::change)),
         Route::delete("/threads/{key}", Delete, PathKey("key"), routes!(threads::delete)),
         Route::post("/threads/{key}/fork", Write, PathKey("key"), routes!(threads::fork)),
         Route::get("/threads/{key}/branches", Read, PathKey("key"), routes!(branches::list)),

@@ -46,6 +46,7 @@ mod remote;
 mod responses;
 mod rights;
 mod run_limits;
+mod runs;
 mod schemas;
 mod streams;
 mod subagents;
