@@ -21,6 +21,7 @@ mod past_questions;
 mod pending_questions;
 mod records;
 mod relations;
+mod relatives;
 mod repeated;
 mod report;
 mod run;
@@ -33,6 +34,7 @@ mod watch;
 
 pub(crate) use pending_questions::children as unended;
 pub use pending_questions::{Addressed, CallAddress, Pending};
+pub use relatives::{Relative, Relatives};
 pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
 pub use tree::{Below, Cursor, Tree};

@@ -50,7 +50,8 @@ pub use agent::{AgentReactor, Models, OptionsRefused};
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
 pub use children::{
-    Addressed, Below, CallAddress, Cursor, Pending, ThreadContinuation, Tree, Watch, Watched,
+    Addressed, Below, CallAddress, Cursor, Pending, Relative, Relatives, ThreadContinuation, Tree,
+    Watch, Watched,
 };
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::{AnswerRefusal, RuntimeError};

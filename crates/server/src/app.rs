@@ -1,8 +1,10 @@
 //! The composition root: the parts of a deployment, put together.
 
+mod compare;
 mod exchange;
 mod source_archive;
 
+pub(crate) use compare::CheckedDocument;
 pub use exchange::{Exported, ImportSource};
 
 use crate::auth::{Keys, TokenKeysError, Tokens};

@@ -126,7 +126,7 @@ pub struct ToolSummary {
     pub name: String,
     /// The description for the model.
     pub description: String,
-    /// What happens to a call with an unknown outcome.
+    /// The effect of a call, which decides about a call with an unknown outcome.
     pub effect: Effect,
     /// Whether each call needs an approval.
     pub needs_approval: bool,

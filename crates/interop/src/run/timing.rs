@@ -15,7 +15,7 @@ pub enum AttemptEnd {
     Failed,
     /// The process stopped, and another one tried again.
     Restarted,
-    /// The same process tried again.
+    /// The process tried again without a restart.
     Retried,
 }
 
@@ -243,8 +243,9 @@ impl StepTimes {
             return;
         }
         call.ended = Some(at);
-        let took = tool.duration_ms.and_then(|ms| i64::try_from(ms).ok());
-        let began = took.and_then(|ms| at.checked_sub(jiff::SignedDuration::from_millis(ms)).ok());
+        let millis = tool.duration_ms.and_then(|ms| i64::try_from(ms).ok());
+        let began =
+            millis.and_then(|ms| at.checked_sub(jiff::SignedDuration::from_millis(ms)).ok());
         call.started = call.started.or(began);
         let is_ok = tool.state == ToolState::OutputAvailable;
         let usual = if is_ok { "ok" } else { "error" };

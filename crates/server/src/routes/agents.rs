@@ -42,7 +42,7 @@ pub(crate) struct ToolView {
     name: String,
     /// The description for the model.
     description: String,
-    /// What a call changes: `pure`, `idempotent`, `reconcilable` or `effect`. It decides whether a call
+    /// The effect of a call: `pure`, `idempotent`, `reconcilable` or `effect`. It decides whether a call
     /// with an unknown outcome runs again.
     #[schema(value_type = String)]
     effect: Effect,

@@ -24,7 +24,7 @@ enum AttemptReason {
     Failed,
     /// The process stopped, and the next one tried again.
     Restarted,
-    /// The same process tried again.
+    /// The process tried again without a restart.
     Retried,
 }
 

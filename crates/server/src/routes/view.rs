@@ -149,6 +149,11 @@ impl MessageView {
         }
     }
 
+    /// Its parts.
+    pub(super) fn into_content(self) -> Vec<Payload> {
+        self.content
+    }
+
     fn of(item: Item, content: Vec<Payload>) -> Self {
         Self {
             metadata: shown_metadata(&item),

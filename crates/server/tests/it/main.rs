@@ -13,6 +13,7 @@ mod ag_ui;
 mod agents;
 mod aitp;
 mod answers;
+mod around;
 mod audit;
 mod bad_input;
 mod bodies;
