@@ -50,8 +50,8 @@ pub use agent::{AgentReactor, Models, OptionsRefused};
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
 pub use children::{
-    Addressed, Below, CallAddress, Cursor, Pending, ThreadContinuation, Tree, Watch, Watched,
-    is_subagent,
+    Addressed, Below, CallAddress, Cursor, Pending, Relative, Relatives, ThreadContinuation, Tree,
+    Watch, Watched, is_subagent,
 };
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::{AnswerRefusal, RuntimeError};

@@ -181,9 +181,8 @@ struct PageParts {
 impl PageParts {
     async fn read(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
         let rows = ThreadRows {
-            after: None,
-            prefix: None,
             limit: THREADS,
+            ..ThreadRows::default()
         };
         let (rows, _) = listing::visible(api, caller, rows).await?;
         let agents = api.app().agents().into_iter();
