@@ -5,10 +5,13 @@
 
 mod assets;
 mod chat;
+mod form_field;
 pub mod ids;
 mod json;
 pub mod markdown;
 mod patch;
+mod requests;
+mod schema_form;
 mod shell;
 mod time;
 
@@ -16,8 +19,13 @@ pub use assets::{Asset, Assets};
 pub use chat::percent as path_segment;
 pub use chat::{
     AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, Version, VersionsPage,
-    message_text, older,
+    RequestPage, message_text, older,
 };
+pub use form_field::{FilledForm, FormError};
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
+pub use requests::{
+    Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty,
+};
+pub use schema_form::SchemaForm;
 pub use shell::{ErrorPage, RailThread, Shell};

@@ -10,6 +10,8 @@ mod live;
 mod pages;
 mod reading;
 mod reply;
+mod request_view;
+mod requests;
 mod routes;
 
 pub(crate) use pages::wants_page;

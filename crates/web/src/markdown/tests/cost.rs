@@ -79,7 +79,7 @@ fn cost(text: &str) -> (usize, usize) {
         | Patch::Drop { .. }
         | Patch::Mark { .. }
         | Patch::Say { .. }
-        | Patch::Gone => 0,
+        | Patch::Reload => 0,
     };
     (stream.parsed, out.iter().map(bytes).sum())
 }

@@ -74,7 +74,7 @@ impl Container {
                 | Patch::Drop { .. }
                 | Patch::Mark { .. }
                 | Patch::Say { .. }
-                | Patch::Gone => unreachable!("{patch:?}"),
+                | Patch::Reload => unreachable!("{patch:?}"),
             }
         }
     }
