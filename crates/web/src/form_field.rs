@@ -359,7 +359,8 @@ fn asks_for_secret(text: &str) -> bool {
         text.match_indices(word).any(|(at, _)| {
             let (before, after) = (&text[..at], &text[at + word.len()..]);
             // A longer word has nothing to do with a short one.
-            word.len() > 4 || !(is_part(before.chars().next_back()) || is_part(after.chars().next()))
+            word.len() > 4
+                || !(is_part(before.chars().next_back()) || is_part(after.chars().next()))
         })
     })
 }
@@ -370,7 +371,14 @@ mod tests {
 
     #[test]
     fn a_question_for_a_secret_is_recognised() {
-        for text in ["Your Password", "password_2", "PIN", "Card PIN (4)", "CVV", "seed phrase"] {
+        for text in [
+            "Your Password",
+            "password_2",
+            "PIN",
+            "Card PIN (4)",
+            "CVV",
+            "seed phrase",
+        ] {
             assert!(asks_for_secret(text), "{text}");
         }
         for text in ["Shipping", "Opinion", "Name", "spinning"] {
@@ -397,8 +405,17 @@ mod tests {
             options: vec![("\"x".into(), "<b>".into())],
             ..FormField::line("a\"b", "<img src=x>\u{202e}")
         };
-        for control in [Control::Line("text"), Control::Area, Control::Select, Control::Combobox, Control::Choices] {
-            let html = field.clone().filled_by(control).html("x", &FilledForm::default());
+        for control in [
+            Control::Line("text"),
+            Control::Area,
+            Control::Select,
+            Control::Combobox,
+            Control::Choices,
+        ] {
+            let html = field
+                .clone()
+                .filled_by(control)
+                .html("x", &FilledForm::default());
             let html = html.into_string();
             for bad in ["<script", "<img", "<b>", "\"\"x", "a\"b", "\u{202e}"] {
                 assert!(!html.contains(bad), "{bad}: {html}");

@@ -6,10 +6,16 @@
 mod assets;
 mod chat;
 mod form_field;
+#[cfg(test)]
+#[path = "../../../tests/html_form.rs"]
+mod html_form;
 pub mod ids;
 mod json;
 pub mod markdown;
 mod patch;
+#[cfg(test)]
+#[path = "../../../tests/reference.rs"]
+mod reference;
 mod requests;
 mod schema_form;
 mod shell;
@@ -18,14 +24,12 @@ mod time;
 pub use assets::{Asset, Assets};
 pub use chat::percent as path_segment;
 pub use chat::{
-    AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, Version, VersionsPage,
-    RequestPage, message_text, older,
+    AgentChoice, ChatPage, ChatThread, Conversation, PendingCall, RequestPage, Version,
+    VersionsPage, message_text, older,
 };
 pub use form_field::{FilledForm, FormError};
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
-pub use requests::{
-    Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty,
-};
+pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 pub use schema_form::SchemaForm;
 pub use shell::{ErrorPage, RailThread, Shell};

@@ -151,8 +151,7 @@ impl CapabilityRequest {
 
     /// Whether it is open, and the caller may answer it.
     pub fn waits_for_caller(&self) -> bool {
-        self.state == RequestState::Open
-            && matches!(self.answerability, Answerability::Allowed(_))
+        self.state == RequestState::Open && matches!(self.answerability, Answerability::Allowed(_))
     }
 
     /// Whether the caller may answer now: the request is open, or a further answer replaces the first.
@@ -160,8 +159,7 @@ impl CapabilityRequest {
         let is_taken = match self.state {
             RequestState::Open => true,
             RequestState::Answered => {
-                self.topic.may_be_answered_again()
-                    || self.settlement == Some(Settlement::Failure)
+                self.topic.may_be_answered_again() || self.settlement == Some(Settlement::Failure)
             }
             RequestState::Declined
             | RequestState::Cancelled
@@ -382,7 +380,8 @@ pub(crate) fn topic_words(topic: Topic) -> &'static str {
 
 /// The list of the requests that wait for the caller, as links.
 pub(crate) fn waiting(requests: &[CapabilityRequest]) -> Markup {
-    let waiting: Vec<&CapabilityRequest> = requests.iter().filter(|it| it.waits_for_caller()).collect();
+    let waiting: Vec<&CapabilityRequest> =
+        requests.iter().filter(|it| it.waits_for_caller()).collect();
     html! {
         nav class="waiting" id=(ids::WAITING) aria-label="Requests that wait for you" {
             @if !waiting.is_empty() {

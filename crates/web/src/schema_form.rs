@@ -52,7 +52,9 @@ impl<'a> SchemaForm<'a> {
     pub fn html(&self, id: &str, form: &FilledForm) -> Markup {
         let Some(members) = &self.members else {
             let field = FormField::line(WHOLE, "Value, as JSON").required();
-            return field.filled_by(Control::Area).html(&ids::within(id, "json"), form);
+            return field
+                .filled_by(Control::Area)
+                .html(&ids::within(id, "json"), form);
         };
         html! {
             @for (place, member) in members.iter().enumerate() {

@@ -7,6 +7,7 @@ mod actions;
 mod assets;
 mod form;
 mod live;
+mod live_requests;
 mod pages;
 mod reading;
 mod reply;

@@ -87,7 +87,8 @@ impl Conversation {
         let requests = self.requests.iter().enumerate();
         let current = requests.filter(|(place, request)| {
             let later = self.requests.get(place + 1..).unwrap_or_default();
-            let is_same = |it: &CapabilityRequest| it.anchor == request.anchor && it.id == request.id;
+            let is_same =
+                |it: &CapabilityRequest| it.anchor == request.anchor && it.id == request.id;
             !later.iter().any(is_same)
         });
         current.map(|(_, request)| request)

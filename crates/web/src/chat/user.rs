@@ -108,8 +108,10 @@ fn part_html(part: &Value) -> Markup {
     match kind {
         "input_text" | "output_text" => {
             let text = text_member(part, "text").unwrap_or_default();
-            capability_card(text).unwrap_or_else(|| html! {
-                p class="plain" dir="auto" { (json::visible(text)) }
+            capability_card(text).unwrap_or_else(|| {
+                html! {
+                    p class="plain" dir="auto" { (json::visible(text)) }
+                }
             })
         }
         "input_image" | "input_file" => {

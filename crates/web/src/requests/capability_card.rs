@@ -11,7 +11,10 @@ pub(crate) fn capability_card(text: &str) -> Option<Markup> {
     let message = Message::read(text)?;
     let (words, body) = match message.kind.zip(message.payload()) {
         Some((kind, payload)) => known(kind, payload),
-        None => ("Message of a capability that this server does not know".to_owned(), unknown(&message)),
+        None => (
+            "Message of a capability that this server does not know".to_owned(),
+            unknown(&message),
+        ),
     };
     Some(html! {
         div class="capability" {
@@ -37,9 +40,18 @@ fn unknown(message: &Message) -> Markup {
 /// The words of a message, and what it contains.
 fn known(kind: Kind, payload: &Value) -> (String, Markup) {
     match kind.purpose() {
-        Purpose::Ask(topic) => (format!("Request for {}", topic_words(topic)), title(payload)),
-        Purpose::Answer(topic) => (format!("Answer to a request for {}", topic_words(topic)), payload_html(kind.key(), payload)),
-        Purpose::Outcome(_) => ("Result of a payment".to_owned(), payload_html(kind.key(), payload)),
+        Purpose::Ask(topic) => (
+            format!("Request for {}", topic_words(topic)),
+            title(payload),
+        ),
+        Purpose::Answer(topic) => (
+            format!("Answer to a request for {}", topic_words(topic)),
+            payload_html(kind.key(), payload),
+        ),
+        Purpose::Outcome(_) => (
+            "Result of a payment".to_owned(),
+            payload_html(kind.key(), payload),
+        ),
         Purpose::Control => (control(kind).to_owned(), control_html(payload)),
         Purpose::Notice => (notice(kind).to_owned(), members(payload)),
     }
@@ -71,7 +83,9 @@ fn notice(kind: Kind) -> &'static str {
 
 fn control_html(payload: &Value) -> Markup {
     let id = text_of(payload, "request_id");
-    let words = ["reason", "message", "expires_at"].iter().find_map(|key| text_of(payload, key));
+    let words = ["reason", "message", "expires_at"]
+        .iter()
+        .find_map(|key| text_of(payload, key));
     html! {
         p {
             @if let Some(id) = id { code { (json::visible(id)) } }
@@ -108,7 +122,10 @@ fn chosen(payload: &Value) -> Markup {
 fn entered(payload: &Value) -> Markup {
     let fields = list_of(payload, "fields").iter().map(|field| {
         let label = text_of(field, "label").or_else(|| text_of(field, "id"));
-        (label.unwrap_or_default(), text_of(field, "value").unwrap_or_default().to_owned())
+        (
+            label.unwrap_or_default(),
+            text_of(field, "value").unwrap_or_default().to_owned(),
+        )
     });
     facts(fields)
 }
@@ -154,7 +171,11 @@ fn members(payload: &Value) -> Markup {
     let rows = members.map(|(name, value)| {
         let text = match value {
             Value::String(text) => text.clone(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.to_string(),
         };
         (name.as_str(), text)
     });

@@ -88,7 +88,9 @@ pub(super) fn answer_value(
     fields: &[(String, String)],
 ) -> Result<Value, Vec<FormError>> {
     let mut answer = Map::new();
-    let known = form_of(request).map(RequestForm::fields).unwrap_or_default();
+    let known = form_of(request)
+        .map(RequestForm::fields)
+        .unwrap_or_default();
     for field in known {
         if let Some(text) = filled(fields, &field.id) {
             answer.insert(field.id.clone(), text.into());

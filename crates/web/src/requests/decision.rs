@@ -81,7 +81,9 @@ fn prices(option: &Value) -> Option<String> {
 
 /// Price, rating, image and address of an option. Nothing of it is loaded.
 fn details(option: &Value) -> Markup {
-    let until = option.get("quote").and_then(|quote| text_of(quote, "valid_until"));
+    let until = option
+        .get("quote")
+        .and_then(|quote| text_of(quote, "valid_until"));
     let rating = amount_of(option, "five_star_rating");
     let reviews = amount_of(option, "reviews_count");
     let image = text_of(option, "image_url").and_then(|url| Some((url, web_host(url)?)));
@@ -233,7 +235,8 @@ pub(super) fn answer_value(
                 };
                 let id = filled(fields, &variant).unwrap_or(own);
                 let count = filled(fields, &n).unwrap_or("1").parse::<u64>();
-                let count = count.map_err(|_| vec![FormError::new(pointer(id), "a whole number")])?;
+                let count =
+                    count.map_err(|_| vec![FormError::new(pointer(id), "a whole number")])?;
                 answer.insert(id.to_owned(), count.into());
             }
         }

@@ -42,7 +42,9 @@ fn price(value: &Value) -> Option<String> {
 /// The ways to pay, by the values that the schema of the answer has for them.
 fn ways(request: &CapabilityRequest) -> Vec<PaymentWay> {
     let part = if is_plan(request) { PLAN } else { WAY };
-    let offered = request.answer_schema.pointer(&format!("/properties/{part}/oneOf"));
+    let offered = request
+        .answer_schema
+        .pointer(&format!("/properties/{part}/oneOf"));
     let offered = offered.and_then(Value::as_array).into_iter().flatten();
     let values = offered.filter_map(|it| text_of(it, "const"));
     let quote = quote(request);
@@ -107,7 +109,10 @@ pub(super) fn facts(request: &CapabilityRequest) -> Markup {
             rows.extend(fact("Quote", text_of(payload, "quote_id")));
             let end = text_of(payload, "expiration").or_else(|| text_of(payload, "valid_until"));
             for way in ways(request) {
-                let facts = way.facts.iter().map(|(name, value)| format!("{name}: {value}"));
+                let facts = way
+                    .facts
+                    .iter()
+                    .map(|(name, value)| format!("{name}: {value}"));
                 let facts: Vec<String> = facts.collect();
                 let price = way.price.unwrap_or_else(|| "any amount".to_owned());
                 rows.push(("Amount", format!("{price} ({})", facts.join(", "))));

@@ -30,9 +30,7 @@ pub(super) fn form(request: &CapabilityRequest, id: &str, filled: &FilledForm) -
         Topic::NearAccount | Topic::EvmAddress => {
             "Enter only what everyone in this thread may know."
         }
-        Topic::Decision | Topic::Data | Topic::Payment | Topic::TopUp => {
-            "Enter the answer."
-        }
+        Topic::Decision | Topic::Data | Topic::Payment | Topic::TopUp => "Enter the answer.",
     };
     request.form_element(
         id,

@@ -28,7 +28,10 @@ pub(super) async fn read_request(
     id: &str,
 ) -> Result<CapabilityRequest, ApiError> {
     let key = Key::read(id).ok_or(ApiError::RequestNotFound)?;
-    let found = read(api, thread, |ledger| ledger.request(&key).into_iter().collect()).await?;
+    let found = read(api, thread, |ledger| {
+        ledger.request(&key).into_iter().collect()
+    })
+    .await?;
     found.into_iter().next().ok_or(ApiError::RequestNotFound)
 }
 
