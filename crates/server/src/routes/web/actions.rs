@@ -288,6 +288,7 @@ async fn own_seq(thread: &ThreadKey, position: u64) -> Result<Seq, ApiError> {
     }
 }
 
-fn thread(api: &Api, caller: &Caller, form: &PageForm) -> Result<ThreadKey, ApiError> {
+/// The thread that a form names.
+pub(super) fn thread(api: &Api, caller: &Caller, form: &PageForm) -> Result<ThreadKey, ApiError> {
     ThreadKey::named(api, caller, form.required("thread")?, "/thread")
 }
