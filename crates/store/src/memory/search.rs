@@ -19,7 +19,7 @@ struct Text {
     number: u64,
     seq: Option<Seq>,
     role: Option<Role>,
-    text: String,
+    content: String,
 }
 
 /// The texts of a thread.
@@ -31,11 +31,11 @@ struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     fn apply(&mut self, number: u64, seq: Seq, event: &'a Event) {
-        let text = |role, text| Text {
+        let text = |role, content| Text {
             number,
             seq: Some(seq),
             role,
-            text,
+            content,
         };
         if let Event::ItemCreated { item } = event {
             let content = item.content.as_ref();
@@ -63,7 +63,7 @@ impl<'a> Texts<'a> {
         {
             match (chunk_type.as_str(), step_id, data) {
                 (chunk_type::STEP_RESET, Some(step), _) => {
-                    self.remove(&Removed::Step(step.clone()))
+                    self.remove(&Removed::Step(step.clone()));
                 }
                 (chunk_type::ITEM_REMOVED, _, Some(data)) => {
                     if let Ok(what) = data.read() {
@@ -104,7 +104,7 @@ impl Log {
             number: TITLES + self.numbers.first()?,
             seq: None,
             role: None,
-            text: title,
+            content: title,
         })
     }
 
@@ -138,12 +138,14 @@ impl Log {
             return None;
         }
         let texts = self.title().into_iter().chain(self.texts());
-        let mut hits = texts.filter(|it| search.words.are_in(&it.text)).peekable();
+        let mut hits = texts
+            .filter(|it| search.words.are_in(&it.content))
+            .peekable();
         let number = hits.peek()?.number;
         let hits = hits.take(HITS_PER_THREAD).map(|it| Hit {
             seq: it.seq,
             role: it.role,
-            excerpt: search.words.excerpt(&it.text),
+            excerpt: search.words.excerpt(&it.content),
         });
         let hits = hits.collect();
         Some((number, FoundThread { row, hits }))
@@ -174,7 +176,7 @@ impl StoredThread {
         ThreadPreview {
             agent: log.agent(),
             forked_from: parent.and_then(|log| log.state.thread()?.key.clone()),
-            last_text: text.map(|it| it.text.chars().take(PREVIEW_CHARS).collect()),
+            last_text: text.map(|it| it.content.chars().take(PREVIEW_CHARS).collect()),
         }
     }
 }

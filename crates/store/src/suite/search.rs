@@ -89,7 +89,7 @@ pub async fn texts_are_found_by_their_words(subject: impl Subject) {
     assert_eq!(roles, [Some(Role::Assistant), Some(Role::User)]);
     assert_eq!(hits[1].seq, Some(Seq(3)));
     assert_eq!(hits[1].excerpt.text, "Das Café in Łódź");
-    assert_eq!(hits[1].excerpt.matches, [4..9]);
+    assert_eq!(hits[1].excerpt.utf16_matches(), [[4, 8]]);
     let row = store.find(&tenant(), "one").await.unwrap();
     assert_eq!(found.threads[0].row, row);
 }
@@ -208,7 +208,7 @@ pub async fn a_title_is_found_first(subject: impl Subject) {
     let all = found(&store, query("trip lima")).await;
     let hit = &all.threads[0].hits[0];
     assert_eq!((hit.seq, hit.role), (None, None));
-    assert_eq!(hit.excerpt.matches, [0..4, 8..12]);
+    assert_eq!(hit.excerpt.utf16_matches(), [[0, 4], [8, 12]]);
     for (title, word) in [(Some("Quito"), "quito"), (None, "quito")] {
         let update = Command::Update {
             title: Some(title.map(str::to_owned)),

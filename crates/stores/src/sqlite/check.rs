@@ -72,6 +72,9 @@ impl Activity {
 
 /// Everything that is wrong.
 pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
+    // One snapshot: a server may write meanwhile.
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    words::refresh(conn)?;
     let mut found = Vec::new();
     let quick = texts(conn, "SELECT quick_check FROM pragma_quick_check")?;
     found.extend(quick.into_iter().filter(|line| line != "ok"));

@@ -56,13 +56,12 @@ pub(super) fn row(conn: &Connection, thread: &ThreadId) -> Result<ThreadRow, Sto
         .ok_or(StoreError::NotFound)?
 }
 
-/// The row of the thread with this number.
-pub(super) fn thread_of(conn: &Connection, no: i64) -> Result<ThreadRow, StoreError> {
+/// The row of the thread with this number, if there is one.
+pub(super) fn thread_of(conn: &Connection, no: i64) -> Result<Option<ThreadRow>, StoreError> {
     let sql = format!("{ROW} WHERE t.no = ?1");
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    select
-        .query_row([no], |row| Ok(thread_row(row)))
-        .map_err(statement)?
+    let found = select.query_row([no], |row| Ok(thread_row(row)));
+    found.optional().map_err(statement)?.transpose()
 }
 
 /// The tenant's threads, the last changed first.

@@ -5,7 +5,7 @@ use super::rows::{AGENT, decoded, thread_of};
 use super::value::{count, int};
 use super::words::{TITLES, tenant_word, thread_word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use store::search::{
     FoundThread, FoundThreads, HITS_PER_THREAD, Hit, PREVIEW_CHARS, Search, SearchWords,
     ThreadPreview, text_of_content, text_of_part,
@@ -104,7 +104,7 @@ impl Page<'_> {
         let mut rows = select
             .query(params![query, after, TITLES])
             .map_err(statement)?;
-        let (mut found, mut places) = (FoundThreads::default(), HashMap::new());
+        let (mut found, mut places) = (FoundThreads::default(), BTreeMap::new());
         let (mut last, mut n_examined) = (None, 0);
         while let Some(row) = rows.next().map_err(statement)? {
             if n_examined == EXAMINED {
@@ -114,16 +114,17 @@ impl Page<'_> {
             n_examined += 1;
             let id: i64 = row.get(0).map_err(statement)?;
             let no: i64 = row.get(1).map_err(statement)?;
-            let place = match places.get(&no) {
-                Some(place) => *place,
-                None => {
-                    let place = self.meant(no)?.map(|row| {
-                        let hits = Vec::new();
-                        found.threads.push(FoundThread { row, hits });
-                        found.threads.len() - 1
-                    });
-                    *places.entry(no).or_insert(place)
-                }
+            let place = if let Some(place) = places.get(&no) {
+                *place
+            } else {
+                let meant = self.meant(no)?;
+                let place = meant.is_some().then_some(found.threads.len());
+                found.threads.extend(meant.map(|row| FoundThread {
+                    row,
+                    hits: Vec::new(),
+                }));
+                places.insert(no, place);
+                place
             };
             if place == Some(self.search.limit) {
                 found.threads.pop();
@@ -142,7 +143,10 @@ impl Page<'_> {
 
     /// The thread with this number, if the page may have it.
     fn meant(&self, no: i64) -> Result<Option<ThreadRow>, StoreError> {
-        let row = thread_of(self.conn, no)?;
+        // An index that is damaged may have more than the log.
+        let Some(row) = thread_of(self.conn, no)? else {
+            return Ok(None);
+        };
         let key = row.thread.key.as_deref();
         let covers = |pattern: &KeyPattern| key.is_some_and(|key| pattern.covers(key));
         let keys = self.search.keys.as_ref();

@@ -236,6 +236,15 @@ fn has(conn: &Connection, id: i64) -> Result<bool, StoreError> {
     select.exists([id]).map_err(statement)
 }
 
+/// Makes FTS5 drop what this connection has cached of the index. Each search does it, but the database's
+/// own check does not, and takes an outdated cache for damage.
+pub(super) fn refresh(conn: &Connection) -> Result<(), StoreError> {
+    let sql = "SELECT 1 FROM thread_words WHERE thread_words MATCH 'scope : h0'";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    select.exists([]).map_err(statement)?;
+    Ok(())
+}
+
 /// Empties the index.
 pub(super) fn clear(conn: &Connection) -> Result<(), StoreError> {
     let sql = "INSERT INTO thread_words (thread_words) VALUES ('delete-all')";

@@ -2,9 +2,10 @@
 
 use super::versions::WITHOUT_V8;
 use super::{dump, open, place, written};
-use loomline_stores::SqliteStore;
+use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use store::search::{Search, SearchWords};
@@ -155,7 +156,12 @@ async fn a_deleted_thread_leaves_none_of_its_words_in_the_file() {
 #[tokio::test]
 async fn check_finds_texts_that_are_missing_in_the_index_or_too_many() {
     let (_directory, path) = place();
-    let store = open(&path);
+    // The second check is by the same connection as the first.
+    let options = SqliteOptions {
+        n_readers: NonZeroUsize::new(1),
+        ..SqliteOptions::default()
+    };
+    let store = Arc::new(SqliteStore::open(&path, &options).unwrap());
     life(&store, "t1").await;
     let conn = Connection::open(&path).unwrap();
     let text = "INSERT INTO thread_words (rowid, scope, text) VALUES (7000, 'tx h9', 'lost')";
@@ -173,4 +179,37 @@ async fn check_finds_texts_that_are_missing_in_the_index_or_too_many() {
     store.rebuild_tables().await.unwrap();
 
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_page_ends_with_a_cursor_after_ten_thousand_hits() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let mut old = written(&store, "old", vec![]).await;
+    let item = says("i", "word");
+    old.commit(Command::Record { item }).await;
+    let mut busy = written(&store, "busy", vec![]).await;
+    let mut append = busy.append_with(Vec::new());
+    for n in 0..10_000 {
+        let item = says(&format!("i{n}"), "word");
+        append
+            .records
+            .extend(busy.append_of(Command::Record { item }).records);
+    }
+    busy.append(append).await.unwrap();
+    let page = async |after| {
+        let search = Search {
+            words: SearchWords::parse("word").unwrap(),
+            limit: 10,
+            after,
+            ..Search::default()
+        };
+        let found = store.search(&"acme".into(), search).await.unwrap();
+        let keys = found.threads.into_iter().map(|it| it.row.thread.key);
+        (keys.flatten().collect::<Vec<_>>(), found.next)
+    };
+    let (first, next) = page(None).await;
+    assert_eq!(first, ["busy"]);
+    assert!(next.is_some());
+    assert_eq!(page(next).await, (vec!["old".to_owned()], None));
 }
