@@ -31,7 +31,7 @@ pub use memory::MemoryStore;
 pub use objects::ObjectTable;
 pub use quota::{Quotas, Refusals, StorageLimits, StorageUsage};
 pub use run::{ParentRun, Run, inherited};
-pub use search::ThreadSearch;
+pub use search::TextIndex;
 pub use threads::{KeyPattern, TenantId, ThreadFilter, ThreadRow, ThreadRows, ThreadTable};
 
 use futures_util::future::BoxFuture;
@@ -39,7 +39,7 @@ use futures_util::future::BoxFuture;
 /// A store: logs of threads, their index, their rows, their words, and a tenant's sidecar objects.
 ///
 /// The suite (feature `suite`) tests every implementation against this.
-pub trait Store: EventLog + LogIndex + ThreadTable + ThreadSearch {
+pub trait Store: EventLog + LogIndex + ThreadTable + TextIndex {
     /// The sidecar objects.
     fn objects(&self) -> &dyn ObjectTable;
 

@@ -10,7 +10,7 @@ use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, ThreadRow, ThreadRows, ThreadSearch, ThreadTable, Token,
+    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, PoisonError};
@@ -181,7 +181,7 @@ impl ThreadTable for MemoryStore {
     }
 }
 
-impl ThreadSearch for MemoryStore {
+impl TextIndex for MemoryStore {
     fn search<'a>(
         &'a self,
         tenant: &'a TenantId,

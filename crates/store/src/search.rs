@@ -48,12 +48,12 @@ pub struct FoundThread {
     pub row: ThreadRow,
     /// Its hits, the title first, then the newest text: at least one, at most [`HITS_PER_THREAD`]. A store
     /// may leave out older ones.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
 }
 
 /// A text that has the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The event with the text; `None` for the title.
     pub seq: Option<Seq>,
     /// The role of the author, [`Role::Assistant`] for an agent's text; `None` for the title.
@@ -62,7 +62,7 @@ pub struct Hit {
     pub excerpt: Excerpt,
 }
 
-/// What a list shows of a thread besides its row.
+/// The data of a thread that a list shows besides its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadPreview {
     /// The agent of its last own run, if the run names one.
@@ -80,7 +80,7 @@ pub struct ThreadPreview {
 /// [`TEXT_BYTES`]. Chunks, reasoning, arguments and results of tools are not searched. A text leaves the
 /// index when its item or step is [removed](timeline::Removed), its step is reset, or its thread is
 /// deleted. Texts that a fork inherits are found in the thread that has them.
-pub trait ThreadSearch: Send + Sync {
+pub trait TextIndex: Send + Sync {
     /// The tenant's threads with a text or title that has all words.
     fn search<'a>(
         &'a self,

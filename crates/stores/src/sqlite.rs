@@ -46,7 +46,7 @@ use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, ThreadRow, ThreadRows, ThreadSearch, ThreadTable, Token,
+    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
@@ -399,7 +399,7 @@ impl ThreadTable for SqliteStore {
     }
 }
 
-impl ThreadSearch for SqliteStore {
+impl TextIndex for SqliteStore {
     fn search<'a>(
         &'a self,
         tenant: &'a TenantId,

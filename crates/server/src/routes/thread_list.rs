@@ -9,7 +9,7 @@ use crate::threads::listing;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use runtime::search::{FoundThread, Hit, Search, SearchWords, ThreadPreview};
+use runtime::search::{FoundThread, Search, SearchHit, SearchWords, ThreadPreview};
 use runtime::{KeyPattern, ThreadFilter, ThreadRows};
 use serde::{Deserialize, Serialize};
 use timeline::{Role, ThreadStatus};
@@ -91,8 +91,8 @@ struct Snippet {
     matches: Vec<[usize; 2]>,
 }
 
-impl From<Hit> for Snippet {
-    fn from(hit: Hit) -> Self {
+impl From<SearchHit> for Snippet {
+    fn from(hit: SearchHit) -> Self {
         Self {
             seq: hit.seq.map(|seq| seq.0),
             role: hit.role,

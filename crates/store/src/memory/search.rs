@@ -2,7 +2,7 @@
 
 use super::stored::{Log, StoredThread};
 use crate::search::{
-    FoundThread, FoundThreads, HITS_PER_THREAD, Hit, PREVIEW_CHARS, Search, ThreadPreview,
+    FoundThread, FoundThreads, HITS_PER_THREAD, PREVIEW_CHARS, Search, SearchHit, ThreadPreview,
     text_of_content, text_of_part,
 };
 use crate::{KeyPattern, Run, TenantId, ThreadFilter, ThreadRow};
@@ -125,7 +125,7 @@ impl Log {
         Run::of(last?.run.as_ref()).agent
     }
 
-    /// What a search finds here, and the number of its first hit.
+    /// The hits of a search in this thread, and the number of the first one.
     fn found(&self, search: &Search) -> Option<(u64, FoundThread)> {
         let thread = self.state.thread()?;
         let key = thread.key.as_deref();
@@ -142,7 +142,7 @@ impl Log {
             .filter(|it| search.words.are_in(&it.content))
             .peekable();
         let number = hits.peek()?.number;
-        let hits = hits.take(HITS_PER_THREAD).map(|it| Hit {
+        let hits = hits.take(HITS_PER_THREAD).map(|it| SearchHit {
             seq: it.seq,
             role: it.role,
             excerpt: search.words.excerpt(&it.content),

@@ -26,7 +26,7 @@ pub fn text_of_content(content: &str) -> Option<String> {
     clipped(texts.join("\n"))
 }
 
-/// The text of an agent's part, given as JSON.
+/// The text of an agent's part, which is JSON.
 pub fn text_of_part(part: &str) -> Option<String> {
     clipped(text(part)?.into_owned())
 }

@@ -4,7 +4,7 @@ use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Side, StorageUsage, Store, StoreError, TenantId,
-    ThreadRow, ThreadRows, ThreadSearch, ThreadTable, Token,
+    TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use futures_util::future::BoxFuture;
 use timeline::{Removed, Seq, ThreadId};
@@ -212,7 +212,7 @@ impl<L: Layer> ThreadTable for L {
     }
 }
 
-impl<L: Layer> ThreadSearch for L {
+impl<L: Layer> TextIndex for L {
     fn search<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -136,7 +136,7 @@ pub async fn a_search_can_be_restricted_to_keys(subject: impl Subject) {
     }
 }
 
-/// What readers omit is not found: removed items and steps, and the parts of a reset step.
+/// Texts that readers omit are not found: removed items and steps, and the parts of a reset step.
 pub async fn removed_texts_are_not_found(subject: impl Subject) {
     let store = subject.store();
     let mut author = thread(&store, "t", "apple").await;

@@ -7,7 +7,7 @@ use super::words::{TITLES, tenant_word, thread_word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 use store::search::{
-    FoundThread, FoundThreads, HITS_PER_THREAD, Hit, PREVIEW_CHARS, Search, SearchWords,
+    FoundThread, FoundThreads, HITS_PER_THREAD, PREVIEW_CHARS, Search, SearchHit, SearchWords,
     ThreadPreview, text_of_content, text_of_part,
 };
 use store::{KeyPattern, StoreError, TenantId, ThreadFilter, ThreadRow};
@@ -170,7 +170,7 @@ impl Page<'_> {
     }
 
     /// The hit with this number, in the thread with that one.
-    fn hit(&self, id: i64, no: i64) -> Result<Hit, StoreError> {
+    fn hit(&self, id: i64, no: i64) -> Result<SearchHit, StoreError> {
         let (sql, number) = if id < TITLES {
             ("SELECT seq, payload FROM thread_events WHERE id = ?1", id)
         } else {
@@ -185,7 +185,7 @@ impl Page<'_> {
             Some(_) => text_of(&text)?,
             None => (None, Some(text)),
         };
-        Ok(Hit {
+        Ok(SearchHit {
             seq: seq.map(|seq| Seq(count(seq))),
             role,
             excerpt: self.search.words.excerpt(&text.unwrap_or_default()),

@@ -104,7 +104,7 @@ impl Tables<'_> {
         self.remove_all(&sql, params![self.thread, step, idx], text_of_part)
     }
 
-    /// Removes the words of texts of the thread, at most so many. Returns how many there were.
+    /// Removes the words of at most `limit` texts of the thread. Returns the number of removed texts.
     pub(super) fn remove_some(&self, limit: usize) -> Result<usize, StoreError> {
         let sql = "SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 LIMIT ?2";
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use store::search::{Search, SearchWords};
 use store::suite::script::{complete_step, end, respond, start};
 use store::suite::{Author, rolled, script};
-use store::{Store, ThreadSearch as _, ThreadTable as _};
+use store::{Store, TextIndex as _, ThreadTable as _};
 use timeline::{Command, NewItem, NewThread, Removed, Trigger};
 
 fn says(id: &str, text: &str) -> NewItem {

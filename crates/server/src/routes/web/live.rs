@@ -160,7 +160,7 @@ impl View<Sent> for LivePage {
 
 impl LivePage {
     fn frame(&self, patches: &[Patch], out: &mut FrameBuffer) {
-        interop::sse::write_id(&self.id, out);
+        interop::sse::write_id(self.id, out);
         interop::sse::write_named("patch", write_patches(patches), out);
     }
 }

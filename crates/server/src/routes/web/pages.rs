@@ -74,12 +74,11 @@ pub(super) async fn chat(
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
     let found = thread.find().await?;
-    let mut read = match query.at {
-        Some(at) => ReadConversation::at(&thread, Seq(at), MESSAGES).await?,
-        None => {
-            let before = query.before.map_or(Position::END, Position);
-            ReadConversation::before(&thread, before, MESSAGES).await?
-        }
+    let mut read = if let Some(at) = query.at {
+        ReadConversation::at(&thread, Seq(at), MESSAGES).await?
+    } else {
+        let before = query.before.map_or(Position::END, Position);
+        ReadConversation::before(&thread, before, MESSAGES).await?
     };
     if query.at.is_none() {
         let requests = read_requests(&api, &found).await?;
