@@ -60,13 +60,13 @@ impl Runtime {
         may_see: &(dyn Fn(&str) -> bool + Send + Sync),
     ) -> Result<Relatives, RuntimeError> {
         let store = self.inner.store.as_ref();
-        let sees = |row: &ThreadRow| {
+        let is_visible = |row: &ThreadRow| {
             row.tenant == *tenant && row.thread.key.as_deref().is_some_and(may_see)
         };
         let mut path = vec![Relative::of(store.find(tenant, key).await?)];
         while let Some(parent) = path.last().and_then(|it| it.parent.clone()) {
             let row = match store.row(&parent).await {
-                Ok(row) if sees(&row) => row,
+                Ok(row) if is_visible(&row) => row,
                 Ok(_) | Err(StoreError::NotFound) => break,
                 Err(error) => return Err(error.into()),
             };
@@ -103,7 +103,11 @@ impl Runtime {
             } else {
                 self.spawned_below(tenant, &row, &mut around).await?
             };
-            for relative in forks.into_iter().filter(|it| sees(&it.row)).chain(children) {
+            for relative in forks
+                .into_iter()
+                .filter(|it| is_visible(&it.row))
+                .chain(children)
+            {
                 let row = relative.row.clone();
                 if around.add(relative) {
                     next.push_back(row);

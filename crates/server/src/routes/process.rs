@@ -1,6 +1,6 @@
 //! The health of the process, for people and programs that operate it.
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorBody, NotReady};
 use crate::health;
 use crate::metrics::Percentiles;
 use crate::state::Api;
@@ -108,7 +108,7 @@ pub(crate) async fn process_health(api: &Api) -> Result<ProcessHealth, ApiError>
     let [requests, runs] = api.metrics().latencies().map_err(|_| ApiError::Panicked)?;
     Ok(ProcessHealth {
         ready: reason.is_none(),
-        reason: reason.map(|reason| reason.code()),
+        reason: reason.map(NotReady::code),
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: api.metrics().uptime().as_secs(),
         store: StoreView {

@@ -276,11 +276,11 @@ impl RunView {
         let usage = usage_of(&reaction);
         let records = std::mem::take(&mut reaction.steps);
         let brief = Self::brief(reaction);
-        let mut timed = times.steps.into_iter().peekable();
+        let mut of_steps = times.steps.into_iter().peekable();
         let steps = records.into_iter().map(|record| {
             // Removed steps have times, too.
-            while timed.next_if(|it| it.id != record.step.id).is_some() {}
-            let times = timed.next();
+            while of_steps.next_if(|it| it.id != record.step.id).is_some() {}
+            let times = of_steps.next();
             StepView::of(api, record, times, brief.agent.as_deref())
         });
         let steps: Vec<StepView> = steps.collect();
