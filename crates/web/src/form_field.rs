@@ -61,11 +61,11 @@ const SECRETS: [&str; 17] = [
 pub struct FilledForm {
     /// The fields by name, in order; empty if the form is new.
     pub fields: Vec<(String, String)>,
-    /// What is wrong.
+    /// The errors.
     pub errors: Vec<FormError>,
 }
 
-/// What is wrong with an answer.
+/// An error in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormError {
     /// The JSON pointer in the answer's value; empty for the whole.
@@ -108,7 +108,7 @@ impl FilledForm {
         errors.map(|it| it.expected.as_str())
     }
 
-    /// What is wrong, as a list that gets the focus.
+    /// The errors, as a list that gets the focus.
     pub(crate) fn summary(&self) -> Markup {
         html! {
             @if !self.errors.is_empty() {

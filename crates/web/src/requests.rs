@@ -188,7 +188,7 @@ impl CapabilityRequest {
         }
     }
 
-    /// The request as HTML: its form if the caller may answer, else what came of it.
+    /// The request as HTML: its form if the caller may answer, else its result.
     pub fn html(&self) -> Markup {
         self.html_with(&FilledForm::default())
     }
@@ -257,7 +257,7 @@ impl CapabilityRequest {
         }
     }
 
-    /// What came of the request.
+    /// The result of the request.
     fn outcome(&self) -> Markup {
         let closing = &self.closing;
         html! {
@@ -362,7 +362,7 @@ impl CapabilityRequest {
     }
 }
 
-/// What a request of this topic is for.
+/// The purpose of a request of this topic.
 pub(crate) fn topic_words(topic: Topic) -> &'static str {
     match topic {
         Topic::Decision => "a decision",

@@ -13,7 +13,7 @@ pub struct RequestPage<'a> {
     pub shell: Shell<'a>,
     /// The request.
     pub request: &'a CapabilityRequest,
-    /// What the person has filled in, and what is wrong.
+    /// The fields that the person has filled in, and the errors.
     pub filled: &'a FilledForm,
 }
 

@@ -1,4 +1,5 @@
-//! Payments: quotes and top-ups. What is paid is shown in a fixed layout, and a second step confirms it.
+//! Payments: quotes and top-ups. Payee and amount are shown in a fixed layout, and a second step confirms
+//! the payment.
 
 use super::{CapabilityRequest, amount_of, list_of, signing, text_of};
 use crate::form_field::{Control, FilledForm, FormError, FormField, field_name, filled};
@@ -98,7 +99,7 @@ fn method(quote: &Value, place: &str) -> PaymentWay {
     }
 }
 
-/// What is paid to whom, from the payload and never from the author's text.
+/// Payee, amount and way, from the payload and never from the author's text.
 pub(super) fn facts(request: &CapabilityRequest) -> Markup {
     let payload = quote(request);
     let mut rows: Vec<(&str, String)> = Vec::new();
