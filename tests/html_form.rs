@@ -189,3 +189,26 @@ fn unescaped(text: &str) -> String {
     let text = text.replace("&lt;", "<").replace("&gt;", ">");
     text.replace("&quot;", "\"").replace("&amp;", "&")
 }
+
+/// A plausible answer of a person in a control.
+pub(crate) fn plausible(control: &HtmlControl) -> Option<String> {
+    let part = control.get("name").strip_prefix("f.")?;
+    let hex = |n: usize| format!("0x{}", "a1".repeat(n / 2));
+    Some(match (part, control.get("type")) {
+        (_, "radio" | "hidden") => return None,
+        (_, "checkbox") => control.get("value").to_owned(),
+        (_, "email") => "ada@example.com".to_owned(),
+        (_, "number") => "7".to_owned(),
+        (_, "tel") => "+1 555 1234".to_owned(),
+        _ if control.tag == "select" => control.options.last()?.0.clone(),
+        _ if control.tag == "button" => return None,
+        ("accounts", _) => "ada.near\nbob.near".to_owned(),
+        ("addresses", _) => hex(40),
+        ("address", _) => "0x742d35Cc6634C0532925a3b844Bc454e4438f44e".to_owned(),
+        ("transaction_hash", _) => hex(64),
+        ("signature", _) => hex(8),
+        ("new_balance" | "amount", _) => "75.50".to_owned(),
+        ("*", _) => r#"{"city": "Bonn"}"#.to_owned(),
+        _ => "something".to_owned(),
+    })
+}

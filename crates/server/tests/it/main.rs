@@ -27,6 +27,8 @@ mod documents;
 mod events;
 mod harness;
 mod held;
+#[path = "../../../../tests/html_form.rs"]
+mod html_form;
 mod idempotency;
 mod langgraph;
 mod limits;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::form_field::FormError;
-use crate::html_form::{HtmlControl, HtmlForm, forms};
+use crate::html_form::{HtmlForm, forms, plausible};
 use crate::patch::Patch;
 use crate::reference::reference;
 use crate::{Conversation, ids};
@@ -116,29 +116,6 @@ fn asking(message: &Value) -> (Desk, CapabilityRequest) {
 
 fn only_form(request: &CapabilityRequest) -> HtmlForm {
     forms(&request.html().into_string(), "/ui/request").remove(0)
-}
-
-/// What a person may enter into a control.
-fn plausible(control: &HtmlControl) -> Option<String> {
-    let part = control.get("name").strip_prefix("f.")?;
-    let hex = |n: usize| format!("0x{}", "a1".repeat(n / 2));
-    Some(match (part, control.get("type")) {
-        (_, "radio" | "hidden") => return None,
-        (_, "checkbox") => control.get("value").to_owned(),
-        (_, "email") => "ada@example.com".to_owned(),
-        (_, "number") => "7".to_owned(),
-        (_, "tel") => "+1 555 1234".to_owned(),
-        _ if control.tag == "select" => control.options.last()?.0.clone(),
-        _ if control.tag == "button" => return None,
-        ("accounts", _) => "ada.near\nbob.near".to_owned(),
-        ("addresses", _) => hex(40),
-        ("address", _) => "0x742d35Cc6634C0532925a3b844Bc454e4438f44e".to_owned(),
-        ("transaction_hash", _) => hex(64),
-        ("signature", _) => hex(8),
-        ("new_balance" | "amount", _) => "75.50".to_owned(),
-        ("*", _) => r#"{"city": "Bonn"}"#.to_owned(),
-        _ => "something".to_owned(),
-    })
 }
 
 /// The message that the filled-in form becomes.
@@ -450,8 +427,8 @@ fn an_open_request_can_be_declined_and_tells_its_end() {
 #[test]
 fn hostile_texts_of_a_request_are_escaped() {
     let bad = "<script>alert(1)</script>\"'><img src=x onerror=y>\u{202e}";
-    let options = json!([{"id": bad, "name": bad, "description": bad, "url": bad, "image_url": bad,
-        "variants": [{"id": "v", "name": bad, "short_variant_name": bad}]}]);
+    let options = json!([{"id": bad, "name": bad, "description": bad,
+        "url": "javascript:alert(1)", "image_url": "https://a@evil.example/x", "variants": [{"id": "v", "name": bad, "short_variant_name": bad}]}]);
     let mut messages: Vec<Value> = ["radio", "checkbox", "confirmation", "products"]
         .iter()
         .map(|kind| decision(kind, &options))
@@ -462,7 +439,7 @@ fn hostile_texts_of_a_request_are_escaped() {
         message["request_decision"]["id"] = bad.into();
     }
     messages.push(json!({"$schema": DATA, "request_data": {"id": "f", "description": bad, "fillButtonLabel": bad,
-        "form": {"json_url": bad, "fields": [{"id": bad, "label": bad, "description": bad, "type": "select", "options": [bad],
+        "form": {"fields": [{"id": bad, "label": bad, "description": bad, "type": "select", "options": [bad],
             "autocomplete": bad}]}}}));
     let mut hostile_quote = quote();
     hostile_quote["quote"]["description"] = bad.into();
