@@ -13,7 +13,9 @@ pub(crate) use versions::{
 use crate::store::is_empty_variable;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 use std::path::PathBuf;
+use timeline::{Machine as _, ThreadStatus};
 
 /// The record, the durable runtime and the meeting place of AI agent threads.
 #[derive(Debug, Parser)]
@@ -119,6 +121,11 @@ pub(crate) enum Command {
     /// Look at threads, fork and delete them.
     #[command(subcommand)]
     Threads(Threads),
+    /// Find threads by the words of their messages, answers and titles.
+    #[command(
+        after_help = "Example:\n  loomline search flight to lima --status open --since 2026-01-05T00:00:00Z"
+    )]
+    Search(SearchOptions),
     /// Look at the configured agents without calling anyone.
     #[command(subcommand)]
     Agents(Agents),
@@ -176,7 +183,12 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a document.
     Schema(crate::schema::Schema),
     /// Check the store and the set-up, and say what to do.
-    Doctor,
+    #[command(after_help = "Example:\n  loomline doctor --rebuild")]
+    Doctor {
+        /// First rebuild the tables and the full-text index from the log. No server may use the store.
+        #[arg(long)]
+        rebuild: bool,
+    },
     /// Make an API key, and its hash for the configuration.
     Key {
         /// Make a key to encrypt the store with instead.
@@ -219,6 +231,33 @@ pub(crate) struct RunOptions {
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) whose: Whose,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchOptions {
+    /// The words, which one text must all have. The last one may be the beginning of a word.
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// Only threads whose last run is this agent's.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only threads of this status: open, streaming, closed or failed.
+    #[arg(long, value_parser = status)]
+    pub(crate) status: Option<ThreadStatus>,
+    /// Only threads that changed at this instant or later, such as 2026-01-05T08:00:00Z.
+    #[arg(long, value_name = "INSTANT")]
+    pub(crate) since: Option<Timestamp>,
+    /// The maximum number of threads.
+    #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}
+
+fn status(name: &str) -> Result<ThreadStatus, String> {
+    let all = ThreadStatus::ALL.iter();
+    let found = all.copied().find(|status| status.name() == name);
+    found.ok_or_else(|| "expected open, streaming, closed or failed".to_owned())
 }
 
 /// Whose threads are meant, and where they are.

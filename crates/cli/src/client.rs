@@ -3,17 +3,17 @@
 mod answers;
 mod frames;
 
-pub(crate) use answers::{Branch, Imported, Listed, seq_of};
+pub(crate) use answers::{Branch, FoundRow, Imported, Listed, Snippet, seq_of};
 pub(crate) use frames::Frames;
 
 use crate::args::Exchanged;
 use crate::documents::Source;
 use crate::error::CliError;
-use answers::{Accepted, Branches, EventPage, Failure, Key, Thread, ThreadPage};
+use answers::{Accepted, Branches, EventPage, Failure, FoundPage, Key, Thread, ThreadPage};
 use interop::Loss;
 use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Response, Url};
-use runtime::Filter;
+use runtime::{Filter, ThreadFilter};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ use timeline::{Seq, Transcript};
 const CONNECT: Duration = Duration::from_secs(10);
 /// The most threads of a page.
 const PAGE: usize = 500;
+/// The most found threads of a page.
+const FOUND_PAGE: usize = 100;
 
 /// A server, and what opens it.
 pub(crate) struct Client {
@@ -224,6 +226,36 @@ impl Client {
             cursor = page.next;
             if cursor.is_none() || threads.len() >= limit {
                 threads.truncate(limit);
+                return Ok(threads);
+            }
+        }
+    }
+
+    /// The threads with a text or a title that has these words.
+    pub(crate) async fn search(
+        &self,
+        words: &str,
+        filter: &ThreadFilter,
+        limit: usize,
+    ) -> Result<Vec<FoundRow>, CliError> {
+        let status = filter.status.map(|it| it.to_string());
+        let since = filter.since.map(|it| it.to_string());
+        let filters = [
+            ("status", status.as_deref()),
+            ("since", since.as_deref()),
+            ("agent", filter.agent.as_deref()),
+        ];
+        let (mut threads, mut cursor) = (Vec::new(), None);
+        loop {
+            let n = (limit - threads.len()).min(FOUND_PAGE).to_string();
+            let mut query = vec![("q", words), ("limit", n.as_str())];
+            let options = filters.into_iter().chain([("cursor", cursor.as_deref())]);
+            query.extend(options.filter_map(|(name, value)| Some((name, value?))));
+            let request = self.request_with(Method::GET, &["threads"], &query);
+            let page: FoundPage = self.json(request, "").await?;
+            threads.extend(page.threads);
+            cursor = page.next;
+            if cursor.is_none() || threads.len() >= limit {
                 return Ok(threads);
             }
         }

@@ -2,7 +2,9 @@
 
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
+use crate::progress::Progress;
 use crate::store::StoreLocation;
+use runtime::RuntimeError;
 use serde_json::json;
 use server::{
     App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, open_to_others, render_error, store_files,
@@ -11,7 +13,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 use store::{EventLog as _, StoreError, ThreadRows, ThreadTable as _};
 
-pub(crate) async fn doctor(place: &StoreLocation, output: &Output) -> Result<(), CliError> {
+/// Findings that name it are about the full-text index alone, which the log can restore.
+const FULL_TEXT_INDEX: &str = "full-text index";
+
+pub(crate) async fn doctor(
+    place: &StoreLocation,
+    rebuild: bool,
+    output: &Output,
+) -> Result<(), CliError> {
     let mut report = Report {
         output,
         n_findings: 0,
@@ -44,7 +53,12 @@ pub(crate) async fn doctor(place: &StoreLocation, output: &Output) -> Result<(),
         Some(_) => "store opens, encrypted",
         None => "store opens",
     };
-    match App::open(config, &directory, OpenMode::ReadOnly) {
+    let mode = if rebuild {
+        OpenMode::ReadWrite
+    } else {
+        OpenMode::ReadOnly
+    };
+    match App::open(config, &directory, mode) {
         Err(OpenError::NoStore { .. }) => {
             report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
         }
@@ -58,6 +72,15 @@ pub(crate) async fn doctor(place: &StoreLocation, output: &Output) -> Result<(),
         }
         Ok(app) => {
             report.sound(opens)?;
+            if rebuild {
+                let progress = Progress::of_work("rebuilding the tables", output);
+                app.store()
+                    .rebuild_tables()
+                    .await
+                    .map_err(RuntimeError::from)?;
+                drop(progress);
+                report.sound("tables and full-text index are rebuilt from the log")?;
+            }
             look_over(&app, &directory, &mut report).await?;
         }
     }
@@ -159,7 +182,12 @@ async fn look_at_pages(
         }
         Ok(findings) => {
             let last = findings.len() - 1;
-            let mut mend = Some(mend(directory, can_list(app).await));
+            let is_derived = findings.iter().all(|it| it.contains(FULL_TEXT_INDEX));
+            let mut mend = Some(if is_derived {
+                "stop the server, if one runs, and run `loomline doctor --rebuild`".to_owned()
+            } else {
+                mend(directory, can_list(app).await)
+            });
             for (at, finding) in findings.iter().enumerate() {
                 let advice = mend.take_if(|_| at == last);
                 report.found(check, finding, advice)?;

@@ -18,6 +18,7 @@ mod render;
 mod report;
 mod run;
 mod schema;
+mod search;
 mod serve;
 mod sink;
 mod store;
@@ -89,6 +90,7 @@ async fn dispatch(
         Command::Serve { listen, open } => serve::serve(&place, listen, open, output).await,
         Command::Run(options) => run::run(&place, options, output).await,
         Command::Threads(command) => threads::threads(&place, command, output).await,
+        Command::Search(options) => search::search(&place, options, output).await,
         Command::Agents(command) => agents::agents(&place, &command, output),
         Command::Export {
             thread,
@@ -119,7 +121,7 @@ async fn dispatch(
         Command::Validate(options) => check::validate(&options, output),
         Command::Hash(options) => check::hash(&options, output),
         Command::Schema(options) => schema::schema(&options, output),
-        Command::Doctor => doctor::doctor(&place, output).await,
+        Command::Doctor { rebuild } => doctor::doctor(&place, rebuild, output).await,
         Command::Key { store } => serve::key(store, output),
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
         Command::Completions { shell } => {

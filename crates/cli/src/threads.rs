@@ -7,7 +7,9 @@ use crate::client::{Client, Listed};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, TOOL, clean, reader_left};
 use crate::store::{Reach, StoreLocation, checked};
-use runtime::{Filter, Logged, RuntimeError, StoreError, ThreadRows, Watched};
+use runtime::{
+    Filter, KeyPattern, Logged, RuntimeError, StoreError, ThreadFilter, ThreadRows, Watched,
+};
 use serde_json::{Value, json};
 use server::OpenMode;
 use std::io::{BufRead, IsTerminal, Write};
@@ -114,7 +116,8 @@ async fn list(
         Reach::Store(app, tenant) => {
             let page = ThreadRows {
                 after: None,
-                prefix: (!prefix.is_empty()).then(|| prefix.clone()),
+                key: (!prefix.is_empty()).then(|| KeyPattern::Prefix(prefix.clone())),
+                filter: ThreadFilter::default(),
                 limit,
             };
             let rows = app.runtime().list(&tenant, page).await?;

@@ -22,6 +22,25 @@ pub fn is_own(key: &str) -> bool {
     OWN.contains(&key)
 }
 
+/// Whether a client may set a member by replacing a thread's metadata. The server's members are not its
+/// own, and actors take part by other requests.
+pub fn is_replaceable(key: &str) -> bool {
+    !is_own(key) && !is_aitp(key)
+}
+
+/// A thread's metadata after a client has replaced all members that it may set; none if nothing is left.
+pub fn replaced(before: Option<&Payload>, new: Option<Payload>) -> Option<Payload> {
+    let before: Option<Map<String, Value>> = before.and_then(|before| before.read().ok());
+    let mut all = before.unwrap_or_default();
+    all.retain(|key, _| !is_replaceable(key));
+    if all.is_empty() {
+        return new;
+    }
+    let new: Option<Map<String, Value>> = new.and_then(|new| new.read().ok());
+    all.extend(new.unwrap_or_default());
+    Some(Value::Object(all).into())
+}
+
 /// Whether a member of a thread's metadata is AITP's: the actors, and the thread's parent.
 pub(crate) fn is_aitp(key: &str) -> bool {
     matches!(key, "actors" | "parent_id")

@@ -1,5 +1,6 @@
 //! The parts that reactions write (EK §4.4), as types: views of a [`Payload`], never storage.
 
+use crate::document::data_url;
 use crate::run::streamed_texts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -191,6 +192,42 @@ pub const PROMPT: &str = "loomline-prompt";
 /// Whether a part is a prompt.
 pub fn is_prompt(part: &Payload) -> bool {
     part.text().contains(PROMPT) && part.str_field("type").as_deref() == Some(PROMPT)
+}
+
+/// A file whose bytes are in its part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InlineFile {
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes, in base64.
+    pub data: String,
+}
+
+impl InlineFile {
+    /// The file of a part: an image or a file as a `data:` URL, or base64. `None` if the part has no
+    /// bytes, such as a file at an address.
+    pub fn read(part: &Payload) -> Option<Self> {
+        let text = |key: &str| part.str_field(key);
+        let named = text("media_type");
+        if let Some(url) = text("image_url") {
+            let (media_type, data) = data_url(&url)?;
+            return Some(Self {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            });
+        }
+        let data = text("file_data")?;
+        let (found, data) = match data_url(&data) {
+            Some((media_type, data)) => (Some(media_type.to_owned()), data.to_owned()),
+            None => (None, data),
+        };
+        Some(Self {
+            media_type: named
+                .or(found)
+                .unwrap_or_else(|| "application/octet-stream".to_owned()),
+            data,
+        })
+    }
 }
 
 /// The type of a part that is a file a model has made: `file_data` or `file_url`, and `media_type`.

@@ -14,11 +14,14 @@ mod metadata;
 mod replay;
 mod select;
 mod streamed;
+mod timing;
 
 pub use continuation::{answers, continues, hands_over, is_handoff};
 pub use event::{RunEvent, RunPart};
 pub use fold::RunFold;
 pub(crate) use metadata::RunMetadata;
+pub use metadata::usage_of;
 pub use replay::{replay, resume};
 pub use select::{RunSelector, Selected};
 pub(crate) use streamed::streamed_texts;
+pub use timing::{Attempt, AttemptEnd, CallTimes, ExecutionTimes, Restart, StepTimes};

@@ -50,8 +50,8 @@ pub use agent::{AgentReactor, Models, OptionsRefused};
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
 pub use children::{
-    Addressed, Below, CallAddress, Cursor, Pending, ThreadContinuation, Tree, Watch, Watched,
-    is_subagent,
+    Addressed, Below, CallAddress, Cursor, Pending, Relative, Relatives, ThreadContinuation, Tree,
+    Watch, Watched, is_subagent,
 };
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::{AnswerRefusal, RuntimeError};
@@ -66,13 +66,13 @@ pub use request::{
 };
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
 pub use runtime::{Runtime, RuntimeOptions, Sources};
-pub use store::objects;
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, FoundExecution, Head, KeyError, Landmark, LargeRecord,
-    LimitKind, LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, PageSize, ParentRun,
-    Quotas, Refusals, Run, Side, StorageLimits, StorageUsage, Store, StoreError, TenantId,
-    ThreadRow, ThreadRows, Token,
+    Append, Claim, Created, Epoch, Filter, FoundExecution, Head, KeyError, KeyPattern, Landmark,
+    LargeRecord, LimitKind, LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, PageSize,
+    ParentRun, Quotas, Refusals, Run, Side, StorageLimits, StorageUsage, Store, StoreError,
+    TenantId, ThreadFilter, ThreadRow, ThreadRows, Token,
 };
+pub use store::{objects, search};
 pub use thread_page::{PageRequest, Position, ThreadPage};
 pub use versions::{MessageVersion, MessageVersions};
 pub use view::{ViewBudget, ViewRefused, ViewShare};

@@ -8,6 +8,7 @@ use crate::request::{Import, NewThreadRequest};
 use crate::runtime::Runtime;
 use jiff::Timestamp;
 use std::sync::Arc;
+use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{Filter, Logged, NewRecord, StoreError, TenantId, ThreadRow, ThreadRows};
 use timeline::{
     Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
@@ -93,6 +94,21 @@ impl Runtime {
         page: ThreadRows,
     ) -> Result<Vec<ThreadRow>, RuntimeError> {
         Ok(self.inner.store.list(tenant, page).await?)
+    }
+
+    /// Finds the tenant's threads by words of their texts and titles.
+    pub async fn search(
+        &self,
+        tenant: &TenantId,
+        search: Search,
+    ) -> Result<FoundThreads, RuntimeError> {
+        Ok(self.inner.store.search(tenant, search).await?)
+    }
+
+    /// The previews of these rows, in their order.
+    pub async fn previews(&self, rows: &[ThreadRow]) -> Result<Vec<ThreadPreview>, RuntimeError> {
+        let ids = rows.iter().map(|row| row.thread.id.clone()).collect();
+        Ok(self.inner.store.previews(ids).await?)
     }
 
     /// Closes a thread for good (ruling 9). Its waiting calls are closed, and their sub-agents are

@@ -1,8 +1,10 @@
 //! The composition root: the parts of a deployment, put together.
 
+mod compare;
 mod exchange;
 mod source_archive;
 
+pub(crate) use compare::CheckedDocument;
 pub use exchange::{Exported, ImportSource};
 
 use crate::auth::{Keys, TokenKeysError, Tokens};
@@ -11,7 +13,7 @@ use crate::budgets::Budgets;
 use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
-use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
+use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents, ToolSummary};
 use jiff::Timestamp;
 use runtime::{
     MemoryStore, OptionsRefused, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions,
@@ -244,6 +246,11 @@ impl App {
     /// The agents, by name.
     pub fn agents(&self) -> Vec<AgentSummary> {
         self.agents.list()
+    }
+
+    /// The tool of an agent; the default agent if none is named.
+    pub(crate) fn tool_of(&self, agent: Option<&str>, tool: &str) -> Option<ToolSummary> {
+        self.agents.tool(agent, tool)
     }
 
     /// Whether an agent has this name.

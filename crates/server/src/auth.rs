@@ -6,7 +6,6 @@ mod tenant;
 mod token;
 
 pub(crate) use budget::Budget;
-pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
 pub use tenant::{DEV_TENANT, TenantUnclear, tenant_of};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};

@@ -68,7 +68,7 @@ pub use config::{Config, ConfigError};
 pub use error::{ExchangeError, render_error};
 pub use inspect::{Inspection, inspect};
 pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
-pub use reactors::{AgentSummary, AgentsError};
+pub use reactors::{AgentSummary, AgentsError, ToolSummary};
 pub use serve::{ServeError, Sockets, openapi, router, serve};
 pub use stores::{OpenMode, PoisonedRun, StoreKey};
 pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};

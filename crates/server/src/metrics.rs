@@ -2,11 +2,13 @@
 
 mod connections;
 mod models;
+mod percentiles;
 mod runs;
 mod tenants;
 mod tools;
 
 pub(crate) use connections::ConnectionFigures;
+pub(crate) use percentiles::Percentiles;
 
 use models::ModelFigures;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -125,6 +127,7 @@ impl Drop for Timing {
 #[derive(Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
+    since: Instant,
     requests: Family<Answered, Counter>,
     request_duration: Timed<Route>,
     executions: Gauge,
@@ -187,6 +190,7 @@ impl Default for Metrics {
         registry.register("build", "What this is", build);
         Self {
             registry: Arc::new(registry),
+            since: Instant::now(),
             requests,
             request_duration,
             executions,
@@ -251,6 +255,22 @@ impl Metrics {
     /// Updates the number of running executions by tenant, and the limits.
     pub(crate) fn set_runs(&self, runtime: &Runtime) {
         self.slots.set(runtime);
+    }
+
+    /// The time since the process opened its store.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// The percentiles of the durations of requests and of runs.
+    pub(crate) fn latencies(&self) -> Result<[Percentiles; 2], std::fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        let names = [
+            "loomline_http_request_duration_seconds",
+            "loomline_run_duration_seconds",
+        ];
+        Ok(names.map(|name| percentiles::percentiles(&text, name)))
     }
 
     /// The figures as text.

@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use upp::{Model, ScriptError};
+use upp::{Effect, Model, ScriptError, Tool};
 
 /// Errors of building the configured agents.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ pub enum AgentsError {
 }
 
 /// An agent in the form that clients see.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentSummary {
     /// Its name.
     pub name: String,
@@ -105,10 +105,45 @@ pub struct AgentSummary {
     pub provider: String,
     /// The model's name.
     pub model: String,
+    /// The configured description.
+    pub description: Option<String>,
     /// The names of its tools.
     pub tools: Vec<String>,
+    /// Its tools, in the order of their names.
+    pub tool_details: Vec<ToolSummary>,
+    /// The names of its sub-agents.
+    pub subagents: Vec<String>,
+    /// The names of the agents that it can hand over to.
+    pub handoffs: Vec<String>,
     /// Whether it answers messages that name no agent.
     pub is_default: bool,
+}
+
+/// A tool of an agent in the form that clients see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSummary {
+    /// Its name.
+    pub name: String,
+    /// The description for the model.
+    pub description: String,
+    /// The effect of a call, which decides about a call with an unknown outcome.
+    pub effect: Effect,
+    /// Whether each call needs an approval.
+    pub needs_approval: bool,
+    /// Whether the client executes the calls.
+    pub is_external: bool,
+}
+
+impl From<&Tool> for ToolSummary {
+    fn from(tool: &Tool) -> Self {
+        Self {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            effect: tool.effect,
+            needs_approval: tool.requires_approval || tool.approval.is_some(),
+            is_external: tool.external,
+        }
+    }
 }
 
 type Models = BTreeMap<String, Arc<dyn Model>>;
@@ -210,9 +245,33 @@ impl ConfiguredAgents {
             provider: agent.model().provider().to_owned(),
             model: agent.model().model_id().to_owned(),
             tools: agent.tools().iter().map(|tool| tool.name.clone()).collect(),
+            tool_details: agent.tools().iter().map(Into::into).collect(),
             is_default: name == default,
+            ..self.configured(name)
         };
         self.agents().iter().map(summary).collect()
+    }
+
+    /// The members of a summary that only the configuration has.
+    fn configured(&self, name: &str) -> AgentSummary {
+        let Some(agent) = self.inner.config.agents.get(name) else {
+            return AgentSummary::default();
+        };
+        let subagents = agent.subagents.iter();
+        AgentSummary {
+            description: agent.description.clone(),
+            subagents: subagents.map(|it| it.agent.clone()).collect(),
+            handoffs: agent.handoffs.clone(),
+            ..AgentSummary::default()
+        }
+    }
+
+    /// The tool of an agent; the default agent if none is named.
+    pub(crate) fn tool(&self, agent: Option<&str>, tool: &str) -> Option<ToolSummary> {
+        let agents = self.agents();
+        let agent = agents.get(agent.unwrap_or(&self.inner.config.default_agent))?;
+        let found = agent.tools().iter().find(|it| it.name == tool);
+        found.map(Into::into)
     }
 
     /// The names of the models, each with the provider's name.

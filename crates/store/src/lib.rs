@@ -14,6 +14,7 @@ pub mod objects;
 mod quota;
 pub mod rows;
 mod run;
+pub mod search;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 mod threads;
@@ -30,14 +31,15 @@ pub use memory::MemoryStore;
 pub use objects::ObjectTable;
 pub use quota::{Quotas, Refusals, StorageLimits, StorageUsage};
 pub use run::{ParentRun, Run, inherited};
-pub use threads::{TenantId, ThreadRow, ThreadRows, ThreadTable};
+pub use search::TextIndex;
+pub use threads::{KeyPattern, TenantId, ThreadFilter, ThreadRow, ThreadRows, ThreadTable};
 
 use futures_util::future::BoxFuture;
 
-/// A store: logs of threads, their index, their rows, and a tenant's sidecar objects.
+/// A store: logs of threads, their index, their rows, their words, and a tenant's sidecar objects.
 ///
 /// The suite (feature `suite`) tests every implementation against this.
-pub trait Store: EventLog + LogIndex + ThreadTable {
+pub trait Store: EventLog + LogIndex + ThreadTable + TextIndex {
     /// The sidecar objects.
     fn objects(&self) -> &dyn ObjectTable;
 

@@ -3,12 +3,14 @@
 mod checkpoints;
 mod landmarks;
 mod objects;
+mod search;
 mod stored;
 
+use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, ThreadRow, ThreadRows, ThreadTable, Token,
+    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, PoisonError};
@@ -176,6 +178,25 @@ impl ThreadTable for MemoryStore {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.unfinished())) })
+    }
+}
+
+impl TextIndex for MemoryStore {
+    fn search<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        search: Search,
+    ) -> BoxFuture<'a, Result<FoundThreads, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.search(tenant, &search))) })
+    }
+
+    fn previews(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadPreview>, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| Ok(threads.iter().map(|id| kept.preview(id)).collect()))
+        })
     }
 }
 

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use tags::PartTag;
 use timeline::{
     Context, ContextStatus, Event, Execution, ExecutionId, ExecutionStatus, Interruption, Item,
-    ItemStatus, Payload, Seq, Step, StepOutcome, StepStatus, Thread, ThreadStatus, ThreadUpdate,
-    chunk_type,
+    ItemStatus, Payload, Removed, Seq, Step, StepOutcome, StepStatus, Thread, ThreadStatus,
+    ThreadUpdate, chunk_type,
 };
 
 /// A change of one row, or of the rows of one step.
@@ -62,6 +62,8 @@ pub enum RowChange<'e> {
     /// All parts of a step are deleted, because the attempt that wrote them died. The log still has
     /// them.
     PartsDeleted(&'e str),
+    /// Readers omit an item or a step from here on. Its rows don't change; its texts are not searched.
+    Removed(Removed),
     /// A change of the traces. Rows that their constraints refuse are left out.
     Trace(TraceChange<'e>),
 }
@@ -134,6 +136,8 @@ pub struct PartRow<'e> {
     pub step_id: &'e str,
     /// Its number within the step.
     pub idx: u32,
+    /// The event that wrote it last.
+    pub seq: Seq,
     /// Its key.
     pub key: &'e str,
     /// Its type, if it has one.
@@ -256,7 +260,7 @@ impl<'e> Rows<'e> {
                 outcome,
                 ..
             } => self.step_status(stamp, step_id.as_str(), *to, outcome),
-            Event::PartCreated { .. } | Event::PartUpdated { .. } => self.part(at, event),
+            Event::PartCreated { .. } | Event::PartUpdated { .. } => self.part(stamp, event),
             Event::ChunkEmitted { .. } => self.chunk(stamp, event),
             Event::ThreadFinished { execution_id, .. } => {
                 self.finished(stamp, execution_id.as_str());
@@ -374,7 +378,7 @@ impl<'e> Rows<'e> {
         self.trace_step_status(stamp, id, to, outcome);
     }
 
-    fn part(&mut self, at: Timestamp, event: &'e Event) {
+    fn part(&mut self, Stamp { seq, at }: Stamp, event: &'e Event) {
         let (Event::PartCreated {
             part_key: key,
             step_id,
@@ -394,6 +398,7 @@ impl<'e> Rows<'e> {
         let new = PartRow {
             step_id: step_id.as_str(),
             idx: *idx,
+            seq,
             key,
             part_type: tag.name.clone(),
             part,
@@ -403,7 +408,7 @@ impl<'e> Rows<'e> {
         if let Event::PartCreated { .. } = event {
             self.insert(Table::Parts, key, RowChange::Part(new));
         } else if let Some(RowChange::Part(row)) = self.new_row(Table::Parts, key) {
-            (row.part_type, row.part, row.updated_at) = (new.part_type, part, at);
+            (row.seq, row.part_type, row.part, row.updated_at) = (seq, new.part_type, part, at);
         } else {
             self.changes.push(RowChange::PartContent(new));
         }
@@ -427,6 +432,9 @@ impl<'e> Rows<'e> {
             self.marker(stamp, chunk_type, (run, step.as_str()), data);
         } else if chunk_type == chunk_type::THREAD_UPDATED {
             self.thread_updated(data);
+        } else if chunk_type == chunk_type::ITEM_REMOVED {
+            let what = data.and_then(|data| data.read().ok());
+            self.changes.extend(what.map(RowChange::Removed));
         }
     }
 }

@@ -21,6 +21,7 @@ mod objects;
 mod quotas;
 mod reads;
 pub mod script;
+mod search;
 mod sidecars;
 mod threads;
 
@@ -36,6 +37,7 @@ pub use objects::*;
 pub use quotas::*;
 pub use reads::*;
 pub use script::{Author, script};
+pub use search::*;
 pub use sidecars::*;
 pub use threads::*;
 
@@ -139,6 +141,19 @@ macro_rules! store_suite {
             sidecar_objects_are_deleted_with_their_thread
             a_deleted_thread_takes_no_sidecar_objects
             a_closed_store_has_no_objects_to_give
+            texts_are_found_by_their_words
+            a_search_never_crosses_tenants
+            a_search_can_be_restricted_to_keys
+            removed_texts_are_not_found
+            a_part_is_found_by_its_last_content
+            a_deleted_thread_is_not_found
+            a_title_is_found_first
+            found_threads_are_paged_without_gap_or_repeat
+            odd_queries_are_plain_words
+            shared_history_is_found_in_its_own_thread
+            lists_and_searches_can_be_filtered
+            a_preview_has_the_last_text
+            a_reopened_store_finds_its_texts
             usage_counts_threads_bytes_and_files
             a_tenant_has_no_more_threads_than_its_limit
             a_tenant_stores_no_more_bytes_than_its_limit

@@ -2,8 +2,9 @@
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use std::sync::Arc;
-use timeline::{Seq, Thread, ThreadId};
+use timeline::{Seq, Thread, ThreadId, ThreadStatus};
 
 /// The tenant of a thread. There is no default tenant (EK §12).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,13 +45,55 @@ pub struct ThreadRow {
     pub change: u64,
 }
 
+/// Keys of threads: one key, or all with a prefix. It is plain text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyPattern {
+    /// This key.
+    Key(String),
+    /// All keys with this prefix.
+    Prefix(String),
+}
+
+impl KeyPattern {
+    /// Whether the pattern matches this key.
+    pub fn covers(&self, key: &str) -> bool {
+        match self {
+            Self::Key(one) => key == one,
+            Self::Prefix(prefix) => key.starts_with(prefix),
+        }
+    }
+}
+
+/// Which threads are listed or found. The default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadFilter {
+    /// Only threads of this status.
+    pub status: Option<ThreadStatus>,
+    /// Only threads whose last own run names this agent.
+    pub agent: Option<String>,
+    /// Only threads that changed at this instant or later.
+    pub since: Option<Timestamp>,
+}
+
+impl ThreadFilter {
+    /// Whether it accepts a thread whose last own run names this agent.
+    pub fn accepts(&self, thread: &Thread, agent: Option<&str>) -> bool {
+        let changed = thread.updated_at.unwrap_or(thread.created_at);
+        self.status.is_none_or(|status| thread.status == status)
+            && self.since.is_none_or(|since| changed >= since)
+            && (self.agent.is_none() || self.agent.as_deref() == agent)
+    }
+}
+
 /// A page of a list: the most recently changed first.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadRows {
     /// Only threads after the one with this [`change`](ThreadRow::change) in the list.
     pub after: Option<u64>,
-    /// Only threads whose key has this prefix.
-    pub prefix: Option<String>,
+    /// Only threads whose key matches this.
+    pub key: Option<KeyPattern>,
+    /// Only these threads.
+    pub filter: ThreadFilter,
     /// Maximum number of rows.
     pub limit: usize,
 }

@@ -18,10 +18,12 @@ mod rekey;
 mod restore;
 mod rows;
 mod schema;
+mod search;
 mod spelling;
 mod trace;
 mod usage;
 mod value;
+mod words;
 mod writer;
 
 pub use check::{Activity, PoisonedRun, Stats};
@@ -40,10 +42,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, ThreadRow, ThreadRows, ThreadTable, Token,
+    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
@@ -147,7 +150,7 @@ impl SqliteStore {
         connection::files(path)
     }
 
-    /// Rebuilds the nine tables from the log. Other writes wait for it.
+    /// Rebuilds the nine tables and the full-text index from the log. Other writes wait for it.
     pub async fn rebuild_tables(&self) -> Result<(), StoreError> {
         self.writer()?.run(0, rebuild::rebuild).await
     }
@@ -361,16 +364,62 @@ impl ThreadTable for SqliteStore {
         tenant: &'a TenantId,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (tenant, thread) = (tenant.clone(), thread.clone());
+        // Its words go in several commits if they are many, because each costs a look-up: other writes
+        // go between them.
         Box::pin(async move {
-            self.writer()?
-                .run(0, move |conn| append::delete(conn, &tenant, &thread))
-                .await
+            let ids = || (tenant.clone(), thread.clone());
+            let writer = self.writer()?;
+            let mut were_many = false;
+            let deleted = loop {
+                let (tenant, thread) = ids();
+                let words = writer.run(0, move |conn| append::delete_words(conn, &tenant, &thread));
+                match words.await {
+                    Ok(true) => were_many = true,
+                    Ok(false) => {
+                        let (tenant, thread) = ids();
+                        let delete = move |conn: &_| append::delete(conn, &tenant, &thread);
+                        break writer.run(0, delete).await;
+                    }
+                    Err(error) => break Err(error),
+                }
+            };
+            if let Err(StoreError::HasForks { .. }) = &deleted
+                && were_many
+            {
+                let (tenant, thread) = ids();
+                let restore = move |conn: &_| append::restore_words(conn, &tenant, &thread);
+                writer.run(0, restore).await?;
+            }
+            deleted
         })
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(self.readers.run(rows::unfinished))
+    }
+}
+
+impl TextIndex for SqliteStore {
+    fn search<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        search: Search,
+    ) -> BoxFuture<'a, Result<FoundThreads, StoreError>> {
+        let tenant = tenant.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| search::search(conn, &tenant, &search)),
+        )
+    }
+
+    fn previews(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadPreview>, StoreError>> {
+        Box::pin(
+            self.readers
+                .run(move |conn| search::previews(conn, &threads)),
+        )
     }
 }
 

@@ -73,6 +73,8 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
 
 // Takes back what version 5 has made, and the one after it.
 const WITHOUT_V5: &str = "
+    DROP TABLE thread_words;
+    ALTER TABLE thread_parts DROP COLUMN seq;
     DROP INDEX thread_recent;
     ALTER TABLE thread_threads DROP COLUMN change;
     CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);

@@ -111,6 +111,25 @@ function keepState(old, fragment) {
         const next = fragment.getElementById(open.id);
         if (next instanceof HTMLDetailsElement) next.open = true;
     }
+    for (const form of old.querySelectorAll("form[id]")) {
+        const next = fragment.getElementById(form.id);
+        if (form instanceof HTMLFormElement && next instanceof HTMLFormElement) keepFields(form, next);
+    }
+}
+
+/** @param {HTMLFormElement} old @param {HTMLFormElement} next */
+function keepFields(old, next) {
+    /** @param {any} field */
+    const isBox = (field) => field.type === "radio" || field.type === "checkbox";
+    /** @param {any} field */
+    const name = (field) => isBox(field) ? `${field.name}=${field.value}` : field.name;
+    const known = new Map([...old.elements].map((field) => [name(field), field]));
+    for (const /** @type {any} */ field of next.elements) {
+        const typed = known.get(name(field));
+        if (!typed || !field.name || field.type === "hidden" || field.type === "submit") continue;
+        if (isBox(field)) field.checked = typed.checked;
+        else field.value = typed.value;
+    }
 }
 
 /** @param {string} words */
@@ -292,7 +311,10 @@ async function send(form, submitter) {
     const body = form.enctype === "multipart/form-data" ? data : new URLSearchParams(data);
     const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "application/json" } });
     const told = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Error(told.error?.message ?? `The server answered ${answer.status}.`);
+    if (!answer.ok) {
+        mark(form, told.error?.details?.violations ?? []);
+        throw new Error(told.error?.message ?? `The server answered ${answer.status}.`);
+    }
     if (told.location) location.assign(told.location);
     return told;
 }
@@ -307,6 +329,34 @@ function refuse(form, words) {
         form.append(line);
     }
     line.textContent = words;
+    if (form === composer || !(line instanceof HTMLElement)) return;
+    line.tabIndex = -1;
+    line.focus();
+}
+
+/**
+ * Shows what is wrong at the fields of an answer.
+ * @param {HTMLFormElement} form @param {{pointer: string, expected: string}[]} violations
+ */
+function mark(form, violations) {
+    unmark(form);
+    for (const { pointer, expected } of violations) {
+        /** @type {HTMLElement[]} */
+        const places = [...form.querySelectorAll("[data-at]")].filter((place) => place instanceof HTMLElement);
+        const place = places.find((place) => pointer === place.dataset.at || pointer.startsWith(`${place.dataset.at}/`));
+        if (!place) continue;
+        const line = document.createElement("p");
+        line.className = "wrong";
+        line.textContent = `expected ${expected}`;
+        place.append(line);
+        place.querySelector("input, select, textarea")?.setAttribute("aria-invalid", "true");
+    }
+}
+
+/** @param {HTMLFormElement} form */
+function unmark(form) {
+    for (const line of form.querySelectorAll(".wrong")) line.remove();
+    for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
 }
 
 document.addEventListener("submit", async (event) => {
@@ -317,6 +367,7 @@ document.addEventListener("submit", async (event) => {
     if (form === composer) return submitMessage(event.submitter);
     form.dataset.busy = "1";
     form.querySelector(".refused")?.remove();
+    unmark(form);
     try {
         await send(form, event.submitter);
         for (const open of form.closest("details.edit") ? [form.closest("details.edit")] : []) {

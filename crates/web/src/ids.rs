@@ -6,6 +6,8 @@ pub const END_OF_LOG: &str = "end";
 pub const THREAD_STATE: &str = "state";
 /// The title of the thread.
 pub const TITLE: &str = "title";
+/// The list of the requests that wait for the reader.
+pub const WAITING: &str = "waiting";
 
 /// The element of a message: `id` is that of its item, or of its first execution.
 pub(crate) fn message(id: &str) -> String {
@@ -25,6 +27,20 @@ pub(crate) fn block(run: &str, block: &str) -> String {
 /// The element of a call in a run.
 pub(crate) fn call(run: &str, tool_call_id: &str) -> String {
     format!("c-{run}-{tool_call_id}")
+}
+
+/// The element of a request: `anchor` is the step or item with its message, `request` its id.
+pub(crate) fn request(anchor: &str, request: &str) -> String {
+    let mut id = format!("r-{anchor}-");
+    for byte in request.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' {
+            id.push(char::from(byte));
+        } else {
+            // Writing to a string can't fail.
+            let _ = std::fmt::Write::write_fmt(&mut id, format_args!("_{byte:02x}"));
+        }
+    }
+    id
 }
 
 /// The element in `element` with this role.

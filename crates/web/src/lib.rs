@@ -5,20 +5,32 @@
 
 mod assets;
 mod chat;
+mod form_field;
+#[cfg(test)]
+#[path = "../../../tests/html_form.rs"]
+mod html_form;
 pub mod ids;
 mod json;
 mod link;
 pub mod markdown;
 mod patch;
+#[cfg(test)]
+#[path = "../../../tests/reference.rs"]
+mod reference;
+mod requests;
+mod schema_form;
 mod shell;
 mod time;
 
 pub use assets::{Asset, Assets};
 pub use chat::{
-    AgentChoice, ChatPage, ChatThread, Conversation, StarterChoice, VersionEntry, VersionsPage,
-    WaitingCall, message_text, older,
+    AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, VersionEntry,
+    VersionsPage, WaitingCall, message_text, older,
 };
+pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
+pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
+pub use schema_form::SchemaForm;
 pub use shell::{ErrorPage, RailThread, Shell};

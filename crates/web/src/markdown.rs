@@ -14,6 +14,12 @@ mod tests;
 
 pub use stream::MarkdownStream;
 
+/// The host of an address of the web that a page may link to.
+pub(crate) fn web_host(address: &str) -> Option<&str> {
+    let address = address::Address::read(address).filter(|it| it.is_web)?;
+    Some(address.host)
+}
+
 /// The HTML of a whole Markdown text. `base` is the level of the heading above it: the text's own headings
 /// begin one level below and never skip one.
 pub fn render(source: &str, base: u8) -> String {

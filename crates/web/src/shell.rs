@@ -72,7 +72,7 @@ impl Shell<'_> {
                         @for thread in self.threads {
                             li {
                                 a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(self.current == Some(thread.key.as_str())).then_some("page")] {
-                                    @if thread.is_fork { span class="fork" title="Fork" aria-label="Fork" { "⑂" } }
+                                    @if thread.is_fork { (fork_icon()) }
                                     span class="name" dir="auto" { (json::visible(thread.title.as_deref().unwrap_or(&thread.key))) }
                                     @if thread.is_running { span class="dot running" title="working" aria-label="working" {} }
                                 }
@@ -82,6 +82,15 @@ impl Shell<'_> {
                 }
                 button type="button" id="theme" class="quiet" hidden { "Light or dark" }
             }
+        }
+    }
+}
+
+/// The sign of a fork.
+fn fork_icon() -> Markup {
+    html! {
+        svg class="icon" viewBox="0 0 16 16" width="14" height="14" role="img" aria-label="Fork" {
+            path d="M5 2v12M5 10c0-3 6-2 6-6M11 4V2" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" {}
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Conversations of recorded runs: what a live page shows at the end is what a new page shows.
 
+#![cfg(test)]
+
 #[path = "../../interop/tests/it/recorded_runs/compact.rs"]
 mod compact;
 

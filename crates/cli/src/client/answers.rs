@@ -6,11 +6,12 @@ use interop::convert::AttributedFields;
 use jiff::Timestamp;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
+use runtime::search::FoundThread;
 use runtime::{Logged, ThreadRow};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use timeline::{Event, Fork, ItemId, Payload, Record, Seq, ThreadId, ThreadStatus};
+use timeline::{Event, Fork, ItemId, Payload, Record, Role, Seq, ThreadId, ThreadStatus};
 
 /// Reads an answer.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, CliError> {
@@ -120,6 +121,58 @@ impl Listed {
             "key": self.key, "id": self.id, "status": self.status, "title": self.title,
             "createdAt": self.created_at, "updatedAt": self.changed_at(), "seq": self.seq, "bytes": self.bytes,
         })
+    }
+}
+
+/// A page of found threads.
+#[derive(Deserialize)]
+pub(super) struct FoundPage {
+    pub(super) threads: Vec<FoundRow>,
+    pub(super) next: Option<String>,
+}
+
+/// A found thread.
+#[derive(Deserialize)]
+pub(crate) struct FoundRow {
+    #[serde(flatten)]
+    pub(crate) thread: Listed,
+    pub(crate) snippets: Vec<Snippet>,
+}
+
+/// A piece of a text that has the words.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Snippet {
+    /// Absent for the title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seq: Option<Seq>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<Role>,
+    pub(crate) text: String,
+    /// The words, in UTF-16 code units.
+    pub(crate) matches: Vec<[usize; 2]>,
+}
+
+impl From<FoundThread> for FoundRow {
+    fn from(found: FoundThread) -> Self {
+        let snippets = found.hits.into_iter().map(|hit| Snippet {
+            seq: hit.seq,
+            role: hit.role,
+            matches: hit.excerpt.utf16_matches(),
+            text: hit.excerpt.text,
+        });
+        Self {
+            thread: found.row.into(),
+            snippets: snippets.collect(),
+        }
+    }
+}
+
+impl FoundRow {
+    /// For scripts.
+    pub(crate) fn value(&self) -> Value {
+        let mut value = self.thread.value();
+        value["snippets"] = json!(self.snippets);
+        value
     }
 }
 

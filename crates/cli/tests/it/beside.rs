@@ -106,7 +106,10 @@ fn sub_agents_are_shown_indented_beside_a_server() {
 fn reading_commands_give_the_same_before_a_server_and_beside_it() {
     let home = Home::new();
     forks(&home);
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 17] = [
+        &["search", "hello", "--agent", "demo"],
+        &["search", "he", "--json", "--status", "open", "--limit", "2"],
+        &["search", "nowhere"],
         &["threads", "list"],
         &["threads", "list", "--json", "--prefix", "f"],
         &["threads", "list", "--prefix", "none"],

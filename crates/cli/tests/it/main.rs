@@ -40,6 +40,7 @@ mod reference;
 mod render;
 mod runs;
 mod schema;
+mod search;
 mod shutdown;
 mod support;
 mod threads;

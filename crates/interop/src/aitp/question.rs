@@ -82,6 +82,22 @@ impl RequestQuestion {
         answer_kind(&self.ask)
     }
 
+    /// The decoded content of the request, with the fetched fields of a form.
+    pub fn work(&self) -> &RequestedWork {
+        &self.asked
+    }
+
+    /// The requester's own description, without the data to sign.
+    pub fn remark(&self) -> Option<String> {
+        request_text(self.ask.key.topic, &self.ask.payload.value())
+    }
+
+    /// The data to sign as indented JSON. Characters that have no width or change the direction of
+    /// text are escaped.
+    pub fn signed_json(&self) -> Option<String> {
+        self.signed.as_ref().map(signed::json_text)
+    }
+
     /// Turns `value` into the capability message that answers this question. `now` is used where the
     /// message needs a time and the value has none. Pointers are relative to the value.
     pub fn answer(

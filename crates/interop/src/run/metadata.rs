@@ -3,7 +3,8 @@
 use crate::parts::StepResponse;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use timeline::{Execution, ExecutionStatus, Interruption};
+use std::collections::BTreeMap;
+use timeline::{Execution, ExecutionStatus, Interruption, Reaction};
 
 /// The counts of usage: our name in a log, and the name in a message's metadata.
 const USAGE: [(&str, &str); 5] = [
@@ -13,6 +14,29 @@ const USAGE: [(&str, &str); 5] = [
     ("cacheWriteTokens", "cacheWriteTokens"),
     ("reasoningTokens", "reasoningTokens"),
 ];
+
+/// The tokens of an execution, summed over its steps, by their names in the log. Counts of zero are left
+/// out.
+pub fn usage_of(reaction: &Reaction) -> BTreeMap<&'static str, u64> {
+    let mut sums = [0; USAGE.len()];
+    for step in &reaction.steps {
+        let response = step.response.as_ref();
+        if let Some(response) = response.and_then(|(response, _)| response.read().ok()) {
+            add_usage(&mut sums, &response);
+        }
+    }
+    let counted = sums.into_iter().zip(USAGE).filter(|(sum, _)| *sum > 0);
+    counted.map(|(sum, (ours, _))| (ours, sum)).collect()
+}
+
+fn add_usage(sums: &mut [u64; USAGE.len()], response: &StepResponse) {
+    let usage: Option<Map<String, Value>> = response.usage.as_ref().and_then(|it| it.read().ok());
+    let usage = usage.unwrap_or_default();
+    for (sum, (ours, _)) in sums.iter_mut().zip(USAGE) {
+        let count = usage.get(ours).and_then(Value::as_u64);
+        *sum = sum.saturating_add(count.unwrap_or_default());
+    }
+}
 
 /// The metadata of a run so far, summed over its executions, as clients get it with its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,13 +78,7 @@ impl RunMetadata {
         if let Some(model) = &response.model {
             self.model = Some(model.clone());
         }
-        let usage: Option<Map<String, Value>> =
-            response.usage.as_ref().and_then(|it| it.read().ok());
-        let usage = usage.unwrap_or_default();
-        for (sum, (ours, _)) in self.usage.iter_mut().zip(USAGE) {
-            let count = usage.get(ours).and_then(Value::as_u64);
-            *sum = sum.saturating_add(count.unwrap_or_default());
-        }
+        add_usage(&mut self.usage, response);
     }
 
     /// The model's stop reason.

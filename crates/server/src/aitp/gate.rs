@@ -5,12 +5,14 @@ use super::states::AitpStates;
 use crate::auth::Caller;
 use crate::outbound::OutboundConfig;
 use futures_util::future::BoxFuture;
-use interop::aitp::{AitpState, MayNotSpeak, ParticipantChange, Party, Strictness};
+use interop::aitp::{
+    AitpState, MayNotSpeak, MessageRefusal, ParticipantChange, Party, RequestTerms, Strictness,
+};
 use interop::model::linked_files;
 use jiff::Timestamp;
 use runtime::{Gate, GateRequest, Landmark, RuntimeError};
 use std::sync::Arc;
-use timeline::{Event, ItemType, NewItem, Payload, Record, Seq, ThreadId};
+use timeline::{Event, ItemType, NewItem, Payload, Record, Role, Seq, ThreadId};
 
 /// The caller that posts, and the strictness of the checks.
 #[derive(Clone)]
@@ -31,14 +33,44 @@ impl PartyBinding {
         }
         let principal = self.caller.principal();
         let accepted = desk.judge_as(principal, item, self.strictness, now)?;
-        // Who names nobody and speaks as the one who began the thread speaks as that actor.
-        if let Party::Initiator = accepted.voice.party
+        self.check_initiator(desk, &accepted.voice.party, named.as_deref())?;
+        Ok(accepted.item)
+    }
+
+    /// A message without an actor in the initiator's role is the initiator's, if that is an actor.
+    fn check_initiator(
+        &self,
+        desk: &AitpState,
+        party: &Party,
+        named: Option<&str>,
+    ) -> Result<(), Why> {
+        if let Party::Initiator = party
             && named.is_none()
             && let Some(initiator) = desk.participants().initiator()
         {
             check_rights(&self.caller, initiator)?;
         }
-        Ok(accepted.item)
+        Ok(())
+    }
+
+    /// Checks that the caller may answer a request as an actor, or without one as the initiator.
+    pub(super) fn check_answerer(
+        &self,
+        desk: &AitpState,
+        actor: Option<&str>,
+        terms: &RequestTerms,
+    ) -> Result<(), Why> {
+        if let Some(actor) = actor {
+            check_rights(&self.caller, actor)?;
+        }
+        let role = actor.is_none().then_some(Role::User);
+        let principal = self.caller.principal();
+        let speaker = desk.participants().may_speak(principal, actor, role);
+        let party = speaker.map_err(MessageRefusal::PartyBinding)?.party;
+        self.check_initiator(desk, &party, actor)?;
+        let refused = |refusal| MessageRefusal::Refused { place: 0, refusal };
+        let may = desk.ledger().may_answer(terms, &party);
+        Ok(may.map_err(refused)?)
     }
 
     /// Refuses content with a file whose URL is private or has credentials.
@@ -127,7 +159,7 @@ impl SpeechGate {
         let principal = self.speaker.caller.principal();
         match desk.participants().may_speak(principal, Some(actor), None) {
             Err(error @ MayNotSpeak::NotBoundToIt(_)) => {
-                Err(interop::aitp::MessageRefusal::PartyBinding(error).into())
+                Err(MessageRefusal::PartyBinding(error).into())
             }
             Ok(_)
             | Err(

@@ -1,13 +1,13 @@
 //! Posting to threads, with AITP's checks.
 
 use super::gate::{ChangeGate, PartyBinding, SpeechGate};
-use super::refused::{BodyPointers, found_in, placed};
+use super::refused::{BodyPointers, Why, found_in, placed};
 use super::started::StartedAitpState;
 use super::states::{AitpStates, LockedAitpState};
 use crate::auth::Caller;
 use crate::state::Api;
 use crate::threads::ThreadRef;
-use interop::aitp::{AitpState, ParticipantChange, Strictness};
+use interop::aitp::{AitpState, ParticipantChange, RequestTerms, Strictness};
 use interop::document::Imported;
 use jiff::Timestamp;
 use runtime::{
@@ -198,6 +198,17 @@ impl<'a> MessagePost<'a> {
             Some(fork) => self.desks.until(&fork.thread_id, fork.seq).await,
             None => Ok(AitpState::default()),
         }
+    }
+
+    /// Checks that the caller may answer a request as an actor, or without one as the initiator. An
+    /// answer to it is checked the same way when it is posted.
+    pub(crate) fn check_answerer(
+        &self,
+        desk: &AitpState,
+        actor: Option<&str>,
+        terms: &RequestTerms,
+    ) -> Result<(), Why> {
+        self.speaker.check_answerer(desk, actor, terms)
     }
 
     /// The current AITP state of a thread.

@@ -53,10 +53,7 @@ impl App {
         form: SourceForm,
     ) -> Result<Exported, ExchangeError> {
         let runtime = self.runtime();
-        let mut transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
-        if was_cut_off(&transcript) {
-            transcript = runtime.transcript(tenant, key, Filter::All).await?;
-        }
+        let transcript = self.whole(tenant, key).await?;
         let imported = match form {
             SourceForm::Of(Format::Thread) => None,
             SourceForm::Archive | SourceForm::Of(_) => {
@@ -64,6 +61,20 @@ impl App {
             }
         };
         Ok(spawn_blocking(move || written(form, &transcript, imported)).await?)
+    }
+
+    /// The whole thread, with the text of answers that were cut off.
+    pub(super) async fn whole(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Transcript, RuntimeError> {
+        let runtime = self.runtime();
+        let transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
+        if was_cut_off(&transcript) {
+            return runtime.transcript(tenant, key, Filter::All).await;
+        }
+        Ok(transcript)
     }
 
     /// Imports a file's conversation as a new thread, in one transaction, and lists the conversion

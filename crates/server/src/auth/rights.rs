@@ -1,5 +1,6 @@
 //! The rights of a key.
 
+use runtime::KeyPattern;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -63,12 +64,12 @@ impl ThreadPattern {
         })
     }
 
-    /// The search for keys that match this pattern and begin with `prefix`; none if no key can match
+    /// The pattern in the store for keys that match this pattern and begin with `prefix`; none if no key can match
     /// both.
-    pub(crate) fn within(&self, prefix: &str) -> Option<Sought> {
+    pub(crate) fn within(&self, prefix: &str) -> Option<KeyPattern> {
         if self.whole {
             let found = self.prefix.starts_with(prefix);
-            return found.then(|| Sought::Key(self.prefix.clone()));
+            return found.then(|| KeyPattern::Key(self.prefix.clone()));
         }
         let longer = if self.prefix.starts_with(prefix) {
             self.prefix.as_str()
@@ -77,7 +78,7 @@ impl ThreadPattern {
         } else {
             return None;
         };
-        Some(Sought::Prefix(longer.to_owned()))
+        Some(KeyPattern::Prefix(longer.to_owned()))
     }
 
     /// Whether the pattern matches this key.
@@ -88,15 +89,6 @@ impl ThreadPattern {
             key.starts_with(&self.prefix)
         }
     }
-}
-
-/// A search for threads in a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sought {
-    /// The one with this key.
-    Key(String),
-    /// All keys with this prefix.
-    Prefix(String),
 }
 
 /// The rights of a key.
@@ -154,12 +146,12 @@ mod tests {
     #[test]
     fn a_pattern_and_a_prefix_mean_what_both_mean() {
         let within = |pattern: &str, prefix| ThreadPattern::parse(pattern).unwrap().within(prefix);
-        let keys = |prefix: &str| Some(Sought::Prefix(prefix.to_owned()));
+        let keys = |prefix: &str| Some(KeyPattern::Prefix(prefix.to_owned()));
         assert_eq!(within("support-*", ""), keys("support-"));
         assert_eq!(within("support-*", "sup"), keys("support-"));
         assert_eq!(within("support-*", "support-7"), keys("support-7"));
         assert_eq!(within("support-*", "sales"), None);
-        assert_eq!(within("one", "on"), Some(Sought::Key("one".to_owned())));
+        assert_eq!(within("one", "on"), Some(KeyPattern::Key("one".to_owned())));
         assert_eq!(within("one", "once"), None);
     }
 

@@ -15,7 +15,7 @@ use crate::threads::ThreadRef;
 use interop::aitp::AitpState;
 
 /// Reads the current AITP state of a thread.
-async fn looked<T>(
+pub(crate) async fn looked<T>(
     api: &Api,
     thread: &ThreadRef,
     look: impl FnOnce(&AitpState) -> T,

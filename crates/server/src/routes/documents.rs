@@ -1,5 +1,6 @@
 //! Export and import of threads as documents.
 
+use super::comparison::{Check, report};
 use super::view::ThreadView;
 use crate::aitp::MessagePost;
 use crate::app::{Exported, ImportSource};
@@ -56,6 +57,13 @@ pub(crate) struct ExportQuery {
     #[param(value_type = Option<String>)]
     #[serde(default)]
     format: Exchanged,
+    /// The version of a ThreadProtocol document: `0.0.4` (the default), `0.0.3` or `2.0.0`. The
+    /// response is then a report.
+    version: Option<String>,
+    /// `strict` checks a ThreadProtocol document with the rules for writers, `lenient` with those for
+    /// readers. The response is then a report.
+    #[param(value_type = Option<String>)]
+    check: Option<Check>,
 }
 
 /// The format and the key of an import.
@@ -172,7 +180,8 @@ pub(crate) enum ImportedConversation {
 /// form.
 ///
 /// As `archive`, `pydantic-ai` or `ai-sdk-ui` it consists of the imported bytes, unchanged, and the
-/// newer messages.
+/// newer messages. With `version` or `check`, the response is an object with `version`, `verdict`,
+/// `violations`, `losses`, `hash`, `hashWarning` and `document`.
 #[utoipa::path(get, path = "/threads/{key}/document", operation_id = "exportDocument", tag = "documents", security(("key" = [])), params(("key" = String, Path), ExportQuery),
     responses((status = 200, body = ExportedConversation, headers(
         ("loomline-content-hash" = String, description = "sha256: and the hash of the canonical form, of a ThreadProtocol document"),
@@ -185,6 +194,14 @@ pub(crate) async fn export(
     thread: ThreadKey,
     Query(query): Query<ExportQuery>,
 ) -> Result<Response, ApiError> {
+    if query.version.is_some() || query.check.is_some() {
+        if !matches!(query.format, Exchanged::Thread) {
+            let what = "version and check are for the format thread".to_owned();
+            return Err(ApiError::InvalidQuery { what });
+        }
+        let wanted = (query.version.as_deref(), query.check);
+        return Ok(Json(report(&api, &thread, wanted).await?).into_response());
+    }
     let exported = api
         .app()
         .export(thread.tenant(), thread.key(), query.format.form())

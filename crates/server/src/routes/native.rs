@@ -1,10 +1,13 @@
 //! The native API, below `/api/v1`.
 
 use super::aitp::{actors, answer, requests};
-use super::{agents, answers, branches, documents, events, messages, runs, threads, versions};
+use super::{
+    agents, answers, branches, comparison, content, documents, events, messages, process,
+    relatives, runs, thread_list, threads, versions,
+};
 use crate::error::ErrorFormat;
-use crate::protocol::Access::{Delete, Read, Write};
-use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Visible};
+use crate::protocol::Access::{Delete, Operator, Read, Write};
+use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process, Visible};
 use crate::protocol::{Protocol, Route, Rules};
 use utoipa_axum::routes;
 
@@ -25,12 +28,14 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
     vec![
-        Route::get("/threads", Read, Visible, routes!(threads::list)),
+        Route::get("/threads", Read, Visible, routes!(thread_list::list)),
         Route::post("/threads", Write, InBody, routes!(threads::create)),
         Route::get("/threads/{key}", Read, PathKey("key"), routes!(threads::read)),
+        Route::patch("/threads/{key}", Write, PathKey("key"), routes!(threads::change)),
         Route::delete("/threads/{key}", Delete, PathKey("key"), routes!(threads::delete)),
         Route::post("/threads/{key}/fork", Write, PathKey("key"), routes!(threads::fork)),
         Route::get("/threads/{key}/branches", Read, PathKey("key"), routes!(branches::list)),
+        Route::get("/threads/{key}/tree", Read, PathKey("key"), routes!(relatives::read)),
         Route::post("/threads/{key}/close", Write, PathKey("key"), routes!(threads::close)),
         Route::post("/threads/{key}/reopen", Write, PathKey("key"), routes!(threads::reopen)),
         Route::post("/threads/{key}/cancel", Write, PathKey("key"), routes!(threads::cancel)),
@@ -39,6 +44,7 @@ fn routes() -> Vec<Route> {
         Route::post("/threads/{key}/messages/{id}/replace", Write, PathKey("key"), routes!(versions::replace)),
         Route::post("/threads/{key}/messages/{id}/regenerate", Write, PathKey("key"), routes!(versions::regenerate)),
         Route::get("/threads/{key}/messages/{id}/versions", Read, PathKey("key"), routes!(versions::list)),
+        Route::get("/threads/{key}/messages/{id}/parts/{index}/content", Read, PathKey("key"), routes!(content::read)),
         Route::get("/threads/{key}/pending", Read, PathKey("key"), routes!(answers::pending)),
         Route::post("/threads/{key}/answers", Write, PathKey("key"), routes!(answers::post)),
         Route::get("/threads/{key}/runs", Read, PathKey("key"), routes!(runs::list)),
@@ -46,8 +52,10 @@ fn routes() -> Vec<Route> {
         Route::post("/threads/{key}/runs/{executionId}/cancel", Write, PathKey("key"), routes!(runs::cancel)),
         Route::get("/threads/{key}/events", Read, PathKey("key"), routes!(events::follow)),
         Route::get("/threads/{key}/document", Read, PathKey("key"), routes!(documents::export)),
+        Route::get("/threads/{key}/diff", Read, PathKey("key"), routes!(comparison::diff)),
         Route::post("/import", Write, InBody, routes!(documents::import)),
         Route::get("/agents", Read, NoThread, routes!(agents::list)),
+        Route::get("/health", Operator, Process, routes!(process::read)),
         // AITP
         Route::get("/threads/{key}/actors", Read, PathKey("key"), routes!(actors::list)),
         Route::post("/threads/{key}/actors", Write, PathKey("key"), routes!(actors::join)),

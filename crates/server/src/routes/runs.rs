@@ -1,12 +1,15 @@
 //! Runs: the executions that respond to messages.
 
 use super::page_query::PieceQuery;
+use super::run_times::times_of;
 use super::threads::{Cancel, CancelledView, reason_of};
 use super::view::RunView;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
 use crate::threads::ThreadKey;
 use axum::Json;
+use axum::extract::State;
 use interop::ag_ui::was_cut_off;
 use runtime::{Filter, Landmark, PageRequest, RuntimeError};
 use serde::Serialize;
@@ -45,15 +48,24 @@ pub(crate) async fn list(
     }))
 }
 
-/// Reads a run with its steps.
+/// Reads a run with its steps, their times and the tokens used.
 #[utoipa::path(get, path = "/threads/{key}/runs/{executionId}", operation_id = "readRun", tag = "runs", security(("key" = [])),
     params(("key" = String, Path), ("executionId" = String, Path)),
     responses((status = 200, body = RunView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(
+    State(api): State<Api>,
     thread: ThreadKey,
     PathOf((_thread, execution)): PathOf<(String, String)>,
 ) -> Result<Json<RunView>, ApiError> {
-    let id = ExecutionId::from(execution);
+    Ok(Json(run(&api, &thread, &execution.into()).await?))
+}
+
+/// A run with its steps, their times and the tokens used.
+pub(crate) async fn run(
+    api: &Api,
+    thread: &ThreadKey,
+    id: &ExecutionId,
+) -> Result<RunView, ApiError> {
     let read = |filter| {
         let piece = PageRequest::Execution(id.clone());
         thread.page(piece, filter)
@@ -62,10 +74,11 @@ pub(crate) async fn read(
     if was_cut_off(&transcript) {
         transcript = read(Filter::All).await?.transcript;
     }
-    let found = reactions(transcript).find(|reaction| reaction.execution.id == id);
-    found
-        .map(|reaction| Json(RunView::whole(reaction)))
-        .ok_or(ApiError::RunNotFound)
+    let found = reactions(transcript).find(|reaction| reaction.execution.id == *id);
+    let reaction = found.ok_or(ApiError::RunNotFound)?;
+    let times = times_of(thread, id).await?;
+    let trigger = thread.item(&reaction.execution.trigger_item_id).await?;
+    Ok(RunView::whole(api, reaction, times, trigger.created_at))
 }
 
 /// Stops a run, if it runs; the next queued message starts.

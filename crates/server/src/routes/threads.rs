@@ -1,44 +1,19 @@
-//! Threads: creating, listing, forking, closing, reopening, deleting.
+//! Threads: creating, forking, closing, reopening, deleting.
 
 use super::view::ThreadView;
 use crate::auth::Caller;
-use crate::body::{OptionalBody, Query};
+use crate::body::{JsonBody, OptionalBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
-use crate::threads::{ThreadKey, check_new_key, delete_thread, listing};
+use crate::threads::{ThreadKey, check_new_key, delete_thread};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use runtime::{Cancelled, NewThreadRequest, ThreadRow, ThreadRows};
-use serde::{Deserialize, Serialize};
+use runtime::{Cancelled, NewThreadRequest, ThreadRow};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use timeline::{ExecutionId, Interruption, Payload, Seq};
-use utoipa::{IntoParams, ToSchema};
-
-const DEFAULT_LIMIT: usize = 50;
-const MAX_LIMIT: usize = 500;
-/// Which threads are listed.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
-    /// Only threads whose key has this prefix.
-    prefix: Option<String>,
-    /// Maximum number of threads, default 50, at most 500.
-    limit: Option<usize>,
-    /// The `next` of the previous page.
-    cursor: Option<String>,
-}
-
-/// A page of threads, last changed first.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ThreadList {
-    /// The threads.
-    threads: Vec<ThreadView>,
-    /// The cursor of the next page; absent at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
+use timeline::{ExecutionId, Interruption, Payload, Seq, ThreadUpdate};
+use utoipa::ToSchema;
 
 /// A thread to create.
 #[derive(Default, Deserialize, ToSchema)]
@@ -51,6 +26,38 @@ pub(crate) struct NewThread {
     /// The application's own fields, an object. A few names are reserved for the server.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Payload>,
+}
+
+/// A change of a thread. An absent member stays, null removes it.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ThreadChange {
+    /// For people.
+    #[serde(default, deserialize_with = "Member::present")]
+    #[schema(value_type = Option<String>)]
+    title: Member<String>,
+    /// The application's own fields, an object that replaces the one before. A few names are reserved for
+    /// the server, and `actors` and `parent_id` are changed by other requests.
+    #[serde(default, deserialize_with = "Member::present")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Member<Payload>,
+}
+
+/// A member of a change.
+#[derive(Default)]
+enum Member<T> {
+    #[default]
+    Absent,
+    Present(Option<T>),
+}
+
+impl<T> Member<T> {
+    fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error>
+    where
+        T: Deserialize<'de>,
+    {
+        Option::deserialize(from).map(Self::Present)
+    }
 }
 
 /// Where a fork begins.
@@ -96,37 +103,12 @@ impl From<Cancelled> for CancelledView {
     }
 }
 
-/// Lists the threads.
-#[utoipa::path(get, path = "/threads", operation_id = "listThreads", tag = "threads", security(("key" = [])), params(ListQuery),
-    responses((status = 200, body = ThreadList), (status = "default", body = ErrorBody)))]
-pub(crate) async fn list(
-    State(api): State<Api>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
-) -> Result<Json<ThreadList>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let page = ThreadRows {
-        after: query
-            .cursor
-            .as_deref()
-            .map(listing::read_cursor)
-            .transpose()?,
-        prefix: query.prefix,
-        limit,
-    };
-    let (rows, next) = listing::visible(&api, &caller, page).await?;
-    Ok(Json(ThreadList {
-        threads: rows.into_iter().map(Into::into).collect(),
-        next,
-    }))
-}
-
 /// Checks an application's metadata: an object without names that the server reserves.
-fn check_metadata(metadata: &Value) -> Result<(), ApiError> {
+fn check_metadata(metadata: &Value, may_set: impl Fn(&str) -> bool) -> Result<(), ApiError> {
     let Value::Object(members) = metadata else {
         return Err(ApiError::field("/metadata", "expected an object"));
     };
-    match members.keys().find(|key| interop::metadata::is_own(key)) {
+    match members.keys().find(|key| !may_set(key)) {
         Some(own) => {
             let pointer = format!("/metadata/{own}");
             Err(ApiError::field(
@@ -165,7 +147,7 @@ pub(super) async fn make(
 ) -> Result<(ThreadRow, bool), ApiError> {
     check_new_key(caller, new.key.as_deref(), "/key")?;
     if let Some(metadata) = &new.metadata {
-        check_metadata(&metadata.value())?;
+        check_metadata(&metadata.value(), |key| !interop::metadata::is_own(key))?;
     }
     let new = NewThreadRequest {
         key: new.key,
@@ -181,6 +163,36 @@ pub(super) async fn make(
     responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(thread: ThreadKey) -> Result<Json<ThreadView>, ApiError> {
     Ok(Json(thread.find().await?.into_row().into()))
+}
+
+/// Changes the title or the metadata of a thread.
+#[utoipa::path(patch, path = "/threads/{key}", operation_id = "changeThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)), request_body = ThreadChange,
+    responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn change(
+    State(api): State<Api>,
+    thread: ThreadKey,
+    JsonBody(change): JsonBody<ThreadChange>,
+) -> Result<Json<ThreadView>, ApiError> {
+    if let Member::Present(Some(metadata)) = &change.metadata {
+        check_metadata(&metadata.value(), interop::metadata::is_replaceable)?;
+    }
+    let found = thread.find().await?;
+    let _turn = api.turns().of(found.id()).await;
+    let found = found.reread().await?;
+    let mut update = ThreadUpdate::default();
+    if let Member::Present(title) = change.title {
+        update.title = Some(title);
+    }
+    if let Member::Present(metadata) = change.metadata {
+        let before = found.row().thread.metadata.as_ref();
+        update.metadata = Some(interop::metadata::replaced(before, metadata));
+    }
+    if !update.is_empty() {
+        found.update_thread(update).await?;
+    }
+    let row = found.reread().await?.into_row();
+    let may_read = thread.caller().may_read();
+    Ok(Json(ThreadView::made(row, false, may_read)))
 }
 
 /// Deletes a thread with all its data.

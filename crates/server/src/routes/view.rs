@@ -1,11 +1,15 @@
 //! A thread and its conversation in the form that clients see.
 
+use super::run_times::{AttemptView, CallView, RestartView};
+use crate::state::Api;
 use interop::aitp::shown_metadata;
 use interop::parts::{cut_off_parts, is_prompt};
+use interop::run::{ExecutionTimes, StepTimes, usage_of};
 use jiff::Timestamp;
 use runtime::{Run, ThreadRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use timeline::{
     Entry, ExecutionId, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
     Payload, Reaction, Role, StepId, StepRecord, StepStatus, ThreadId, ThreadStatus,
@@ -145,6 +149,11 @@ impl MessageView {
         }
     }
 
+    /// Its parts.
+    pub(super) fn into_content(self) -> Vec<Payload> {
+        self.content
+    }
+
     fn of(item: Item, content: Vec<Payload>) -> Self {
         Self {
             metadata: shown_metadata(&item),
@@ -217,6 +226,17 @@ pub(crate) struct RunView {
     /// Why it ended early.
     #[serde(skip_serializing_if = "Option::is_none")]
     interruption: Option<Interruption>,
+    /// When its trigger was posted; absent in a list.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued_at: Option<Timestamp>,
+    /// The tokens of all steps, by their kind, such as `inputTokens`; absent in a list.
+    #[schema(value_type = Option<std::collections::HashMap<String, u64>>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<BTreeMap<&'static str, u64>>,
+    /// The processes that took it up; absent in a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarts: Option<Vec<RestartView>>,
     /// Number of its steps.
     n_steps: usize,
     /// Its steps; absent in a list.
@@ -238,21 +258,39 @@ impl RunView {
             created_at: execution.created_at,
             ended_at: reaction.ended_at,
             interruption: execution.interruption,
+            queued_at: None,
+            usage: None,
+            restarts: None,
             n_steps,
             steps: None,
         }
     }
 
-    /// A run with its steps.
-    pub(super) fn whole(mut reaction: Reaction) -> Self {
-        let steps: Vec<StepView> = std::mem::take(&mut reaction.steps)
-            .into_iter()
-            .map(Into::into)
-            .collect();
+    /// A run with its steps and their times.
+    pub(super) fn whole(
+        api: &Api,
+        mut reaction: Reaction,
+        times: ExecutionTimes,
+        queued_at: Timestamp,
+    ) -> Self {
+        let usage = usage_of(&reaction);
+        let records = std::mem::take(&mut reaction.steps);
+        let brief = Self::brief(reaction);
+        let mut of_steps = times.steps.into_iter().peekable();
+        let steps = records.into_iter().map(|record| {
+            // Removed steps have times, too.
+            while of_steps.next_if(|it| it.id != record.step.id).is_some() {}
+            let times = of_steps.next();
+            StepView::of(api, record, times, brief.agent.as_deref())
+        });
+        let steps: Vec<StepView> = steps.collect();
         Self {
+            queued_at: Some(queued_at),
+            usage: Some(usage),
+            restarts: Some(times.restarts.into_iter().map(Into::into).collect()),
             n_steps: steps.len(),
             steps: Some(steps),
-            ..Self::brief(reaction)
+            ..brief
         }
     }
 }
@@ -289,20 +327,39 @@ pub(crate) struct StepView {
     /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_text: Option<String>,
+    /// When the first chunk of its last attempt was stored.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_chunk_at: Option<Timestamp>,
+    /// The attempts at the model's answer, in order.
+    attempts: Vec<AttemptView>,
+    /// The tool calls with their times, in order.
+    calls: Vec<CallView>,
     /// Its text, reasoning and tool calls.
     #[schema(value_type = Vec<PartView>)]
     parts: Vec<Payload>,
 }
 
-impl From<StepRecord> for StepView {
-    fn from(record: StepRecord) -> Self {
+impl StepView {
+    /// A step with its times; `agent` is the run's agent.
+    fn of(api: &Api, record: StepRecord, times: Option<StepTimes>, agent: Option<&str>) -> Self {
         let half = match record.step.status {
             StepStatus::Running => Vec::new(),
             StepStatus::Completed | StepStatus::Failed => cut_off_parts(&record),
         };
         let parts = record.parts.into_iter().map(|part| part.part);
         let step = record.step;
+        let (attempts, calls) = times
+            .map(|times| (times.attempts, times.calls))
+            .unwrap_or_default();
+        let last = attempts.last();
         Self {
+            first_chunk_at: last.and_then(|attempt| attempt.first_chunk),
+            attempts: attempts.into_iter().map(Into::into).collect(),
+            calls: calls
+                .into_iter()
+                .map(|call| CallView::of(call, api, agent))
+                .collect(),
             id: step.id,
             iteration: step.iteration,
             status: step.status,

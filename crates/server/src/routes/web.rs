@@ -7,9 +7,12 @@ mod actions;
 mod assets;
 mod form;
 mod live;
+mod live_requests;
 mod pages;
 mod reading;
 mod reply;
+mod request_view;
+mod requests;
 mod routes;
 
 pub(crate) use pages::wants_page;

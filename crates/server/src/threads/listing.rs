@@ -1,9 +1,10 @@
 //! Pages of the threads that a caller may see.
 
-use crate::auth::{Caller, Sought, ThreadPattern};
+use crate::auth::{Caller, ThreadPattern};
 use crate::error::ApiError;
 use crate::state::Api;
-use runtime::{StoreError, ThreadRow, ThreadRows};
+use runtime::search::{FoundThread, Search};
+use runtime::{KeyPattern, ThreadRow, ThreadRows};
 use std::cmp::Reverse;
 
 /// A page of the threads that the caller may see, and the cursor of the next page if there is one. Other
@@ -38,20 +39,17 @@ async fn of_patterns(
     patterns: &[ThreadPattern],
     page: &ThreadRows,
 ) -> Result<Vec<ThreadRow>, ApiError> {
-    let prefix = page.prefix.as_deref().unwrap_or_default();
+    let prefix = match &page.key {
+        Some(KeyPattern::Prefix(prefix) | KeyPattern::Key(prefix)) => prefix,
+        None => "",
+    };
     let mut rows = Vec::new();
-    for sought in patterns.iter().filter_map(|pattern| pattern.within(prefix)) {
-        match sought {
-            Sought::Prefix(prefix) => {
-                let prefix = Some(prefix);
-                let page = ThreadRows {
-                    prefix,
-                    ..page.clone()
-                };
-                rows.extend(api.runtime().list(&caller.tenant, page).await?);
-            }
-            Sought::Key(key) => rows.extend(of_key(api, caller, &key, page).await?),
-        }
+    for key in patterns.iter().filter_map(|pattern| pattern.within(prefix)) {
+        let page = ThreadRows {
+            key: Some(key),
+            ..page.clone()
+        };
+        rows.extend(api.runtime().list(&caller.tenant, page).await?);
     }
     rows.sort_by_key(|row| Reverse(row.change));
     // Patterns may mean the same threads.
@@ -60,22 +58,23 @@ async fn of_patterns(
     Ok(rows)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the key is one of the caller's patterns"
-)]
-async fn of_key(
+/// A page of the found threads that the caller may see, and the cursor of the next page if there is one.
+pub(crate) async fn found(
     api: &Api,
     caller: &Caller,
-    key: &str,
-    page: &ThreadRows,
-) -> Result<Option<ThreadRow>, ApiError> {
-    let row = match api.runtime().find(&caller.tenant, key).await {
-        Err(runtime::RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
-        found => found?,
+    (search, prefix): (Search, Option<String>),
+) -> Result<(Vec<FoundThread>, Option<String>), ApiError> {
+    let keys = match &caller.rights.threads {
+        None => prefix.map(|prefix| vec![KeyPattern::Prefix(prefix)]),
+        Some(patterns) => {
+            let prefix = prefix.unwrap_or_default();
+            let keys = patterns.iter().filter_map(|it| it.within(&prefix));
+            Some(keys.collect())
+        }
     };
-    let is_after = page.after.is_none_or(|after| row.change < after);
-    Ok(Some(row).filter(|_| is_after))
+    let search = Search { keys, ..search };
+    let found = api.runtime().search(&caller.tenant, search).await?;
+    Ok((found.threads, found.next.map(|next| next.to_string())))
 }
 
 fn cursor(row: &ThreadRow) -> String {

@@ -12,7 +12,7 @@ use interop::ids::IdForm;
 use runtime::tree::Branch;
 use runtime::{
     Accepted, Addressed, Cancelled, Cursor, Filter, Follow, Landmark, Logged, MessageVersions,
-    PageRequest, Pending, Position, Runtime, RuntimeError, TenantId, ThreadContinuation,
+    PageRequest, Pending, Position, Relatives, Runtime, RuntimeError, TenantId, ThreadContinuation,
     ThreadPage, ThreadRow, Tree, Until, Watch,
 };
 use std::sync::Arc;
@@ -145,6 +145,7 @@ operations! {
     update_thread(update: ThreadUpdate) -> Seq;
     remove(what: Removed) -> Seq;
     branches() -> Vec<Branch>;
+    relatives(limit: usize, may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> Relatives;
     delete() -> ();
     delete_stopping() -> ();
 }

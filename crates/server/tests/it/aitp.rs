@@ -12,6 +12,8 @@ mod requests;
 mod rights;
 mod tasks;
 mod ways;
+#[cfg(feature = "web")]
+mod web_requests;
 
 use crate::harness::{Answer, Server};
 use axum::body::Body;

@@ -13,6 +13,7 @@ mod ag_ui;
 mod agents;
 mod aitp;
 mod answers;
+mod around;
 mod audit;
 mod bad_input;
 mod bodies;
@@ -26,6 +27,8 @@ mod documents;
 mod events;
 mod harness;
 mod held;
+#[path = "../../../../tests/html_form.rs"]
+mod html_form;
 mod idempotency;
 mod langgraph;
 mod limits;
@@ -46,7 +49,9 @@ mod remote;
 mod responses;
 mod rights;
 mod run_limits;
+mod runs;
 mod schemas;
+mod search;
 mod streams;
 mod subagents;
 #[cfg(feature = "otel")]

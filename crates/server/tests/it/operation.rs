@@ -245,7 +245,14 @@ async fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
 async fn agents_are_listed() {
     let server = Server::new("").await;
     let expected = json!({ "agents": [{ "name": "demo", "provider": "scripted", "model": "scripted-1",
-        "tools": ["read_file", "compute"], "isDefault": true }] });
+        "tools": ["read_file", "compute"],
+        "toolDetails": [
+            { "name": "read_file", "description": "Reads a UTF-8 text file below the root directory.", "effect": "pure",
+              "needsApproval": false, "external": false },
+            { "name": "compute", "description": "Evaluates an arithmetic expression.", "effect": "pure",
+              "needsApproval": false, "external": false },
+        ],
+        "subAgents": [], "handoffs": [], "isDefault": true }] });
     assert_eq!(server.get("/api/v1/agents").await.json(), expected);
 }
 

@@ -194,9 +194,9 @@ async fn regenerating_a_handed_over_answer_replaces_all_of_it() {
     let server = Server::new(TEAM).await;
     server.say("t", "use transfer_to_closer {}").await;
     let runs = server.get("/api/v1/threads/t/runs").await.json();
-    let last = runs["runs"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["agent"], "closer", "{runs}");
-    let id = last["reactionItemId"].as_str().unwrap();
+    let closing = runs["runs"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(closing["agent"], "closer", "{runs}");
+    let id = closing["reactionItemId"].as_str().unwrap();
     change(&server, id, "regenerate", json!({})).await;
     let list = versions(&server, id).await;
     let list = list["versions"].as_array().unwrap();
@@ -247,8 +247,8 @@ async fn the_conversation_is_read_as_it_was_after_an_event() {
     );
     assert_eq!(texts(&server, "?at=0").await, [] as [&str; 0]);
     let list = versions(&server, &message).await;
-    let last = list["versions"][0]["lastSeq"].as_u64().unwrap();
-    assert_eq!(texts(&server, &format!("?at={last}")).await, two);
+    let until = list["versions"][0]["lastSeq"].as_u64().unwrap();
+    assert_eq!(texts(&server, &format!("?at={until}")).await, two);
     let list = server.get(&format!("{MESSAGES}?at={first}")).await.json();
     assert_eq!(list["seq"], first);
     let beyond = server.get(&format!("{MESSAGES}?at=9999")).await;

@@ -3,9 +3,9 @@
 use super::landmarks::Landmarks;
 use super::objects::Objects;
 use crate::{
-    Append, CheckpointRow, Claim, Created, Epoch, Filter, Head, LimitReached, Logged, NewRecord,
-    PageSize, Quotas, Side, StorageUsage, StoreError, TenantId, ThreadRow, ThreadRows, Token,
-    inherited,
+    Append, CheckpointRow, Claim, Created, Epoch, Filter, Head, KeyPattern, LimitReached, Logged,
+    NewRecord, PageSize, Quotas, Side, StorageUsage, StoreError, TenantId, ThreadRow, ThreadRows,
+    Token, inherited,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
 #[derive(Debug)]
 pub(super) struct StoredThread {
     pub(super) closed: bool,
-    threads: BTreeMap<ThreadId, Log>,
+    pub(super) threads: BTreeMap<ThreadId, Log>,
     pub(super) keys: BTreeMap<(TenantId, String), ThreadId>,
     // The order of each tenant's list, from its end.
     recent: BTreeMap<TenantId, BTreeMap<u64, ThreadId>>,
@@ -29,6 +29,8 @@ pub(super) struct StoredThread {
     pub(super) quotas: Quotas,
     /// Maximum size of the events of all tenants, in bytes.
     max_bytes: u64,
+    /// The number of records that were written.
+    n_written: u64,
 }
 
 impl Default for StoredThread {
@@ -43,8 +45,10 @@ impl Default for StoredThread {
 pub(super) struct Log {
     pub(super) tenant: TenantId,
     epoch: Epoch,
-    state: State,
-    records: Vec<Logged>,
+    pub(super) state: State,
+    pub(super) records: Vec<Logged>,
+    /// The number of each record among all that were written.
+    pub(super) numbers: Vec<u64>,
     bytes: u64,
     changed_at: Timestamp,
     change: u64,
@@ -62,7 +66,7 @@ impl Log {
         Seq(self.records.len() as u64)
     }
 
-    fn row(&self, thread: &Thread) -> ThreadRow {
+    pub(super) fn row(&self, thread: &Thread) -> ThreadRow {
         let mut thread = thread.clone();
         thread.updated_at = Some(self.changed_at);
         ThreadRow {
@@ -74,7 +78,7 @@ impl Log {
         }
     }
 
-    fn extend(&mut self, records: Vec<NewRecord>) -> Result<(), StoreError> {
+    fn extend(&mut self, records: Vec<NewRecord>, n_written: &mut u64) -> Result<(), StoreError> {
         let events = records.iter().map(|record| &record.event);
         self.landmarks.are_new(events)?;
         for NewRecord { at, event, text } in records {
@@ -84,6 +88,8 @@ impl Log {
             let seq = self.tail().next();
             let record = Record { seq, at, event };
             self.landmarks.note(&record, &self.records);
+            *n_written += 1;
+            self.numbers.push(*n_written);
             self.records.push(Logged {
                 record,
                 text,
@@ -112,6 +118,7 @@ impl StoredThread {
             usage: BTreeMap::new(),
             quotas,
             max_bytes,
+            n_written: 0,
         }
     }
 
@@ -193,13 +200,14 @@ impl StoredThread {
             epoch: Epoch::FIRST,
             state: State::default().with_open(open),
             records: Vec::new(),
+            numbers: Vec::new(),
             bytes: 0,
             changed_at: thread.created_at,
             change: 0,
             tokens: token.map(|it| (it.token, it.answer)).into_iter().collect(),
             landmarks: Landmarks::default(),
         };
-        log.extend(first)?;
+        log.extend(first, &mut self.n_written)?;
         let recent = self.recent.entry(tenant.clone()).or_default();
         log.change = next_change(recent);
         recent.insert(log.change, thread.id.clone());
@@ -279,7 +287,7 @@ impl StoredThread {
         if let Some(reached) = refused {
             return Err(reached.into());
         }
-        log.extend(records)?;
+        log.extend(records, &mut self.n_written)?;
         if let Some(usage) = self.usage.get_mut(&log.tenant) {
             usage.bytes += bytes;
         }
@@ -304,12 +312,9 @@ impl StoredThread {
 
     pub(super) fn list(&self, tenant: &TenantId, page: &ThreadRows) -> Vec<ThreadRow> {
         let matches = |thread: &Thread| {
-            page.prefix.as_ref().is_none_or(|prefix| {
-                thread
-                    .key
-                    .as_ref()
-                    .is_some_and(|key| key.starts_with(prefix))
-            })
+            let key = thread.key.as_ref();
+            let covers = |pattern: &KeyPattern| key.is_some_and(|key| pattern.covers(key));
+            page.key.as_ref().is_none_or(covers)
         };
         let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self
@@ -320,7 +325,7 @@ impl StoredThread {
         rows.filter_map(|(_, id)| {
             let log = self.threads.get(id)?;
             let thread = log.state.thread().filter(|thread| matches(thread))?;
-            Some(log.row(thread))
+            Some(log.row(thread)).filter(|row| log.passes(&page.filter, row))
         })
         .take(page.limit)
         .collect()

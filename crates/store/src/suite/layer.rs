@@ -1,9 +1,10 @@
 //! Stores over stores, for tests of what a store may do at bad times.
 
+use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Side, StorageUsage, Store, StoreError, TenantId,
-    ThreadRow, ThreadRows, ThreadTable, Token,
+    TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
 };
 use futures_util::future::BoxFuture;
 use timeline::{Removed, Seq, ThreadId};
@@ -208,6 +209,23 @@ impl<L: Layer> ThreadTable for L {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Layer::unfinished(self)
+    }
+}
+
+impl<L: Layer> TextIndex for L {
+    fn search<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        search: Search,
+    ) -> BoxFuture<'a, Result<FoundThreads, StoreError>> {
+        self.passed(self.inner().search(tenant, search))
+    }
+
+    fn previews(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> BoxFuture<'_, Result<Vec<ThreadPreview>, StoreError>> {
+        self.passed(self.inner().previews(threads))
     }
 }
 

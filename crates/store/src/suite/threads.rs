@@ -290,7 +290,7 @@ pub async fn a_list_can_be_narrowed_to_a_prefix_of_the_key(subject: impl Subject
     ];
     for (prefix, count) in counts {
         let page = ThreadRows {
-            prefix: Some(prefix.to_owned()),
+            key: Some(crate::KeyPattern::Prefix(prefix.to_owned())),
             limit: 100,
             ..ThreadRows::default()
         };

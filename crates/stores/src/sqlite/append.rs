@@ -185,12 +185,31 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
     Ok(())
 }
 
-/// Deletes a thread with all its data and its sidecar objects.
-pub(super) fn delete(
+/// Maximum number of texts whose words one request removes from the index.
+const TEXTS: usize = 16;
+
+/// Removes words of a thread that is to be deleted, if it has many texts. Whether there are more.
+pub(super) fn delete_words(
+    conn: &Connection,
+    tenant: &TenantId,
+    thread: &ThreadId,
+) -> Result<bool, StoreError> {
+    let no = deletable(conn, tenant, thread)?;
+    Ok(Tables::of(conn, no).remove_some(TEXTS)? == TEXTS)
+}
+
+/// Adds the words again of a thread that could not be deleted.
+pub(super) fn restore_words(
     conn: &Connection,
     tenant: &TenantId,
     thread: &ThreadId,
 ) -> Result<(), StoreError> {
+    let no = owner_of(conn, tenant, thread)?;
+    Tables::of(conn, no).add_missing()
+}
+
+/// The number of a thread that has no forks.
+fn deletable(conn: &Connection, tenant: &TenantId, thread: &ThreadId) -> Result<i64, StoreError> {
     let no = owner_of(conn, tenant, thread)?;
     let sql = "SELECT EXISTS (SELECT 1 FROM thread_threads WHERE fork_no = ?1)";
     if conn
@@ -201,6 +220,17 @@ pub(super) fn delete(
             thread: thread.clone(),
         });
     }
+    Ok(no)
+}
+
+/// Deletes a thread with all its data and its sidecar objects.
+pub(super) fn delete(
+    conn: &Connection,
+    tenant: &TenantId,
+    thread: &ThreadId,
+) -> Result<(), StoreError> {
+    let no = deletable(conn, tenant, thread)?;
+    Tables::of(conn, no).remove_some(usize::MAX)?;
     for table in Tables::DERIVED
         .into_iter()
         .chain(["thread_tokens", "thread_events"])

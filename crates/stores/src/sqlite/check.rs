@@ -4,6 +4,7 @@ use super::connection::wal;
 use super::error::statement;
 use super::health::{Health, StoreHealth};
 use super::value::count;
+use super::words;
 use super::writer::Counts;
 use rusqlite::Connection;
 use std::path::Path;
@@ -71,6 +72,9 @@ impl Activity {
 
 /// Everything that is wrong.
 pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
+    // One snapshot: a server may write meanwhile.
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    words::refresh(conn)?;
     let mut found = Vec::new();
     let quick = texts(conn, "SELECT quick_check FROM pragma_quick_check")?;
     found.extend(quick.into_iter().filter(|line| line != "ok"));
@@ -116,6 +120,7 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
             OR f.files <> coalesce(u.files, 0)",
     )?);
     contents(conn, &mut found)?;
+    words::check(conn, &mut found)?;
     Ok(found)
 }
 

@@ -124,7 +124,8 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
          PRAGMA journal_size_limit=67108864;
          PRAGMA cache_size=-{cache_kib};
          PRAGMA temp_store=MEMORY;
-         PRAGMA foreign_keys=ON;"
+         PRAGMA foreign_keys=ON;
+         PRAGMA secure_delete=ON;"
     ))
     .map_err(statement)?;
     prepared(&conn)?;

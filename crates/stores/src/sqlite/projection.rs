@@ -42,8 +42,10 @@ impl<'a> Tables<'a> {
                 self.run(sql, params![thread, to.name()])
             }
             RowChange::ThreadTitle(title) => {
+                self.remove_title()?;
                 let sql = "UPDATE thread_threads SET title = ?2 WHERE no = ?1";
-                self.run(sql, params![thread, title])
+                self.run(sql, params![thread, title])?;
+                self.add_title(title.as_deref())
             }
             RowChange::ThreadMetadata(metadata) => {
                 let sql = "UPDATE thread_threads SET metadata = ?2 WHERE no = ?1";
@@ -79,15 +81,19 @@ impl<'a> Tables<'a> {
             }
             RowChange::Part(row) => self.part(row),
             RowChange::PartContent(row) => {
-                let sql = "UPDATE thread_parts SET type = ?4, part = ?5, updated_at = ?6
+                self.remove_part((row.step_id, row.idx))?;
+                let sql = "UPDATE thread_parts SET type = ?4, part = ?5, updated_at = ?6, seq = ?7
                            WHERE thread_no = ?1 AND step_id = ?2 AND idx = ?3";
-                let (part, at) = (row.part.text(), nanos(row.updated_at));
+                let (part, at, seq) = (row.part.text(), nanos(row.updated_at), int(row.seq.0));
                 self.run(
                     sql,
-                    params![thread, row.step_id, row.idx, row.part_type, part, at],
-                )
+                    params![thread, row.step_id, row.idx, row.part_type, part, at, seq],
+                )?;
+                self.add_part(seq, part)
             }
+            RowChange::Removed(what) => self.remove_texts(what),
             RowChange::PartsDeleted(step) => {
+                self.remove_parts(step)?;
                 let sql = "DELETE FROM thread_parts WHERE thread_no = ?1 AND step_id = ?2";
                 self.run(sql, params![thread, step])
             }
@@ -96,6 +102,7 @@ impl<'a> Tables<'a> {
     }
 
     fn thread(&self, thread: &Thread, status: ThreadStatus) -> Result<(), StoreError> {
+        self.remove_title()?;
         let sql = "UPDATE thread_threads
                    SET key = ?2, status = ?3, title = ?4, metadata = ?5, created_at = ?6,
                        fork_no = (SELECT no FROM thread_threads WHERE id = ?7), fork_seq = ?8
@@ -111,7 +118,8 @@ impl<'a> Tables<'a> {
             fork.map(|fork| fork.thread_id.as_str()),
             fork.map(|fork| int(fork.seq.0)),
         ];
-        self.run(sql, values)
+        self.run(sql, values)?;
+        self.add_title(thread.title.as_deref())
     }
 
     fn context(&self, row: &ContextRow<'_>) -> Result<(), StoreError> {
@@ -154,7 +162,8 @@ impl<'a> Tables<'a> {
             row.updated_at.map(nanos),
             row.position.map(|place| int(place.0)),
         ];
-        self.make(item.id.as_str(), sql, values)
+        self.make(item.id.as_str(), sql, values)?;
+        self.add_item(int(row.seq.0), item)
     }
 
     fn execution(&self, row: &ExecutionRow<'_>) -> Result<(), StoreError> {
@@ -253,8 +262,8 @@ impl<'a> Tables<'a> {
 
     fn part(&self, row: &PartRow<'_>) -> Result<(), StoreError> {
         let sql = "INSERT INTO thread_parts
-                       (thread_no, step_id, idx, key, type, part, created_at, updated_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+                       (thread_no, step_id, idx, key, type, part, created_at, updated_at, seq)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let values = params![
             self.thread,
             row.step_id,
@@ -264,8 +273,10 @@ impl<'a> Tables<'a> {
             row.part.text(),
             nanos(row.created_at),
             nanos(row.updated_at),
+            int(row.seq.0),
         ];
-        self.make(row.key, sql, values)
+        self.make(row.key, sql, values)?;
+        self.add_part(int(row.seq.0), row.part.text())
     }
 
     pub(super) fn run(&self, sql: &str, values: impl Params) -> Result<(), StoreError> {

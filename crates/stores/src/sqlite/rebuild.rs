@@ -1,17 +1,19 @@
-//! Rebuilds the nine tables from the log.
+//! Rebuilds the nine tables and the full-text index from the log.
 
 use super::error::statement;
 use super::projection::Tables;
 use super::rows::decoded;
 use super::value::{count, instant};
+use super::words;
 use rusqlite::{Connection, params};
 use store::StoreError;
 use store::rows::row_changes;
 use timeline::{EventType, Seq};
 
-/// Drops what the tables hold and folds every log into them. Tenants, epochs, the order of lists,
+/// Drops what the tables and the index hold and folds every log into them. Tenants, epochs, the order of lists,
 /// tokens, checkpoints and objects stay: they are not in the log.
 pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
+    words::clear(conn)?;
     for table in Tables::DERIVED {
         conn.execute(&format!("DELETE FROM {table}"), [])
             .map_err(statement)?;
@@ -23,14 +25,7 @@ pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
                             coalesce(sum(octet_length(payload)), 0)
                      FROM thread_events WHERE thread_no = no)";
     conn.execute(ends, []).map_err(statement)?;
-    let mut threads = conn
-        .prepare("SELECT no FROM thread_threads ORDER BY no")
-        .map_err(statement)?;
-    let numbers = threads.query_map([], |row| row.get(0)).map_err(statement)?;
-    for no in numbers
-        .collect::<Result<Vec<i64>, _>>()
-        .map_err(statement)?
-    {
+    for no in words::numbers(conn)? {
         thread(conn, no)?;
     }
     Ok(())

@@ -2,15 +2,21 @@
 
 use super::error::statement;
 use super::kind::SHOWN;
-use super::value::{count, instant, int};
+use super::value::{count, instant, int, nanos};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
-use store::{Filter, Logged, PageSize, StoreError, TenantId, ThreadRow, ThreadRows};
+use store::{
+    Filter, KeyPattern, Logged, PageSize, StoreError, TenantId, ThreadFilter, ThreadRow, ThreadRows,
+};
 use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
 
 const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,
                           t.metadata, p.id, t.fork_seq, t.head_seq, t.bytes, t.change
                    FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no";
+
+/// The agent of the last run of a thread `t`.
+pub(super) const AGENT: &str = "(SELECT x.run ->> '$.agent' FROM thread_executions x
+    WHERE x.thread_no = t.no ORDER BY x.seq DESC LIMIT 1)";
 
 /// The id of the tenant's thread with this key.
 pub(super) fn id_of(
@@ -50,20 +56,49 @@ pub(super) fn row(conn: &Connection, thread: &ThreadId) -> Result<ThreadRow, Sto
         .ok_or(StoreError::NotFound)?
 }
 
+/// The row of the thread with this number, if there is one.
+pub(super) fn thread_of(conn: &Connection, no: i64) -> Result<Option<ThreadRow>, StoreError> {
+    let sql = format!("{ROW} WHERE t.no = ?1");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row([no], |row| Ok(thread_row(row)));
+    found.optional().map_err(statement)?.transpose()
+}
+
 /// The tenant's threads, the last changed first.
 pub(super) fn list(
     conn: &Connection,
     tenant: &TenantId,
     page: &ThreadRows,
 ) -> Result<Vec<ThreadRow>, StoreError> {
+    let (keyed, key) = match &page.key {
+        None => ("?3 IS NULL", None),
+        Some(KeyPattern::Key(key)) => ("t.key = ?3", Some(key)),
+        Some(KeyPattern::Prefix(prefix)) => ("substr(t.key, 1, length(?3)) = ?3", Some(prefix)),
+    };
+    let ThreadFilter {
+        status,
+        agent,
+        since,
+    } = &page.filter;
+    let by_agent = match agent {
+        None => "?7 IS NULL".to_owned(),
+        Some(_) => format!("{AGENT} = ?7"),
+    };
     let sql = format!(
-        "{ROW} WHERE t.tenant = ?1 AND t.change < ?2
-                 AND (?3 IS NULL OR substr(t.key, 1, length(?3)) = ?3)
+        "{ROW} WHERE t.tenant = ?1 AND t.change < ?2 AND {keyed}
+                 AND (?5 IS NULL OR t.status = ?5) AND (?6 IS NULL OR t.updated_at >= ?6) AND {by_agent}
            ORDER BY t.change DESC LIMIT ?4"
     );
-    let after = page.after.map_or(i64::MAX, int);
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let values = params![tenant.as_str(), after, page.prefix, int(page.limit as u64)];
+    let values = params![
+        tenant.as_str(),
+        page.after.map_or(i64::MAX, int),
+        key,
+        int(page.limit as u64),
+        status.map(Machine::name),
+        since.map(nanos),
+        agent,
+    ];
     let rows = select
         .query_map(values, |row| Ok(thread_row(row)))
         .map_err(statement)?;

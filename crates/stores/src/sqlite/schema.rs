@@ -2,6 +2,7 @@
 
 use super::connection::sibling;
 use super::error::{failed, statement};
+use super::words;
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -17,7 +18,11 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/v5.sql"),
     include_str!("schema/v6.sql"),
     include_str!("schema/v7.sql"),
+    include_str!("schema/v8.sql"),
 ];
+
+/// The version that has the full-text index.
+const SEARCHED: usize = 8;
 
 // "LOOM": tells our files from others.
 const APPLICATION_ID: i64 = 0x4c4f_4f4d;
@@ -48,6 +53,9 @@ pub(super) fn migrate(
         tx.execute_batch(migration).map_err(statement)?;
     }
     let newest = migrations.len();
+    if version < SEARCHED && newest >= SEARCHED {
+        words::build(&tx)?;
+    }
     tx.execute_batch(&format!(
         "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"
     ))

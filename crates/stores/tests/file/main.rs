@@ -10,6 +10,7 @@ mod medium;
 mod tables;
 mod traces;
 mod versions;
+mod words;
 
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
 use rusqlite::Connection;

@@ -117,7 +117,7 @@ async fn the_links_between_the_tables_are_held_by_the_database() {
         ),
         (
             "a part without a step",
-            "INSERT INTO thread_parts VALUES (1, 'none', 0, 'none:0', 'output_text', '{}', 0, 0)",
+            "INSERT INTO thread_parts VALUES (1, 'none', 0, 'none:0', 'output_text', '{}', 0, 0, NULL)",
         ),
         (
             "a part under another key",

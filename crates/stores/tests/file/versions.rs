@@ -22,13 +22,19 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 7
+                    known: 8
                 })
             ),
             "{refused:?}"
         );
     }
 }
+
+// Takes back what version 8 has made.
+pub(crate) const WITHOUT_V8: &str = "
+    DROP TABLE thread_words;
+    ALTER TABLE thread_parts DROP COLUMN seq;
+    PRAGMA user_version=7;";
 
 // Takes back what version 7 has made.
 const WITHOUT_V7: &str = "
@@ -65,6 +71,7 @@ async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     store.close().await.unwrap();
     let before = dump(&path);
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V8).unwrap();
     conn.execute_batch(WITHOUT_V7).unwrap();
     conn.execute_batch(WITHOUT_V4).unwrap();
     drop(conn);
@@ -73,7 +80,7 @@ async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let store = open(&path);
 
     assert_eq!(dump(&path), before);
-    assert_eq!(store.stats().await.unwrap().schema_version, 7);
+    assert_eq!(store.stats().await.unwrap().schema_version, 8);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -95,6 +102,7 @@ async fn a_store_of_version_6_has_the_usage_of_its_tenants() {
     assert!(before.iter().any(|(_, it)| it.files == 1 && it.bytes > 7));
     store.close().await.unwrap();
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V8).unwrap();
     conn.execute_batch(WITHOUT_V7).unwrap();
     drop(conn);
 
@@ -128,7 +136,7 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(&format!(
-            "{WITHOUT_V7} {WITHOUT_V4} DROP TABLE agent_checkpoints; PRAGMA user_version=2"
+            "{WITHOUT_V8} {WITHOUT_V7} {WITHOUT_V4} DROP TABLE agent_checkpoints; PRAGMA user_version=2"
         ))
         .unwrap();
 
@@ -161,6 +169,7 @@ async fn a_store_of_version_5_lists_its_threads_as_they_were_listed() {
     }
     store.close().await.unwrap();
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V8).unwrap();
     conn.execute_batch(WITHOUT_V7).unwrap();
     conn.execute_batch(
         "DROP INDEX thread_recent;

@@ -114,6 +114,11 @@ impl Answer {
         &self.agent
     }
 
+    /// Whether it has a step.
+    pub(crate) fn has_step(&self, id: &str) -> bool {
+        self.steps.iter().any(|step| step.id == id)
+    }
+
     /// Whether it is still being written.
     pub(crate) fn is_running(&self) -> bool {
         self.until.is_none()

@@ -5,6 +5,7 @@ use crate::ids;
 use crate::json;
 use crate::markdown::MarkdownStream;
 use crate::patch::Patch;
+use crate::requests::capability_card;
 use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 use timeline::Payload;
@@ -71,11 +72,35 @@ impl TextBlock {
     pub(crate) fn finish(&mut self, is_reasoning: bool, out: &mut Vec<Patch>) {
         self.text.finish(out);
         self.is_over = true;
+        if !is_reasoning && self.card().is_some() {
+            out.push(Patch::Put {
+                id: self.id.clone(),
+                html: self.html().into_string(),
+            });
+        }
         if is_reasoning {
             out.push(Patch::Put {
                 id: ids::within(&self.id, "h"),
                 html: self.summary().into_string(),
             });
+        }
+    }
+
+    /// The card of a capability message.
+    fn card(&self) -> Option<Markup> {
+        self.is_over
+            .then(|| capability_card(self.text.source()))
+            .flatten()
+    }
+
+    fn html(&self) -> Markup {
+        html! {
+            div class="text" id=(self.id) {
+                @match self.card() {
+                    Some(card) => (card),
+                    None => (self.markdown()),
+                }
+            }
         }
     }
 
@@ -96,7 +121,7 @@ impl TextBlock {
 impl Block {
     pub(crate) fn html(&self) -> Markup {
         match self {
-            Self::Text(text) => html! { div class="text" id=(text.id) { (text.markdown()) } },
+            Self::Text(text) => text.html(),
             Self::Reasoning(text) => html! {
                 details class="reasoning" id=(text.id) { (text.summary()) (text.markdown()) }
             },

@@ -61,7 +61,7 @@ impl Composer<'_> {
                             }
                         }
                     }
-                    label { span class="quiet" { "While an answer is written" }
+                    label class="policy" { span class="quiet" { "While an answer is written" }
                         select name="policy" {
                             option value="queue" { "wait for its end" }
                             option value="interrupt" { "stop it" }

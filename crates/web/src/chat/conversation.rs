@@ -6,6 +6,7 @@ use super::user;
 use crate::ids;
 use crate::json;
 use crate::patch::Patch;
+use crate::requests::CapabilityRequest;
 use interop::run::{RunFold, RunSelector, continues, hands_over, resume};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -23,19 +24,21 @@ use timeline::{
 pub struct Conversation {
     /// The key of the thread.
     key: String,
-    entries: Vec<Drawn>,
+    pub(super) entries: Vec<Drawn>,
     /// The fold of the last run.
     fold: Option<RunFold>,
     /// The items that may trigger an execution.
     items: BTreeMap<ItemId, Item>,
     /// The sub-agents at work.
     children: BTreeMap<ThreadId, Child>,
+    /// The requests of the thread.
+    pub(super) requests: Vec<CapabilityRequest>,
     status: ThreadStatus,
 }
 
 /// A message of the conversation.
 #[derive(Debug)]
-enum Drawn {
+pub(super) enum Drawn {
     Item(Box<Item>),
     Answer(Box<Answer>),
 }
@@ -58,6 +61,7 @@ impl Conversation {
             fold: None,
             items: BTreeMap::new(),
             children: BTreeMap::new(),
+            requests: Vec::new(),
             status: transcript
                 .thread
                 .as_ref()
@@ -155,7 +159,13 @@ impl Conversation {
 
     /// The messages as HTML, in groups that browsers draw when they are near.
     pub fn html(&self) -> Markup {
-        html! { @for entry in &self.entries { (self.entry(entry)) } }
+        html! {
+            @for request in self.earlier_requests() { (request.html()) }
+            @for entry in &self.entries {
+                (self.entry(entry))
+                @for request in self.requests_of(entry) { (request.html()) }
+            }
+        }
     }
 
     fn entry(&self, entry: &Drawn) -> Markup {
@@ -168,15 +178,19 @@ impl Conversation {
 
     /// The patches that bring a page up to date that was drawn earlier: each message anew.
     pub fn redraw(&self) -> Vec<Patch> {
-        let mut out: Vec<Patch> = self
-            .entries
-            .iter()
-            .map(|entry| Patch::Before {
-                id: ids::END_OF_LOG.to_owned(),
-                html: self.entry(entry).into_string(),
-            })
+        let last = |html: Markup| Patch::Before {
+            id: ids::END_OF_LOG.to_owned(),
+            html: html.into_string(),
+        };
+        let entries = self.entries.iter().flat_map(|entry| {
+            let requests = self.requests_of(entry).map(CapabilityRequest::html);
+            std::iter::once(self.entry(entry)).chain(requests).map(last)
+        });
+        let mut out: Vec<Patch> = entries
             .filter(|patch| !matches!(patch, Patch::Before { html, .. } if html.is_empty()))
             .collect();
+        out.extend(self.put_unanchored());
+        out.push(self.waiting_patch());
         out.push(self.state());
         out
     }

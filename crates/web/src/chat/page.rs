@@ -63,7 +63,10 @@ impl ChatPage<'_> {
         self.shell.html(&html! {
             (self.header())
             (self.log())
-            div class="dock" { (self.composer()) }
+            div class="dock" {
+                @if let Some(thread) = &self.thread { (thread.conversation.waiting()) }
+                (self.composer())
+            }
         })
     }
 

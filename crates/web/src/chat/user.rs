@@ -3,6 +3,7 @@
 use super::block::{file, text_member};
 use crate::json;
 use crate::link::versions_link;
+use crate::requests::capability_card;
 use crate::{ids, time};
 use interop::parts::ThreadEvent;
 use maud::{Markup, html};
@@ -105,9 +106,14 @@ fn parts(item: &Item) -> Vec<Value> {
 fn part_html(part: &Value) -> Markup {
     let kind = text_member(part, "type").unwrap_or_default();
     match kind {
-        "input_text" | "output_text" => html! {
-            p class="plain" dir="auto" { (json::visible(text_member(part, "text").unwrap_or_default())) }
-        },
+        "input_text" | "output_text" => {
+            let text = text_member(part, "text").unwrap_or_default();
+            capability_card(text).unwrap_or_else(|| {
+                html! {
+                    p class="plain" dir="auto" { (json::visible(text)) }
+                }
+            })
+        }
         "input_image" | "input_file" => {
             let members = ["image_url", "file_data", "file_url", "url"];
             let url = members.iter().find_map(|name| text_member(part, name));

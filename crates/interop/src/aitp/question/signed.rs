@@ -24,12 +24,17 @@ pub(super) fn of(topic: Topic, payload: &Value) -> Option<Value> {
 /// The text for people. It starts with the data to sign, as JSON. Neither the data nor the requester's
 /// description can imitate the other part.
 pub(super) fn signed_text(signed: &Value, said: Option<&str>) -> String {
-    let mut text = format!("What is signed:\n{}", visible(&format!("{signed:#}")));
+    let mut text = format!("What is signed:\n{}", json_text(signed));
     if let Some(said) = said {
         text.push_str("\n\nThe asker says: ");
         text.push_str(said);
     }
     text
+}
+
+/// The data to sign as indented JSON.
+pub(super) fn json_text(signed: &Value) -> String {
+    visible(&format!("{signed:#}"))
 }
 
 /// JSON whose text shows as it is written: what changes the direction or has no width is escaped.

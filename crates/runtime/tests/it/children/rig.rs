@@ -138,7 +138,7 @@ pub(crate) fn endings(records: &[Record]) -> Vec<(ExecutionStatus, Option<String
 /// The keys of the children of any depth, in the order in which they were made.
 pub(crate) async fn children(runtime: &Runtime) -> Vec<String> {
     let page = ThreadRows {
-        prefix: Some(format!("{KEY}/")),
+        key: Some(runtime::KeyPattern::Prefix(format!("{KEY}/"))),
         limit: 100,
         ..ThreadRows::default()
     };

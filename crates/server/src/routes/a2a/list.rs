@@ -146,8 +146,8 @@ impl Lister<'_> {
         while self.next.is_none() {
             let page = ThreadRows {
                 after: after.take(),
-                prefix: None,
                 limit: THREADS,
+                ..ThreadRows::default()
             };
             let (rows, next) = visible(self.api, self.caller, page).await?;
             after = rows.last().map(|row| row.change);

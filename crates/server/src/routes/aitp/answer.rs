@@ -3,6 +3,7 @@
 use super::looked;
 use super::view::RequestView;
 use crate::aitp::{BodyPointers, MessagePost, asking, filled, over};
+use crate::auth::Caller;
 use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedBody, KeyedOptionalBody};
@@ -12,7 +13,7 @@ use crate::threads::{ThreadKey, ThreadRef, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use interop::aitp::{self, Key, Message, Party, RequestQuestion};
+use interop::aitp::{self, AitpState, Key, Message, Party, RequestQuestion};
 use jiff::Timestamp;
 use runtime::{ReactRequest, RequestToken, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
@@ -26,12 +27,12 @@ use utoipa::ToSchema;
 pub(crate) struct NewAnswer {
     /// The answer's value, valid against the request's `answerSchema`.
     #[schema(value_type = Object)]
-    value: Value,
+    pub(crate) value: Value,
     /// The actor that answers. Default: the actor that is bound to the key, else the thread's initiator.
-    actor: Option<String>,
+    pub(crate) actor: Option<String>,
     /// The agent to continue with. Default: the agent that made the request, if it is one of this
     /// server.
-    agent: Option<String>,
+    pub(crate) agent: Option<String>,
 }
 
 /// Why a request is declined.
@@ -39,13 +40,13 @@ pub(crate) struct NewAnswer {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Declining {
     /// The reason, for people.
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// A code for programs if nobody can answer: `unsupported`, `failed` or another word.
-    code: Option<String>,
+    pub(crate) code: Option<String>,
     /// The actor that declines, as for answers.
-    actor: Option<String>,
+    pub(crate) actor: Option<String>,
     /// The agent to continue with, as for answers.
-    agent: Option<String>,
+    pub(crate) agent: Option<String>,
 }
 
 /// Why a request is cancelled.
@@ -74,6 +75,19 @@ pub(crate) struct AnsweredView {
     queued: bool,
 }
 
+/// A posted message about a request.
+pub(crate) struct PostedAnswer {
+    view: AnsweredView,
+    /// Whether an earlier request with the same token has posted it.
+    is_repeated: bool,
+}
+
+impl PostedAnswer {
+    fn response(self) -> Response {
+        replayed(Json(self.view).into_response(), self.is_repeated)
+    }
+}
+
 /// A message to be posted about a request.
 struct Saying {
     api: Api,
@@ -86,7 +100,7 @@ struct Saying {
 struct Asked {
     question: RequestQuestion,
     state: aitp::RequestState,
-    own: Vec<String>,
+    actor: Option<String>,
 }
 
 /// Answers a request; the value becomes a capability message of the thread.
@@ -103,12 +117,24 @@ pub(crate) async fn answer(
     KeyedBody(body, idempotency): KeyedBody<NewAnswer>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("requests.answer")?;
-    let saying = Saying::of(api, thread, &request, token).await?;
+    Ok(post_answer(api, thread, &request, (body, token))
+        .await?
+        .response())
+}
+
+/// Posts the answer to a request.
+pub(crate) async fn post_answer(
+    api: Api,
+    thread: ThreadKey,
+    request: &str,
+    (body, token): (NewAnswer, Option<RequestToken>),
+) -> Result<PostedAnswer, ApiError> {
+    let saying = Saying::of(api, thread, request, token).await?;
     let found = saying.found().await?;
     // What repeats a request may come when the other's answer has long been taken.
     let over = over(found.state).filter(|_| saying.token.is_none());
     let message = filled(&found.question, over, &body.value, "/value")?;
-    let actor = body.actor.or_else(|| found.own_actor());
+    let actor = body.actor.or_else(|| found.actor.clone());
     let item = saying.item(&message, actor, Role::User);
     let agent = body.agent.or_else(|| asking(&saying.api, &found.question));
     saying.say(item, agent, "/value").await
@@ -125,7 +151,19 @@ pub(crate) async fn decline(
     KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Declining>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token("requests.decline")?;
-    let saying = Saying::of(api, thread, &request, token).await?;
+    Ok(post_refusal(api, thread, &request, (body, token))
+        .await?
+        .response())
+}
+
+/// Posts the refusal of a request.
+pub(crate) async fn post_refusal(
+    api: Api,
+    thread: ThreadKey,
+    request: &str,
+    (body, token): (Declining, Option<RequestToken>),
+) -> Result<PostedAnswer, ApiError> {
+    let saying = Saying::of(api, thread, request, token).await?;
     let found = saying.found().await?;
     let reason = body.reason.as_deref();
     let message = match &body.code {
@@ -133,7 +171,7 @@ pub(crate) async fn decline(
         None => found.question.decline(reason),
     };
     let pointer = place_of(body.code.as_deref(), reason);
-    let actor = body.actor.or_else(|| found.own_actor());
+    let actor = body.actor.or_else(|| found.actor.clone());
     let item = saying.item(&message, actor, Role::User);
     let agent = body.agent.or_else(|| asking(&saying.api, &found.question));
     saying.say(item, agent, pointer).await
@@ -158,9 +196,9 @@ pub(crate) async fn cancel(
         Party::Initiator | Party::Actor(_) | Party::Agent(_) => Role::User,
     };
     let pointer = place_of(None, body.reason.as_deref());
-    let actor = body.actor.or_else(|| found.own_actor());
+    let actor = body.actor.or_else(|| found.actor.clone());
     let item = saying.item(&message, actor, role);
-    saying.say(item, None, pointer).await
+    Ok(saying.say(item, None, pointer).await?.response())
 }
 
 /// The JSON pointer of the code or reason in the body; empty if the body has neither.
@@ -172,13 +210,19 @@ fn place_of(code: Option<&str>, reason: Option<&str>) -> &'static str {
     }
 }
 
-impl Asked {
-    /// The actor that is bound to the key, if there is exactly one.
-    fn own_actor(&self) -> Option<String> {
-        match self.own.as_slice() {
-            [own] => Some(own.clone()),
-            [] | [_, _, ..] => None,
-        }
+/// The actors of a thread that are bound to a caller's key.
+pub(crate) fn own_actors(desk: &AitpState, caller: &Caller) -> Vec<String> {
+    let principal = Some(caller.principal());
+    let own = desk.participants().present();
+    let own = own.filter(|member| member.principal.as_deref() == principal);
+    own.map(|member| member.actor.id.clone()).collect()
+}
+
+/// The actor that a caller answers as if it names none: the only one that is bound to its key.
+fn own_actor(desk: &AitpState, caller: &Caller) -> Option<String> {
+    match own_actors(desk, caller).as_slice() {
+        [own] => Some(own.clone()),
+        [] | [_, _, ..] => None,
     }
 }
 
@@ -202,13 +246,10 @@ impl Saying {
     async fn found(&self) -> Result<Asked, ApiError> {
         let now = Timestamp::now();
         let found = looked(&self.api, &self.thread, |desk| {
-            let principal = Some(self.thread.caller().principal());
-            let own = desk.participants().present();
-            let own = own.filter(|member| member.principal.as_deref() == principal);
             Some(Asked {
                 question: desk.question(&self.request)?,
                 state: desk.ledger().request(&self.request)?.state(now),
-                own: own.map(|member| member.actor.id.clone()).collect(),
+                actor: own_actor(desk, self.thread.caller()),
             })
         });
         found.await?.ok_or(ApiError::RequestNotFound)
@@ -233,7 +274,7 @@ impl Saying {
         item: NewItem,
         agent: Option<String>,
         pointer: &str,
-    ) -> Result<Response, ApiError> {
+    ) -> Result<PostedAnswer, ApiError> {
         let speech = MessagePost::new(&self.api, self.thread.caller());
         let place = |_| BodyPointers::text(pointer).by("/actor");
         let item_id = item.id.clone();
@@ -266,13 +307,16 @@ impl Saying {
         let request = looked(&self.api, &found, |desk| {
             RequestView::find(desk, &self.request, now)
         });
-        let said = AnsweredView {
+        let view = AnsweredView {
             request: Some(request.await?.ok_or(ApiError::RequestNotFound)?)
                 .filter(|_| self.thread.caller().may_read()),
             item_id,
             execution_id,
             queued,
         };
-        Ok(replayed(Json(said).into_response(), repeated))
+        Ok(PostedAnswer {
+            view,
+            is_repeated: repeated,
+        })
     }
 }

@@ -43,8 +43,8 @@ pub(super) async fn list(
 ) -> Result<ListResourcesResult, ApiError> {
     let page = ThreadRows {
         after: cursor.as_deref().map(listing::read_cursor).transpose()?,
-        prefix: None,
         limit: PAGE,
+        ..ThreadRows::default()
     };
     let (rows, next) = listing::visible(&handler.api, &handler.caller, page).await?;
     let mut listed = ListResourcesResult::with_all_items(rows.iter().map(resource).collect());

@@ -11,7 +11,7 @@ use crate::threads::{ThreadRef, listing};
 use interop::ids::THREAD;
 use rmcp::model::{self, CallToolResult, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
-use runtime::{Filter, PageRequest, Position, RuntimeError, StoreError, ThreadRows};
+use runtime::{Filter, KeyPattern, PageRequest, Position, RuntimeError, StoreError, ThreadRows};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -189,8 +189,9 @@ async fn list(handler: &Handler) -> Result<CallToolResult, ApiError> {
             .as_deref()
             .map(listing::read_cursor)
             .transpose()?,
-        prefix: asked.prefix,
+        key: asked.prefix.map(KeyPattern::Prefix),
         limit: within(asked.limit, THREADS),
+        ..ThreadRows::default()
     };
     let (rows, next) = listing::visible(&handler.api, &handler.caller, page).await?;
     let threads: Vec<ThreadView> = rows.into_iter().map(Into::into).collect();

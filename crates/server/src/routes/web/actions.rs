@@ -91,9 +91,9 @@ pub(super) async fn edit(
     let position = position.ok_or_else(|| ApiError::field("/item", "there is no such message"))?;
     let before = own_seq(&thread, position.before().0).await?;
     let row = thread.fork(None, Some(before)).await?;
-    let fork = thread.forked(key_of(&row))?;
-    message.read(&api)?.post(&api, &fork, None).await?;
-    let location = chat_path(fork.key());
+    let copy = thread.forked(key_of(&row))?;
+    message.read(&api)?.post(&api, &copy, None).await?;
+    let location = chat_path(copy.key());
     Ok(Done::at(location.clone()).response(&headers, &location))
 }
 
@@ -288,6 +288,7 @@ async fn own_seq(thread: &ThreadKey, position: u64) -> Result<Seq, ApiError> {
     }
 }
 
-fn thread(api: &Api, caller: &Caller, form: &PageForm) -> Result<ThreadKey, ApiError> {
+/// The thread that a form names.
+pub(super) fn thread(api: &Api, caller: &Caller, form: &PageForm) -> Result<ThreadKey, ApiError> {
     ThreadKey::named(api, caller, form.required("thread")?, "/thread")
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Time limit for a form to arrive.
 const ARRIVAL: Duration = Duration::from_mins(2);
+/// Maximum number of fields in the answer to a request: three for each of 1,000 products, and others.
+const MAX_QUESTIONS: usize = 3_100;
 /// Number of bytes of a body for each byte of a file, with base64 and JSON.
 const BASE64_SHARE: usize = 3;
 
@@ -26,6 +28,24 @@ pub(super) fn max_files(config: &Config) -> usize {
 pub(super) struct PageForm(Form);
 
 impl PageForm {
+    async fn read(request: Request, api: &Api, fields: usize) -> Result<Self, ApiError> {
+        let max = api.app().config().server.max_body_bytes;
+        let limits = FormLimits {
+            bytes: max,
+            field_bytes: max,
+            fields,
+            files: 16,
+            arrival: ARRIVAL,
+        };
+        let form = Form::read(request, api, limits).await?;
+        Ok(Self(form))
+    }
+
+    /// The text fields by name, in order.
+    pub(super) fn fields(&self) -> &[(String, String)] {
+        &self.0.fields
+    }
+
     /// A field; empty if the form does not have it.
     pub(super) fn text(&self, name: &str) -> &str {
         self.optional(name).unwrap_or_default()
@@ -54,17 +74,17 @@ impl FromRequest<Api> for PageForm {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        let max = api.app().config().server.max_body_bytes;
-        let limits = FormLimits {
-            bytes: max,
-            field_bytes: max,
-            fields: 32,
-            files: 16,
-            arrival: ARRIVAL,
-        };
-        Form::read(request, api, limits)
-            .await
-            .map(Self)
-            .map_err(ApiError::from)
+        Self::read(request, api, 32).await
+    }
+}
+
+/// A form with a field for each question of somebody else.
+pub(super) struct LongForm(pub(super) PageForm);
+
+impl FromRequest<Api> for LongForm {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
+        PageForm::read(request, api, MAX_QUESTIONS).await.map(Self)
     }
 }

@@ -1,6 +1,8 @@
 //! The live stream of a page: patches from the records of its thread and of the sub-agents below it.
 
+use super::live_requests::RequestWatch;
 use super::reading::ReadConversation;
+use super::request_view::read_requests;
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::ApiError;
@@ -18,7 +20,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::ops::ControlFlow;
 use timeline::{Seq, ThreadStatus};
-use web::{Conversation, Patch, write_patches};
+use web::{CapabilityRequest, Conversation, Patch, write_patches};
 
 /// Number of messages that a page is brought up to date with after a pause.
 const CATCH_UP: usize = 5;
@@ -36,8 +38,8 @@ pub(super) struct LiveQuery {
 enum Sent {
     /// Patches that bring the page up to date.
     CatchUp(Vec<Patch>),
-    /// A later record.
-    Record(Box<Below>),
+    /// A later record, and the requests after it if it has changed them.
+    Record(Box<Below>, Option<Vec<CapabilityRequest>>),
 }
 
 /// Streams the patches of a thread's page. A page that comes back after a pause is brought up to date
@@ -55,7 +57,8 @@ pub(super) async fn live(
     let incarnation = Incarnation::of(found.id());
     let read = ReadConversation::before(&thread, Position::END, CATCH_UP).await?;
     let seq = read.page.transcript.seq;
-    let conversation = read.conversation;
+    let mut conversation = read.conversation;
+    conversation.note_requests(read_requests(&api, &found).await?);
     let is_running = conversation.status() == ThreadStatus::Streaming;
     let catch_up = if !after.fits(incarnation) || misses_messages(&read.page, after.seq) {
         vec![Patch::Reload]
@@ -70,7 +73,18 @@ pub(super) async fn live(
         below: children.map(|child| (child, Seq::ZERO)).collect(),
     };
     let tree = thread.tree(cursor, Until::Forever).await?;
-    let records = tree.map(|below| below.map(|below| Sent::Record(Box::new(below))));
+    let requests = RequestWatch::new(&api, &thread);
+    let records = tree.then(move |below| {
+        let requests = requests.clone();
+        async move {
+            let below = below?;
+            let changed = match below.path.last() {
+                None => requests.after(&below.logged.record).await,
+                Some(_) => None,
+            };
+            Ok(Sent::Record(Box::new(below), changed))
+        }
+    });
     let first = once(async move { Ok(Sent::CatchUp(catch_up)) });
     let sent: BoxStream<'static, Result<Sent, StoreError>> = first.chain(records).boxed();
     let view = LivePage {
@@ -110,7 +124,7 @@ impl View<Sent> for LivePage {
     fn write(&mut self, sent: &Sent, out: &mut FrameBuffer) -> ControlFlow<()> {
         match sent {
             Sent::CatchUp(patches) => self.frame(patches, out),
-            Sent::Record(below) => {
+            Sent::Record(below, requests) => {
                 let mut patches = Vec::new();
                 let record = &below.logged.record;
                 match below.path.last() {
@@ -124,6 +138,10 @@ impl View<Sent> for LivePage {
                         record,
                         &mut patches,
                     ),
+                }
+                if let Some(requests) = requests {
+                    let requests = requests.clone();
+                    self.conversation.update_requests(requests, &mut patches);
                 }
                 if !patches.is_empty() {
                     self.frame(&patches, out);
@@ -142,7 +160,7 @@ impl View<Sent> for LivePage {
 
 impl LivePage {
     fn frame(&self, patches: &[Patch], out: &mut FrameBuffer) {
-        interop::sse::write_id(&self.id, out);
+        interop::sse::write_id(self.id, out);
         interop::sse::write_named("patch", write_patches(patches), out);
     }
 }

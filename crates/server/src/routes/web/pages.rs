@@ -4,6 +4,7 @@ use super::NAME;
 use super::assets::ASSETS;
 use super::reading::ReadConversation;
 use super::reply::{chat_path, page};
+use super::request_view::read_requests;
 use crate::auth::{Caller, Scope};
 use crate::body::{PathOf, Query};
 use crate::config::Starter;
@@ -14,6 +15,7 @@ use crate::threads::{ThreadKey, ThreadRef, key_of, listing};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Redirect, Response};
 use http::{HeaderMap, header};
+use interop::aitp::RequestState;
 use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
@@ -72,13 +74,16 @@ pub(super) async fn chat(
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
     let found = thread.find().await?;
-    let read = match query.at {
-        Some(at) => ReadConversation::at(&thread, Seq(at), MESSAGES).await?,
-        None => {
-            let before = query.before.map_or(Position::END, Position);
-            ReadConversation::before(&thread, before, MESSAGES).await?
-        }
+    let mut read = if let Some(at) = query.at {
+        ReadConversation::at(&thread, Seq(at), MESSAGES).await?
+    } else {
+        let before = query.before.map_or(Position::END, Position);
+        ReadConversation::before(&thread, before, MESSAGES).await?
     };
+    if query.at.is_none() {
+        let requests = read_requests(&api, &found).await?;
+        read.conversation.note_requests(requests);
+    }
     let parts = PageParts::read(&api, &caller).await?;
     let row = found.row();
     let id = EventId {
@@ -124,7 +129,11 @@ pub(super) async fn older(
     Query(query): Query<OlderQuery>,
 ) -> Result<Response, ApiError> {
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
-    let read = ReadConversation::before(&thread, Position(query.before), OLDER).await?;
+    let mut read = ReadConversation::before(&thread, Position(query.before), OLDER).await?;
+    let mut requests = read_requests(&api, &thread.find().await?).await?;
+    // The open page shows the others already.
+    requests.retain(|request| request.state != RequestState::Open);
+    read.conversation.note_requests(requests);
     let html = web::older(thread.key(), &read.conversation, read.earlier());
     let headers = [(header::CACHE_CONTROL, "no-store")];
     Ok((headers, Html(html.into_string())).into_response())
@@ -169,7 +178,7 @@ fn version(version: MessageVersion) -> VersionEntry {
 }
 
 /// The data that all pages show.
-struct PageParts {
+pub(super) struct PageParts {
     threads: Vec<RailThread>,
     agents: Vec<AgentChoice>,
     idempotency_key: String,
@@ -179,11 +188,10 @@ struct PageParts {
 }
 
 impl PageParts {
-    async fn read(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
+    pub(super) async fn read(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
         let rows = ThreadRows {
-            after: None,
-            prefix: None,
             limit: THREADS,
+            ..ThreadRows::default()
         };
         let (rows, _) = listing::visible(api, caller, rows).await?;
         let agents = api.app().agents().into_iter();
@@ -207,7 +215,7 @@ impl PageParts {
         })
     }
 
-    fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {
+    pub(super) fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {
         Shell {
             assets: &ASSETS,
             name: NAME,

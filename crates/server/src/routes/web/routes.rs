@@ -26,7 +26,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    use super::{actions, assets, live, pages};
+    use super::{actions, assets, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
@@ -36,6 +36,8 @@ fn routes() -> Vec<Route> {
         Route::post("/ui/send", Write, InBody, undocumented(post(actions::send))),
         Route::post("/ui/stop", Write, InBody, undocumented(post(actions::stop))),
         Route::post("/ui/answer", Write, InBody, undocumented(post(actions::answer))),
+        Route::post("/ui/request", Write, InBody, undocumented(post(requests::answer))),
+        Route::post("/ui/decline", Write, InBody, undocumented(post(requests::decline))),
         Route::post("/ui/fork", Write, InBody, undocumented(post(actions::fork))),
         Route::post("/ui/edit", Write, InBody, undocumented(post(actions::edit))),
         Route::post("/ui/regenerate", Write, InBody, undocumented(post(actions::regenerate))),

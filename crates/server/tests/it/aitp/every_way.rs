@@ -270,7 +270,7 @@ pub(super) async fn make_threads(client: &Server) {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 46] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 47] = [
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
     ("POST", "/agents/search"),
@@ -278,6 +278,7 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 46] = [
     // A past is taken as it is.
     ("POST", "/api/v1/import"),
     ("POST", "/api/v1/threads"),
+    ("PATCH", "/api/v1/threads/{key}"),
     ("POST", "/api/v1/threads/{key}/actors"),
     ("PATCH", "/api/v1/threads/{key}/actors/{actor}"),
     ("POST", "/api/v1/threads/{key}/answers"),

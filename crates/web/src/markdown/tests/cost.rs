@@ -78,7 +78,7 @@ fn cost(text: &str) -> (usize, usize) {
         Patch::Append { .. }
         | Patch::Drop { .. }
         | Patch::Mark { .. }
-        | Patch::Say { .. }
+        | Patch::Status { .. }
         | Patch::Reload => 0,
     };
     (stream.parsed, out.iter().map(bytes).sum())

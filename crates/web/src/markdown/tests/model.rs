@@ -73,7 +73,7 @@ impl Container {
                 | Patch::Text { .. }
                 | Patch::Drop { .. }
                 | Patch::Mark { .. }
-                | Patch::Say { .. }
+                | Patch::Status { .. }
                 | Patch::Reload => unreachable!("{patch:?}"),
             }
         }

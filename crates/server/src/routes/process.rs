@@ -1,0 +1,134 @@
+//! The health of the process, for people and programs that operate it.
+
+use crate::error::{ApiError, ErrorBody, NotReady};
+use crate::health;
+use crate::metrics::Percentiles;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use stores::StoreHealth;
+use utoipa::ToSchema;
+
+/// The health of the process.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProcessHealth {
+    /// Whether the server is ready for requests.
+    ready: bool,
+    /// Why it is not ready, as the code of `/readyz`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    /// The version of the server.
+    version: &'static str,
+    /// Seconds since the process opened its store.
+    uptime_seconds: u64,
+    /// The store.
+    store: StoreView,
+    /// Event streams that are open.
+    open_streams: usize,
+    /// Executions that run in this process.
+    running_runs: usize,
+    /// Maximum number of concurrent runs; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs_limit: Option<usize>,
+    /// Messages that wait in the queues of threads.
+    queued_messages: usize,
+    /// Resumed runs that wait for a slot.
+    waiting_runs: usize,
+    /// Unfinished threads of the last process that are not recovered yet.
+    unrecovered_threads: usize,
+    /// The durations of requests until the head of the response.
+    requests: LatencyView,
+    /// The durations of runs.
+    runs: LatencyView,
+}
+
+/// The state of the store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct StoreView {
+    /// `healthy`, `commits_fail` or `damaged`.
+    health: &'static str,
+    /// The bytes of its file.
+    file_bytes: u64,
+    /// The bytes of its write-ahead log.
+    wal_bytes: u64,
+    /// Transactions committed since the process started.
+    commits: u64,
+    /// Commits and writes that failed since the process started.
+    failures: u64,
+}
+
+/// Durations since the process started. A percentile is the upper end of its bucket; the buckets double.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LatencyView {
+    /// Number of durations.
+    count: u64,
+    /// Seconds that half of them took at most; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50_seconds: Option<f64>,
+    /// Seconds that 95 % of them took at most; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p95_seconds: Option<f64>,
+    /// Seconds that 99 % of them took at most; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_seconds: Option<f64>,
+}
+
+impl From<Percentiles> for LatencyView {
+    fn from(percentiles: Percentiles) -> Self {
+        let Percentiles { count, of } = percentiles;
+        let [p50_seconds, p95_seconds, p99_seconds] = of;
+        Self {
+            count,
+            p50_seconds,
+            p95_seconds,
+            p99_seconds,
+        }
+    }
+}
+
+/// Reads the health of the process. For operators: the key needs the scope `operator`, and must not be
+/// restricted to some threads.
+#[utoipa::path(get, path = "/health", operation_id = "readHealth", tag = "operation", security(("key" = [])),
+    responses((status = 200, body = ProcessHealth), (status = "default", body = ErrorBody)))]
+pub(crate) async fn read(State(api): State<Api>) -> Result<Json<ProcessHealth>, ApiError> {
+    Ok(Json(process_health(&api).await?))
+}
+
+/// The health of the process.
+pub(crate) async fn process_health(api: &Api) -> Result<ProcessHealth, ApiError> {
+    let reason = health::not_ready(api).await;
+    let store = api.app().store().activity();
+    let slots = api.runtime().slots();
+    let limit = Some(slots.limits().concurrent_runs).filter(|limit| *limit < usize::MAX);
+    let queued = slots.tenants().into_iter().map(|it| it.queued_triggers);
+    let [requests, runs] = api.metrics().latencies().map_err(|_| ApiError::Panicked)?;
+    Ok(ProcessHealth {
+        ready: reason.is_none(),
+        reason: reason.map(NotReady::code),
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: api.metrics().uptime().as_secs(),
+        store: StoreView {
+            health: match store.health {
+                StoreHealth::Healthy => "healthy",
+                StoreHealth::CommitsFail => "commits_fail",
+                StoreHealth::Damaged => "damaged",
+            },
+            file_bytes: store.file_bytes,
+            wal_bytes: store.wal_bytes,
+            commits: store.n_commits,
+            failures: store.n_failures,
+        },
+        open_streams: api.app().budgets().streams().total(),
+        running_runs: api.runtime().running(),
+        runs_limit: limit,
+        queued_messages: queued.sum(),
+        waiting_runs: slots.waiting(),
+        unrecovered_threads: api.runtime().unrecovered(),
+        requests: requests.into(),
+        runs: runs.into(),
+    })
+}

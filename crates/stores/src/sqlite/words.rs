@@ -1,0 +1,323 @@
+//! The full-text index: the words of texts and titles, without the texts.
+//!
+//! To take words out of the index, FTS5 needs the text that brought them in. It is read from the tables and
+//! converted again, so [`text_of_content`], [`text_of_part`] and [`spaced`] must not change without a
+//! migration that builds the index anew.
+
+use super::error::statement;
+use super::projection::Tables;
+use super::search::text_of;
+use super::value::int;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+use store::objects::sha256;
+use store::search::{spaced, text_of_content, text_of_part};
+use store::{StoreError, TenantId};
+use timeline::{EventType, Item, ItemType, Removed};
+
+/// The number of a title is that of its thread and this; that of a text is the one of its event.
+pub(super) const TITLES: i64 = 1 << 62;
+
+/// Between two lines of the server's log about the building of the index.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// The word of a tenant.
+pub(super) fn tenant_word(tenant: &TenantId) -> String {
+    let hash = sha256(tenant.as_str().as_bytes());
+    let mut word = String::from("t");
+    for byte in hash.iter().take(8) {
+        // Writing to a string can't fail.
+        let _ = write!(word, "{byte:02x}");
+    }
+    word
+}
+
+/// The word of a thread.
+pub(super) fn thread_word(no: i64) -> String {
+    format!("h{no}")
+}
+
+/// Finds the part with this number in its step.
+type PartKey<'a> = (&'a str, u32);
+
+impl Tables<'_> {
+    /// Adds the words of a new item.
+    pub(super) fn add_item(&self, seq: i64, item: &Item) -> Result<(), StoreError> {
+        let content = item.content.as_ref();
+        let content = content.filter(|_| item.item_type == ItemType::Message);
+        match content.and_then(|content| text_of_content(content.text())) {
+            Some(text) => self.add(self.event(seq)?, &text),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the words of a part's new content.
+    pub(super) fn add_part(&self, seq: i64, part: &str) -> Result<(), StoreError> {
+        match text_of_part(part) {
+            Some(text) => self.add(self.event(seq)?, &text),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the words of the thread's title.
+    pub(super) fn add_title(&self, title: Option<&str>) -> Result<(), StoreError> {
+        match title {
+            Some(title) => self.add(TITLES.saturating_add(self.thread), title),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the words of the thread's title, which is still in its row.
+    pub(super) fn remove_title(&self) -> Result<(), StoreError> {
+        let sql = "SELECT title FROM thread_threads WHERE no = ?1";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let title: Option<String> = select
+            .query_row([self.thread], |row| row.get(0))
+            .map_err(statement)?;
+        match title {
+            Some(title) => self.remove(TITLES.saturating_add(self.thread), &title),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the words of an item or a step.
+    pub(super) fn remove_texts(&self, of: &Removed) -> Result<(), StoreError> {
+        match of {
+            Removed::Item(id) => {
+                let sql = format!("{ITEMS} AND i.id = ?2");
+                self.remove_all(&sql, params![self.thread, id.as_str()], text_of_content)
+            }
+            Removed::Step(id) => self.remove_parts(id.as_str()),
+        }
+    }
+
+    /// Removes the words of a step's parts.
+    pub(super) fn remove_parts(&self, step: &str) -> Result<(), StoreError> {
+        let sql = format!("{PARTS} AND p.step_id = ?2");
+        self.remove_all(&sql, params![self.thread, step], text_of_part)
+    }
+
+    /// Removes the words of a part, whose former content is still in its row.
+    pub(super) fn remove_part(&self, (step, idx): PartKey<'_>) -> Result<(), StoreError> {
+        let sql = format!("{PARTS} AND p.step_id = ?2 AND p.idx = ?3");
+        self.remove_all(&sql, params![self.thread, step, idx], text_of_part)
+    }
+
+    /// Removes the words of at most `limit` texts of the thread. Returns the number of removed texts.
+    pub(super) fn remove_some(&self, limit: usize) -> Result<usize, StoreError> {
+        let sql = "SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 LIMIT ?2";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let values = params![
+            format!("scope : {}", thread_word(self.thread)),
+            int(limit as u64)
+        ];
+        let rows = select
+            .query_map(values, |row| row.get(0))
+            .map_err(statement)?;
+        let ids: Vec<i64> = rows.collect::<Result<_, _>>().map_err(statement)?;
+        for id in &ids {
+            if *id >= TITLES {
+                self.remove_title()?;
+                continue;
+            }
+            let sql = "SELECT payload FROM thread_events WHERE id = ?1";
+            let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+            let payload: String = select
+                .query_row([id], |row| row.get(0))
+                .map_err(statement)?;
+            self.remove(*id, &text_of(&payload)?.1.unwrap_or_default())?;
+        }
+        Ok(ids.len())
+    }
+
+    /// Adds the words of the thread that the index lacks.
+    pub(super) fn add_missing(&self) -> Result<(), StoreError> {
+        self.each_text(|id, text| {
+            if has(self.conn, id)? {
+                return Ok(());
+            }
+            self.add(id, text)
+        })
+    }
+
+    /// The number and the text of everything in the thread that can be found.
+    fn each_text(
+        &self,
+        mut with: impl FnMut(i64, &str) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT no + ?2, title FROM thread_threads WHERE no = ?1 AND title IS NOT NULL";
+        let own = |title: &str| Some(title.to_owned());
+        self.each(sql, params![self.thread, TITLES], own, &mut with)?;
+        let there = "AND NOT EXISTS (SELECT 1 FROM thread_events r INDEXED BY thread_removals
+            WHERE r.thread_no = ?1 AND r.kind = 36 AND coalesce(
+                'item ' || (r.payload ->> '$.data.itemId'), 'step ' || (r.payload ->> '$.data.stepId'))";
+        let items = format!("{ITEMS} {there} = 'item ' || i.id)");
+        self.each(&items, [self.thread], text_of_content, &mut with)?;
+        let parts = format!("{PARTS} {there} = 'step ' || p.step_id)");
+        self.each(&parts, [self.thread], text_of_part, &mut with)
+    }
+
+    fn remove_all(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: fn(&str) -> Option<String>,
+    ) -> Result<(), StoreError> {
+        self.each(sql, values, read, &mut |id, text| self.remove(id, text))
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: fn(&str) -> Option<String>,
+        with: &mut dyn FnMut(i64, &str) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let text = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, read(row.get_ref(1)?.as_str()?)));
+        let rows = select.query_map(values, text).map_err(statement)?;
+        for row in rows {
+            if let (id, Some(text)) = row.map_err(statement)? {
+                with(id, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of an event.
+    fn event(&self, seq: i64) -> Result<i64, StoreError> {
+        let sql = "SELECT id FROM thread_events WHERE thread_no = ?1 AND seq = ?2";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let found = select.query_row([self.thread, seq], |row| row.get(0));
+        found.map_err(statement)
+    }
+
+    fn scope(&self) -> Result<String, StoreError> {
+        let sql = "SELECT tenant FROM thread_threads WHERE no = ?1";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let tenant: String = select
+            .query_row([self.thread], |row| row.get(0))
+            .map_err(statement)?;
+        let tenant = tenant_word(&tenant.as_str().into());
+        Ok(format!("{tenant} {}", thread_word(self.thread)))
+    }
+
+    // With values and not with a selection: a statement that may change several rows makes FTS5 write what
+    // it has gathered.
+    fn add(&self, id: i64, text: &str) -> Result<(), StoreError> {
+        let sql = "INSERT INTO thread_words (rowid, scope, text) VALUES (?1, ?2, ?3)";
+        self.run(sql, params![id, self.scope()?, spaced(text)])
+    }
+
+    // FTS5 damages its index if it is to remove what it does not have.
+    fn remove(&self, id: i64, text: &str) -> Result<(), StoreError> {
+        if !has(self.conn, id)? {
+            return Ok(());
+        }
+        let sql = "INSERT INTO thread_words (thread_words, rowid, scope, text)
+                   VALUES ('delete', ?1, ?2, ?3)";
+        self.run(sql, params![id, self.scope()?, spaced(text)])
+    }
+}
+
+const ITEMS: &str = "SELECT e.id, i.content FROM thread_items i
+    JOIN thread_events e ON e.thread_no = i.thread_no AND e.seq = i.seq
+    WHERE i.thread_no = ?1 AND i.type = 'message' AND i.content IS NOT NULL";
+
+const PARTS: &str = "SELECT e.id, p.part FROM thread_parts p
+    JOIN thread_events e ON e.thread_no = p.thread_no AND e.seq = p.seq
+    WHERE p.thread_no = ?1 AND p.type IN ('input_text', 'output_text')";
+
+/// Whether the index has a text with this number.
+fn has(conn: &Connection, id: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM thread_words_docsize WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    select.exists([id]).map_err(statement)
+}
+
+/// Makes FTS5 drop what this connection has cached of the index. Each search does it, but the database's
+/// own check does not, and takes an outdated cache for damage.
+pub(super) fn refresh(conn: &Connection) -> Result<(), StoreError> {
+    let sql = "SELECT 1 FROM thread_words WHERE thread_words MATCH 'scope : h0'";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    select.exists([]).map_err(statement)?;
+    Ok(())
+}
+
+/// Empties the index.
+pub(super) fn clear(conn: &Connection) -> Result<(), StoreError> {
+    let sql = "INSERT INTO thread_words (thread_words) VALUES ('delete-all')";
+    conn.execute(sql, []).map_err(statement)?;
+    Ok(())
+}
+
+/// Builds the index of a store that has none, and finds out which event wrote each part.
+pub(super) fn build(conn: &Connection) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE thread_parts SET seq = written.seq
+         FROM (SELECT payload ->> '$.stepId' AS step_id, payload ->> '$.idx' AS idx, max(seq) AS seq
+               FROM thread_events WHERE thread_no = ?1 AND kind <> 14 AND kind IN ({}, {})
+               GROUP BY 1, 2) AS written
+         WHERE thread_parts.thread_no = ?1 AND written.step_id = thread_parts.step_id
+           AND written.idx = thread_parts.idx",
+        EventType::PartCreated.code(),
+        EventType::PartUpdated.code(),
+    );
+    let numbers = numbers(conn)?;
+    let n_threads = numbers.len();
+    let mut told = Instant::now();
+    for (n_done, no) in numbers.into_iter().enumerate() {
+        let tables = Tables::of(conn, no);
+        tables.run(&sql, [no])?;
+        tables.add_missing()?;
+        if told.elapsed() >= PROGRESS {
+            tracing::info!(n_done, n_threads, "the full-text index is being built");
+            told = Instant::now();
+        }
+    }
+    Ok(())
+}
+
+/// Adds what is missing in the index, and what should not be there.
+pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+    let mut n_indexed: i64 = 0;
+    for no in numbers(conn)? {
+        let mut n_missing: u64 = 0;
+        Tables::of(conn, no).each_text(|id, _| {
+            if has(conn, id)? {
+                n_indexed += 1;
+            } else {
+                n_missing += 1;
+            }
+            Ok(())
+        })?;
+        if n_missing > 0 {
+            let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+            let thread = conn.query_row(sql, [no], |row| row.get::<_, String>(0));
+            let thread = thread.optional().map_err(statement)?.unwrap_or_default();
+            found.push(format!(
+                "thread {thread}: {n_missing} of its texts are not in the full-text index"
+            ));
+        }
+    }
+    let sql = "SELECT count(*) FROM thread_words_docsize";
+    let n_rows: i64 = conn
+        .query_row(sql, [], |row| row.get(0))
+        .map_err(statement)?;
+    let n_others = n_rows.saturating_sub(n_indexed);
+    if n_others > 0 {
+        found.push(format!(
+            "the full-text index has {n_others} texts that no thread has"
+        ));
+    }
+    Ok(())
+}
+
+/// The numbers of all threads.
+pub(super) fn numbers(conn: &Connection) -> Result<Vec<i64>, StoreError> {
+    let sql = "SELECT no FROM thread_threads ORDER BY no";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let rows = select.query_map([], |row| row.get(0)).map_err(statement)?;
+    rows.collect::<Result<_, _>>().map_err(statement)
+}
