@@ -1,11 +1,12 @@
 // Measures the pages against their budgets and prints a table. The figures depend on the machine: compare them with
 // earlier ones of the same machine.
-import { createServer, request } from "node:http";
-import { readFile } from "node:fs/promises";
-import { gzipSync } from "node:zlib";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, request } from "node:http";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { Loomline } from "../js/loomline.mjs";
-import { converse, launch, post, replaceAssets, rest, until } from "./chromium.mjs";
+import { assets, converse, launch, post, replaceAssets, rest, until } from "./chromium.mjs";
 import { MARKDOWN, Scripts, TEAM } from "./samples.mjs";
 
 const MESSAGES = Number(process.env.LOOMLINE_MESSAGES ?? 10_000);
@@ -49,8 +50,8 @@ async function bytes() {
   const text = await (await fetch(`${server.base}/chat`, { headers: html })).text();
   for (const [name, raw, small] of [["page.js", 30_000, 10_000], ["style.css", 20_000, 6_000]]) {
     const path = new RegExp(`/assets/[^"]*/${name}`).exec(text)[0];
-    const file = process.env.LOOMLINE_ASSETS
-      ? await readFile(`${process.env.LOOMLINE_ASSETS}/${name}`)
+    const file = assets
+      ? await readFile(join(assets, name))
       : Buffer.from(await (await fetch(server.base + path)).arrayBuffer());
     report(`${name}, raw`, file.length, "bytes", raw);
     report(`${name}, gzip`, gzipSync(file, { level: 9 }).length, "bytes", small);
