@@ -1,7 +1,7 @@
 // Pages for everyone: the rules of WCAG 2.2 AA that a program can check, in each colour scheme and on a narrow
 // screen; what screen readers are told.
 import assert from "node:assert/strict";
-import { after } from "node:test";
+import { after, before } from "node:test";
 import { Loomline } from "../js/loomline.mjs";
 import { claim, fits, isAccessible } from "./browser.mjs";
 import { converse, fork, pending, post, rest } from "./chromium.mjs";
@@ -36,7 +36,7 @@ async function sample() {
   await pending(server, "all");
   await fork(server, "all", "fork-of-all");
 }
-await sample();
+before(sample);
 
 const unfold = (page) =>
   page.evaluate(() => {

@@ -1,10 +1,12 @@
 // The browser that is installed, and what is asked of a server by its API.
 //
 //   LOOMLINE_CHROMIUM=FILE   the browser, instead of the first that is found
-//   LOOMLINE_ASSETS=DIR      files that replace the assets of the binary, for work on them
+//   LOOMLINE_ASSETS=DIR      files that replace the assets of the binary, for work on them; DIR is relative to the project
+//   LOOMLINE_DEADLINE=MS     the longest that anything is waited for, in milliseconds; 30,000 unless set
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { basename, delimiter, join } from "node:path";
+import { basename, delimiter, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 /** The longest that anything is waited for, in milliseconds. */
@@ -28,12 +30,17 @@ export function launch(...more) {
   });
 }
 
-/** Has the pages of a context load the files of `LOOMLINE_ASSETS`. */
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const { LOOMLINE_ASSETS } = process.env;
+
+/** The folder whose files replace the assets of the binary, if one is set. */
+export const assets = LOOMLINE_ASSETS ? resolve(root, LOOMLINE_ASSETS) : undefined;
+
+/** Has the pages of a context load the files of that folder. */
 export async function replaceAssets(context) {
-  const folder = process.env.LOOMLINE_ASSETS;
-  if (!folder) return;
+  if (!assets) return;
   await context.route("**/assets/*/*", (route) =>
-    route.fulfill({ path: join(folder, basename(new URL(route.request().url()).pathname)) }));
+    route.fulfill({ path: join(assets, basename(new URL(route.request().url()).pathname)) }));
 }
 
 /** Waits until `holds` gives something, and returns that. */

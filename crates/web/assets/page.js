@@ -19,6 +19,7 @@ const policy = window.trustedTypes?.createPolicy("loomline", { createHTML: (/** 
 function elements(html) {
     const template = document.createElement("template");
     template.innerHTML = policy ? policy.createHTML(html) : html;
+    dates(template.content);
     return template.content;
 }
 
@@ -48,7 +49,6 @@ function draw() {
     for (const patch of patches) drawOne(patch);
     if (follows) scrollToEnd();
     else if (log && log.scrollHeight > height) showNews();
-    dates(document);
 }
 
 /** @param {Patch} patch */
@@ -209,10 +209,14 @@ async function older() {
         const fragment = elements(await answer.text());
         // The browser corrects later what it only estimates now: the heights of messages out of view.
         const next = place.nextElementSibling ?? place;
+        // A group out of view costs nothing, however many messages it has.
+        const group = document.createElement("div");
+        group.className = "group";
+        group.append(...[...fragment.children].filter((child) => child.id !== "earlier"));
+        fragment.append(group);
         const before = next.getBoundingClientRect().top;
         place.replaceWith(fragment);
         log.scrollTop += next.getBoundingClientRect().top - before;
-        dates(document);
     } finally {
         isLoading = false;
     }
@@ -557,7 +561,7 @@ document.addEventListener("keydown", (event) => {
 
 /** Moves the focus to the message before or after. @param {number} by */
 function step(by) {
-    const all = [...log?.querySelectorAll(":scope > .message") ?? []];
+    const all = [...log?.querySelectorAll(":scope > .message, :scope > .group > .message") ?? []];
     const now = all.findIndex((one) => one.contains(document.activeElement));
     const next = all[now < 0 ? (by < 0 ? all.length - 1 : 0) : now + by];
     if (next instanceof HTMLElement) {
