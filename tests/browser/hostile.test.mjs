@@ -88,7 +88,7 @@ async function isHarmless(page) {
   const found = await page.evaluate(() => {
     const out = [];
     const all = [...document.querySelectorAll("body *")];
-    const banned = "script,iframe,object,embed,svg,math,img,style,link,base,meta,video,audio,source,frame,portal,template";
+    const banned = "script,iframe,object,embed,svg:not(.rail .icon),math,img,style,link,base,meta,video,audio,source,frame,portal,template";
     for (const element of all) {
       if (element.matches(banned)) out.push(`an element ${element.localName}`);
       for (const { name, value } of element.attributes) {
