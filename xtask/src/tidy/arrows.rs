@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_database_is_known_to_one_crate_even_in_tests() {
         let mut packages = allowed();
-        packages[9].for_tests.push("rusqlite".into());
+        packages[10].for_tests.push("rusqlite".into());
         assert_eq!(
             judge(&packages),
             ["crates/cli/Cargo.toml: only stores knows rusqlite"]

@@ -210,6 +210,9 @@ impl Answer {
         }
         self.until = None;
         self.interruption = None;
+        for card in self.cards_mut() {
+            card.drop_nested(out);
+        }
         self.frame(out);
     }
 
@@ -271,6 +274,13 @@ impl Answer {
     fn chunk(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Patch>) {
         match chunk {
             Chunk::BlockStart { kind, block, .. } => {
+                if let Some(Block::Reasoning(before)) = self
+                    .steps
+                    .last_mut()
+                    .and_then(|step| step.blocks.last_mut())
+                {
+                    before.pause(out);
+                }
                 let text = TextBlock::new(&self.id, &block.id);
                 let block = match kind {
                     BlockKind::Text => Block::Text(text),
@@ -466,11 +476,12 @@ impl Answer {
     /// The error that ended the run, if the interruption does not name it.
     fn error(&self) -> Option<&str> {
         let error = self.steps.last()?.error.as_deref();
-        let detail = self
-            .interruption
-            .as_ref()
-            .and_then(|it| it.detail.as_deref());
-        error.filter(|error| detail != Some(*error))
+        let is_named = |error: &&str| {
+            self.interruption
+                .as_ref()
+                .is_some_and(|it| it.reason == **error || it.detail.as_deref() == Some(*error))
+        };
+        error.filter(|error| !is_named(error))
     }
 
     fn state(&self) -> &'static str {
@@ -574,7 +585,7 @@ fn stopped(interruption: &Interruption) -> Markup {
     html! {
         p class="note stopped" {
             (words)
-            @if let Some(detail) = &interruption.detail { " " span dir="auto" { (json::visible(detail)) } }
+            @if let Some(detail) = &interruption.detail { " (" span dir="auto" { (json::visible(detail)) } ")" }
         }
     }
 }

@@ -10,8 +10,8 @@ use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 use timeline::Payload;
 
-/// The level of headings below a message's heading.
-const HEADING_LEVEL: u8 = 3;
+/// The level of a message's heading, below which its texts have theirs.
+const HEADING_LEVEL: u8 = 2;
 /// Maximum length of a source's address on the page, in bytes.
 const MAX_URL: usize = 2_000;
 
@@ -101,6 +101,17 @@ impl TextBlock {
                     None => (self.markdown()),
                 }
             }
+        }
+    }
+
+    /// Another block begins. More of this one may follow.
+    pub(crate) fn pause(&mut self, out: &mut Vec<Patch>) {
+        if !self.is_over {
+            self.is_over = true;
+            out.push(Patch::Put {
+                id: ids::within(&self.id, "h"),
+                html: self.summary().into_string(),
+            });
         }
     }
 

@@ -77,6 +77,12 @@ impl ToolCard {
         self.nested.push(card);
     }
 
+    /// Removes the cards of the sub-agents' pending calls: the sub-agents continue.
+    pub(crate) fn drop_nested(&mut self, out: &mut Vec<Patch>) {
+        let ids = self.nested.drain(..).map(|card| card.id);
+        out.extend(ids.map(|id| Patch::Drop { id }));
+    }
+
     /// The threads of its sub-agents that have not ended.
     pub(crate) fn open_children(&self) -> impl Iterator<Item = &str> {
         let open = self.subagents.iter().filter(|child| !child.is_over);
@@ -164,6 +170,7 @@ impl ToolCard {
             Some(known) => known.is_over = noted.is_over,
             None => self.subagents.push(noted),
         }
+        self.redraw(out);
         out.push(Patch::Put {
             id: ids::within(&self.id, "g"),
             html: self.subagent_list().into_string(),
@@ -201,7 +208,9 @@ impl ToolCard {
                 OpenKind::Child => ("waits", "waits for its sub-agent"),
             },
             None if self.is_left => ("left", "not finished"),
-            None if self.is_running => ("running", "running"),
+            None if self.is_running || self.open_children().next().is_some() => {
+                ("running", "running")
+            }
             None if self.part.is_some() => ("called", "called"),
             None => ("writing", "the model writes the arguments"),
         }
@@ -285,7 +294,7 @@ impl ToolCard {
         let title = ids::within(id, "t");
         html! {
             form class="card waits" id=(id) method="post" action="/ui/answer" aria-labelledby=(title) {
-                h4 id=(title) { "Allow " code { (json::visible(&self.name)) } "?" }
+                h3 id=(title) { "Allow " code { (json::visible(&self.name)) } "?" }
                 p class="quiet" { "The call does not run before you allow it." }
                 (self.hidden_fields(waiting))
                 pre tabindex="0" { code { (json::pretty(self.arguments())) } }
@@ -309,7 +318,7 @@ impl ToolCard {
         let title = ids::within(id, "t");
         html! {
             form class="card waits" id=(id) method="post" action="/ui/answer" aria-labelledby=(title) {
-                h4 id=(title) { "Result of " code { (json::visible(&self.name)) } }
+                h3 id=(title) { "Result of " code { (json::visible(&self.name)) } }
                 p class="quiet" { "A client runs this tool. You can send its result instead." }
                 (self.hidden_fields(waiting))
                 pre tabindex="0" { code { (json::pretty(self.arguments())) } }

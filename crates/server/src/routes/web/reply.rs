@@ -18,7 +18,8 @@ pub(super) fn page(page: Markup) -> Response {
     let name = HeaderName::from_static;
     let headers = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With `no-referrer` browsers send forms without a script with `Origin: null`.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
         (name("cross-origin-opener-policy"), "same-origin"),
         (name("cross-origin-resource-policy"), "same-origin"),

@@ -256,10 +256,21 @@ async fn the_models_are_the_agents_and_the_models() {
         .collect();
     assert_eq!(
         (list["object"].as_str(), ids),
-        (Some("list"), vec!["demo", "scripted"])
+        (
+            Some("list"),
+            vec![
+                "careful",
+                "chooser",
+                "demo",
+                "lead",
+                "researcher",
+                "scripted",
+                "scripted-choice"
+            ]
+        )
     );
     let one = server.get("/v1/models/scripted").await.json();
-    assert_eq!(one, list["data"][1]);
+    assert_eq!(one, list["data"][5]);
     let none = server.get("/v1/models/none").await;
     assert_eq!(
         (none.status.as_u16(), none.json()["error"]["code"].clone()),
