@@ -124,7 +124,9 @@ function keepFields(old, next) {
     /** @param {any} field */
     const name = (field) => isBox(field) ? `${field.name}=${field.value}` : field.name;
     const known = new Map([...old.elements].map((field) => [name(field), field]));
-    for (const /** @type {any} */ field of next.elements) {
+    for (const element of next.elements) {
+        /** @type {any} */
+        const field = element;
         const typed = known.get(name(field));
         if (!typed || !field.name || field.type === "hidden" || field.type === "submit") continue;
         if (isBox(field)) field.checked = typed.checked;
