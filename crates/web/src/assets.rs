@@ -22,43 +22,56 @@ pub struct Asset {
 #[derive(Clone, Debug)]
 pub struct Assets {
     hash: String,
-    all: Vec<Asset>,
 }
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-const EMBEDDED: [(&str, &str, &[u8]); 3] = [
-    ("page.js", SCRIPT, include_bytes!("../assets/page.js")),
-    (
-        "style.css",
-        "text/css; charset=utf-8",
-        include_bytes!("../assets/style.css"),
-    ),
-    (
-        "icon.svg",
-        "image/svg+xml",
-        include_bytes!("../assets/icon.svg"),
-    ),
+const STYLE: &str = "text/css; charset=utf-8";
+
+macro_rules! embedded {
+    ($($name:literal: $media_type:expr),* $(,)?) => {
+        &[$(Asset {
+            name: $name,
+            media_type: $media_type,
+            bytes: include_bytes!(concat!("../assets/", $name)),
+        }),*]
+    };
+}
+
+const EMBEDDED: &[Asset] = embedded! {
+    "composer.js": SCRIPT,
+    "content.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "forms.js": SCRIPT,
+    "live.js": SCRIPT,
+    "log.js": SCRIPT,
+    "page.js": SCRIPT,
+    "patches.js": SCRIPT,
+    "style.css": STYLE,
+    "console.css": STYLE,
+    "icon.svg": "image/svg+xml",
+};
+
+/// The modules that every page loads, so that browsers fetch them at once.
+pub(crate) const MODULES: [&str; 7] = [
+    "composer.js",
+    "content.js",
+    "dom.js",
+    "forms.js",
+    "live.js",
+    "log.js",
+    "patches.js",
 ];
 
 impl Default for Assets {
     fn default() -> Self {
-        let all: Vec<Asset> = EMBEDDED
-            .into_iter()
-            .map(|(name, media_type, bytes)| Asset {
-                name,
-                media_type,
-                bytes,
-            })
-            .collect();
         let mut hash = Sha256::new();
-        for asset in &all {
+        for asset in EMBEDDED {
             hash.update(asset.bytes);
         }
         let hash = hash.finalize();
         let short = hash.get(..HASH_BYTES).unwrap_or(&hash);
         Self {
             hash: URL_SAFE_NO_PAD.encode(short),
-            all,
         }
     }
 }
@@ -70,8 +83,8 @@ impl Assets {
     }
 
     /// The asset with this name, if the hash is that of the assets.
-    pub fn find(&self, hash: &str, name: &str) -> Option<&Asset> {
-        let mut all = self.all.iter().filter(|_| hash == self.hash);
+    pub fn find(&self, hash: &str, name: &str) -> Option<&'static Asset> {
+        let mut all = EMBEDDED.iter().filter(|_| hash == self.hash);
         all.find(|asset| asset.name == name)
     }
 }

@@ -9,6 +9,9 @@ pub const TITLE: &str = "title";
 /// The list of the requests that wait for the reader.
 pub const WAITING: &str = "waiting";
 
+/// The number of calls and requests that wait, in the menu.
+pub const INBOX_COUNT: &str = "inbox-count";
+
 /// The element of a message: `id` is that of its item, or of its first execution.
 pub(crate) fn message(id: &str) -> String {
     format!("m-{id}")

@@ -5,6 +5,7 @@
 
 mod assets;
 mod chat;
+mod console;
 mod form_field;
 #[cfg(test)]
 #[path = "../../../tests/html_form.rs"]
@@ -27,10 +28,11 @@ pub use chat::{
     AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, VersionEntry,
     VersionsPage, WaitingCall, message_text, older,
 };
+pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
 pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 pub use schema_form::SchemaForm;
-pub use shell::{ErrorPage, RailThread, Shell};
+pub use shell::{Area, ErrorPage, Menu, RailThread, Shell};

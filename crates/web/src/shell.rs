@@ -1,8 +1,8 @@
 //! The frame of every page: its head, the list of threads, the status line.
 
-use crate::assets::Assets;
-use crate::json;
+use crate::assets::{Assets, MODULES};
 use crate::link::path_segment;
+use crate::{ids, json};
 use maud::{DOCTYPE, Markup, html};
 
 /// A thread in the list at the side of a page.
@@ -18,6 +18,29 @@ pub struct RailThread {
     pub is_fork: bool,
 }
 
+/// The part of the interface that a page belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Area {
+    /// The conversations.
+    #[default]
+    Chat,
+    /// All that waits for a person.
+    Inbox,
+    /// What agents did, and why.
+    Console,
+}
+
+/// The parts of the interface that the reader may open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Menu {
+    /// Number of calls and requests that wait for a person.
+    pub waiting: usize,
+    /// Whether the reader may open the console.
+    pub has_console: bool,
+    /// Whether the reader has logged in, and so can log out.
+    pub has_session: bool,
+}
+
 /// The frame of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Shell<'a> {
@@ -31,6 +54,10 @@ pub struct Shell<'a> {
     pub threads: &'a [RailThread],
     /// The key of the thread that the page shows.
     pub current: Option<&'a str>,
+    /// The part of the interface that the page belongs to.
+    pub area: Area,
+    /// The parts that the reader may open.
+    pub menu: Menu,
 }
 
 impl Shell<'_> {
@@ -38,9 +65,9 @@ impl Shell<'_> {
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head(self.assets, &format!("{} · {}", json::visible(self.title), self.name)))
+                (head(self.assets, &format!("{} · {}", json::visible(self.title), self.name), self.area))
                 body {
-                    a class="skip" href="#log" { "Skip to the conversation" }
+                    a class="skip" href=(self.content_link()) { "Skip to the content" }
                     div id="offline" class="banner" role="status" hidden {}
                     (self.rail())
                     div class="page" { (content) }
@@ -60,18 +87,31 @@ impl Shell<'_> {
         }
     }
 
+    fn content_link(&self) -> &'static str {
+        match self.area {
+            Area::Chat => "#log",
+            Area::Inbox | Area::Console => "#content",
+        }
+    }
+
     fn rail(&self) -> Markup {
+        let is_new = self.area == Area::Chat && self.current.is_none();
+        let in_chat = self.current.filter(|_| self.area == Area::Chat);
         html! {
             nav class="rail" aria-label="Threads" {
                 a class="brand" href="/" { (self.name) }
-                a class="new" href="/chat" aria-current=[self.current.is_none().then_some("page")] { "New chat" }
+                a class="new" href="/chat" aria-current=[is_new.then_some("page")] { "New chat" }
+                a href="/inbox" aria-current=[(self.area == Area::Inbox).then_some("page")] { "Inbox" (inbox_count(self.menu.waiting)) }
+                @if self.menu.has_console {
+                    a href="/console" aria-current=[(self.area == Area::Console).then_some("page")] { "Console" }
+                }
                 details class="threads" open {
                     summary { "Threads" }
                     @if self.threads.is_empty() { p class="quiet" { "Conversations appear here." } }
                     ul {
                         @for thread in self.threads {
                             li {
-                                a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(self.current == Some(thread.key.as_str())).then_some("page")] {
+                                a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(in_chat == Some(thread.key.as_str())).then_some("page")] {
                                     @if thread.is_fork { (fork_icon()) }
                                     span class="name" dir="auto" { (json::visible(thread.title.as_deref().unwrap_or(&thread.key))) }
                                     @if thread.is_running { span class="dot running" title="working" aria-label="working" {} }
@@ -81,7 +121,19 @@ impl Shell<'_> {
                     }
                 }
                 button type="button" id="theme" class="quiet" hidden { "Light or dark" }
+                @if self.menu.has_session {
+                    form method="post" action="/logout" { button type="submit" class="quiet" { "Log out" } }
+                }
             }
+        }
+    }
+}
+
+/// The number of calls and requests that wait for a person.
+pub(crate) fn inbox_count(waiting: usize) -> Markup {
+    html! {
+        span id=(ids::INBOX_COUNT) class="count" data-count=(waiting) {
+            @if waiting > 0 { (waiting) span class="hidden" { " waiting" } }
         }
     }
 }
@@ -96,7 +148,7 @@ fn fork_icon() -> Markup {
 }
 
 /// The head of a page.
-pub(crate) fn head(assets: &Assets, title: &str) -> Markup {
+pub(crate) fn head(assets: &Assets, title: &str, area: Area) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -105,6 +157,8 @@ pub(crate) fn head(assets: &Assets, title: &str) -> Markup {
             title { (title) }
             link rel="icon" href=(assets.path("icon.svg"));
             link rel="stylesheet" href=(assets.path("style.css"));
+            @if area == Area::Console { link rel="stylesheet" href=(assets.path("console.css")); }
+            @for module in MODULES { link rel="modulepreload" href=(assets.path(module)); }
             script type="module" src=(assets.path("page.js")) {}
         }
     }
@@ -131,7 +185,7 @@ impl ErrorPage<'_> {
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head(self.assets, "Loomline"))
+                (head(self.assets, "Loomline", Area::default()))
                 body class="plain" {
                     main class="error" {
                         h1 { @if self.status == 404 { "There is nothing here" } @else { "That did not work" } }

@@ -20,7 +20,8 @@ use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
 use web::{
-    AgentChoice, ChatPage, ChatThread, RailThread, Shell, StarterChoice, VersionEntry, VersionsPage,
+    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsolePlace, Menu, RailThread, Shell,
+    StarterChoice, VersionEntry, VersionsPage,
 };
 
 /// Number of messages on a page.
@@ -185,6 +186,7 @@ pub(super) struct PageParts {
     may_write: bool,
     max_file_bytes: usize,
     starters: Vec<StarterChoice>,
+    menu: Menu,
 }
 
 impl PageParts {
@@ -212,6 +214,10 @@ impl PageParts {
             may_write: caller.check_scope(Scope::Write).is_ok(),
             max_file_bytes: super::form::max_files(config),
             starters: config.starters.iter().map(starter).collect(),
+            menu: Menu {
+                has_console: true,
+                ..Menu::default()
+            },
         })
     }
 
@@ -222,6 +228,30 @@ impl PageParts {
             title,
             threads: &self.threads,
             current,
+            area: Area::Chat,
+            menu: self.menu,
+        }
+    }
+
+    /// The frame of a page of the console. `api_path` is the native route with the same data.
+    pub(super) fn console<'a>(
+        &'a self,
+        title: &'a str,
+        place: ConsolePlace<'a>,
+        api_path: Option<&'a str>,
+    ) -> ConsoleFrame<'a> {
+        let current = match place {
+            ConsolePlace::Thread { key, .. } => Some(key),
+            ConsolePlace::Threads | ConsolePlace::Agents | ConsolePlace::Health => None,
+        };
+        let shell = Shell {
+            area: Area::Console,
+            ..self.shell(title, current)
+        };
+        ConsoleFrame {
+            shell,
+            place,
+            api_path,
         }
     }
 
