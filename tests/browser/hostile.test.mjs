@@ -241,4 +241,9 @@ claim("a line of five million characters leaves the page usable", server, async 
   await fits(page, "the page");
   await visitor.send("Still here?");
   await page.locator("#log").getByText("You said: Still here?").waitFor();
+  // The page shows the beginnings of long texts; the thread has them whole.
+  await page.locator("#log").getByText(/more bytes/).first().waitFor();
+  await page.locator("#log").getByText(/The page shows its first/).waitFor();
+  await page.reload();
+  await page.locator("#log").getByText(/The page shows its first/).waitFor();
 });

@@ -106,6 +106,18 @@ pub enum Effect {
     Effect,
 }
 
+impl Effect {
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Idempotent => "idempotent",
+            Self::Reconcilable => "reconcilable",
+            Self::Effect => "effect",
+        }
+    }
+}
+
 /// The result of a tool's code.
 pub type ToolOutput = Result<Value, ToolFailure>;
 

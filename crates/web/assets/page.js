@@ -19,7 +19,10 @@ document.addEventListener("click", async (event) => {
         return;
     }
     const image = target.closest("button[data-image]");
-    if (image) return showImage(image);
+    if (image) {
+        await showImage(image);
+        return;
+    }
     const link = target.closest("a[data-older]");
     if (link) {
         event.preventDefault();
@@ -56,6 +59,20 @@ function step(by) {
         next.scrollIntoView({ block: "nearest" });
     }
 }
+
+// --- Requests that expire ------------------------------------------------------------------------
+
+/** Shows that open requests have expired. The server judges by its own clock. */
+function expire() {
+    for (const request of document.querySelectorAll('.request[data-state="open"][data-expires]')) {
+        if (Date.parse(request.getAttribute("data-expires") ?? "") > Date.now()) continue;
+        request.setAttribute("data-state", "expired");
+        const words = request.querySelector(".words");
+        if (words) words.textContent = "expired";
+        say("A request has expired.");
+    }
+}
+setInterval(expire, 1_000);
 
 // --- Colours, and the start ----------------------------------------------------------------------
 

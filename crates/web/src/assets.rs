@@ -77,6 +77,11 @@ impl Default for Assets {
 }
 
 impl Assets {
+    /// All assets.
+    pub fn all(&self) -> &'static [Asset] {
+        EMBEDDED
+    }
+
     /// The path of an asset.
     pub fn path(&self, name: &str) -> String {
         format!("/assets/{}/{name}", self.hash)

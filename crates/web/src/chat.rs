@@ -4,6 +4,7 @@ mod answer;
 mod block;
 mod composer;
 mod conversation;
+mod effects;
 mod noted_requests;
 mod page;
 mod pending;
@@ -14,6 +15,7 @@ mod versions;
 
 pub use composer::AgentChoice;
 pub use conversation::Conversation;
+pub use effects::ToolEffects;
 pub use page::{ChatPage, ChatThread, StarterChoice, older};
 pub use pending::WaitingCall;
 pub use request_page::RequestPage;

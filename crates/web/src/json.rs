@@ -1,13 +1,14 @@
 //! JSON and foreign texts, for people.
 
+pub(crate) use crate::hidden::visible;
+
 use serde_json::Value;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Maximum length of an argument in the head of a card, in characters.
 const MAX_FIRST: usize = 80;
 /// Size from which a text is cut, in bytes.
-const MAX_TEXT: usize = 64 << 10;
+pub(crate) const MAX_TEXT: usize = 64 << 10;
 
 /// JSON with line breaks and indentation; any other text unchanged. Long texts are cut, with a note.
 pub(crate) fn pretty(text: &str) -> String {
@@ -20,7 +21,7 @@ pub(crate) fn pretty(text: &str) -> String {
 }
 
 /// The beginning of a text, with a note about the rest.
-fn cut(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return text.into();
     }
@@ -50,42 +51,9 @@ pub(crate) fn first_argument(arguments: &str) -> Option<String> {
     Some(visible(&line).into_owned())
 }
 
-/// A text with visible escapes in place of characters that change the direction of text or have no
-/// width.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_invisible) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_invisible(c) {
-            // Writing to a string can't fail.
-            let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out.into()
-}
-
-/// Whether a character changes the direction of text, has no width, or is a control other than line
-/// breaks and tabs.
-pub(crate) fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
-        | '\u{200b}' | '\u{2060}' | '\u{feff}')
-        || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_control_of_direction_is_shown() {
-        assert_eq!(visible("a\u{202e}b"), "a⟨U+202E⟩b");
-        assert_eq!(visible("a\nb"), "a\nb");
-    }
 
     #[test]
     fn a_long_text_is_cut_with_a_note() {

@@ -7,6 +7,7 @@ mod assets;
 mod chat;
 mod console;
 mod form_field;
+mod hidden;
 #[cfg(test)]
 #[path = "../../../tests/html_form.rs"]
 mod html_form;
@@ -25,8 +26,8 @@ mod time;
 
 pub use assets::{Asset, Assets};
 pub use chat::{
-    AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, VersionEntry,
-    VersionsPage, WaitingCall, message_text, older,
+    AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, ToolEffects,
+    VersionEntry, VersionsPage, WaitingCall, message_text, older,
 };
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use form_field::{FilledForm, FormError};

@@ -16,6 +16,19 @@ pub fn path_segment(text: &str) -> String {
     out
 }
 
+/// The address of a file in a part of a message.
+pub(crate) fn item_file(thread_key: &str, item: &str, part: usize) -> String {
+    let (key, item) = (path_segment(thread_key), path_segment(item));
+    format!("/ui/file?thread={key}&item={item}&part={part}")
+}
+
+/// The address of a file in a part of an answer's step.
+pub(crate) fn step_file(thread_key: &str, (execution, step): (&str, &str), part: u32) -> String {
+    let (key, execution) = (path_segment(thread_key), path_segment(execution));
+    let step = path_segment(step);
+    format!("/ui/file?thread={key}&execution={execution}&step={step}&part={part}")
+}
+
 /// The link to the versions of a message or an answer.
 pub(crate) fn versions_link(thread_key: &str, item: &str) -> Markup {
     let (key, item) = (path_segment(thread_key), path_segment(item));

@@ -197,7 +197,7 @@ impl CapabilityRequest {
     pub(crate) fn html_with(&self, filled: &FilledForm) -> Markup {
         let id = self.element();
         html! {
-            section class="request card" id=(id) data-state=(self.state.name()) aria-labelledby=(ids::within(&id, "t")) {
+            section class="request card" id=(id) data-state=(self.state.name()) data-expires=[self.expires_at] aria-labelledby=(ids::within(&id, "t")) {
                 (self.head(&id))
                 @if let Some(signed) = &self.signed { (payment::facts(self)) (signing::data(signed)) }
                 (self.remarks())

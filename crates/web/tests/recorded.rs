@@ -75,6 +75,28 @@ fn a_live_page_ends_like_a_new_one() {
     }
 }
 
+#[test]
+fn a_long_stream_keeps_its_last_messages_in_memory() {
+    let (_, records) = logs().remove(0);
+    let new = records.iter().find_map(|record| match &record.event {
+        Event::ItemCreated { item } => Some((record, item)),
+        _ => None,
+    });
+    let (record, item) = new.unwrap();
+    let mut live = Conversation::of("k", &Transcript::default());
+    for n in 0..100 {
+        let mut item = item.clone();
+        item.id = format!("item-{n}-").as_str().into();
+        let mut record = record.clone();
+        record.event = Event::ItemCreated { item };
+        live.apply(&record, &mut Vec::new());
+        live.forget_earlier();
+    }
+    let shown = live.html().into_string();
+    assert!(shown.contains("m-item-99-") && !shown.contains("m-item-50-"));
+    assert!(shown.matches("<article").count() < 20, "{shown}");
+}
+
 /// The surroundings of the first difference.
 fn difference(live: &str, whole: &str) -> String {
     let same = live

@@ -31,8 +31,13 @@ pub(crate) async fn read(
     let none = || ApiError::InvalidPath {
         what: format!("part {index} of the message {id:?} has no bytes in the message"),
     };
-    let InlineFile { media_type, data } = file.ok_or_else(none)?;
-    let bytes = STANDARD.decode(data).map_err(|_| none())?;
+    file_response(file.ok_or_else(none)?).ok_or_else(none)
+}
+
+/// The response with the bytes of a file; none if they are not base64.
+pub(crate) fn file_response(file: InlineFile) -> Option<Response> {
+    let InlineFile { media_type, data } = file;
+    let bytes = STANDARD.decode(data).ok()?;
     let media_type = HeaderValue::try_from(media_type);
     let headers = [
         (
@@ -52,7 +57,7 @@ pub(crate) async fn read(
             HeaderValue::from_static("nosniff"),
         ),
     ];
-    Ok((headers, bytes).into_response())
+    Some((headers, bytes).into_response())
 }
 
 /// The file in a part of a message or an answer.

@@ -276,7 +276,8 @@ pub(crate) async fn conversation(
     })
 }
 
-fn is_running(transcript: &Transcript) -> bool {
+/// Whether the last execution of a transcript runs.
+pub(crate) fn is_running(transcript: &Transcript) -> bool {
     transcript.entries.iter().any(|entry| match entry {
         Entry::Reaction(reaction) => reaction.execution.status == ExecutionStatus::Executing,
         Entry::Item(_) => false,

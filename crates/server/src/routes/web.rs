@@ -5,6 +5,7 @@
 
 mod actions;
 mod assets;
+mod files;
 mod form;
 mod live;
 mod live_requests;

@@ -1,9 +1,10 @@
 //! The message of one run: built from the run's events, drawn whole or as patches.
 
 use super::block::{Block, TextBlock};
+use super::effects::{ToolEffect, ToolEffects};
 use super::tool::{Subagent, ToolCard, Waiting};
 use crate::json;
-use crate::link::versions_link;
+use crate::link::{step_file, versions_link};
 use crate::patch::Patch;
 use crate::{ids, time};
 use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
@@ -11,6 +12,7 @@ use interop::run::{RunEvent, RunPart};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
+use std::sync::Arc;
 use timeline::{
     BlockKind, Chunk, Execution, Interruption, Marker, MessagePartKind, OpenCall, OpenKind,
     Payload, StepOutcome, StepStatus, ThreadId, part_kind,
@@ -33,6 +35,7 @@ pub(crate) struct Answer {
     /// The key of the run's thread; that of a sub-agent is another one.
     thread_key: String,
     agent: String,
+    effects: Arc<ToolEffects>,
     model: Option<String>,
     tokens: u64,
     since: Timestamp,
@@ -73,7 +76,11 @@ fn agent_of(execution: &Execution) -> Option<String> {
 impl Answer {
     /// The message of the run that begins with an execution. The keys are those of the page's thread and
     /// of the run's.
-    pub(crate) fn new(execution: &Execution, (page_key, thread_key): (&str, &str)) -> Self {
+    pub(crate) fn new(
+        execution: &Execution,
+        (page_key, thread_key): (&str, &str),
+        effects: &Arc<ToolEffects>,
+    ) -> Self {
         Self {
             id: execution.id.as_str().to_owned(),
             execution: execution.id.as_str().to_owned(),
@@ -81,6 +88,7 @@ impl Answer {
             page_key: page_key.to_owned(),
             thread_key: thread_key.to_owned(),
             agent: agent_of(execution).unwrap_or_else(|| UNNAMED.to_owned()),
+            effects: Arc::clone(effects),
             model: None,
             tokens: 0,
             since: execution.created_at,
@@ -189,7 +197,9 @@ impl Answer {
             RunEvent::Chunk(chunk) => self.chunk(chunk, out),
             RunEvent::StepReset { .. } => self.void_step(out),
             RunEvent::Responded { response } => self.responded(response.as_ref(), out),
-            RunEvent::Part { part, payload, .. } => self.part(part, payload, out),
+            RunEvent::Part {
+                idx, part, payload, ..
+            } => self.part((*idx, part), payload, out),
             RunEvent::StepEnded {
                 status, outcome, ..
             } => self.end_step(*status, outcome, out),
@@ -303,7 +313,7 @@ impl Answer {
                 tool_name,
                 ..
             } => {
-                let card = ToolCard::new(&self.id, tool_call_id, tool_name);
+                let card = ToolCard::new(&self.id, tool_call_id, self.tool_named(tool_name));
                 self.add(Block::Tool(Box::new(card)), out);
             }
             Chunk::ToolInputDelta {
@@ -365,23 +375,38 @@ impl Answer {
         }
     }
 
-    fn part(&mut self, part: &RunPart, payload: &Payload, out: &mut Vec<Patch>) {
+    fn part(&mut self, (idx, part): (u32, &RunPart), payload: &Payload, out: &mut Vec<Patch>) {
         match part {
             RunPart::Tool(tool) => self.tool(tool, out),
             RunPart::Event(event) => self.event(event, out),
             RunPart::File { url, media_type } => {
-                let (url, media_type) = (url.clone(), media_type.clone());
-                self.add(Block::File { url, media_type }, out);
+                let step = self.steps.last().map(|step| step.id.as_str());
+                let place = (self.execution.as_str(), step.unwrap_or_default());
+                let file = Block::File {
+                    url: url.clone(),
+                    source: step_file(&self.thread_key, place, idx),
+                    media_type: media_type.clone(),
+                };
+                self.add(file, out);
             }
             RunPart::Content => self.content(payload, out),
         }
+    }
+
+    /// A tool and its effect.
+    fn tool_named<'n>(&self, name: &'n str) -> (&'n str, Option<ToolEffect>) {
+        (name, self.effects.of(&self.agent, name))
     }
 
     fn tool(&mut self, tool: &ToolPart, out: &mut Vec<Patch>) {
         if let Some(card) = self.card(&tool.tool_call_id) {
             return card.set_part(tool, out);
         }
-        let mut card = ToolCard::new(&self.id, &tool.tool_call_id, tool.tool_name());
+        let mut card = ToolCard::new(
+            &self.id,
+            &tool.tool_call_id,
+            self.tool_named(tool.tool_name()),
+        );
         card.set_part(tool, &mut Vec::new());
         self.add(Block::Tool(Box::new(card)), out);
     }

@@ -12,6 +12,8 @@ use timeline::Payload;
 
 /// The level of a message's heading, below which its texts have theirs.
 const HEADING_LEVEL: u8 = 2;
+/// Maximum length of a text on the page, in bytes.
+const MAX_SHOWN: usize = 512 << 10;
 /// Maximum length of a source's address on the page, in bytes.
 const MAX_URL: usize = 2_000;
 
@@ -27,6 +29,8 @@ pub(crate) enum Block {
     },
     File {
         url: String,
+        /// The address on this server, if the content is within the part.
+        source: String,
         media_type: String,
     },
     Source {
@@ -51,6 +55,8 @@ pub(crate) struct TextBlock {
     pub(crate) block_id: String,
     text: MarkdownStream,
     is_over: bool,
+    /// Whether the page shows only its beginning.
+    is_cut: bool,
 }
 
 impl TextBlock {
@@ -61,11 +67,35 @@ impl TextBlock {
             id,
             block_id: block_id.to_owned(),
             is_over: false,
+            is_cut: false,
         }
     }
 
     pub(crate) fn push(&mut self, text: &str, out: &mut Vec<Patch>) {
-        self.text.push(text, out);
+        if self.is_cut {
+            return;
+        }
+        let room = MAX_SHOWN.saturating_sub(self.text.source().len());
+        let (shown, rest) = text.split_at(text.floor_char_boundary(room));
+        self.text.push(shown, out);
+        if !rest.is_empty() {
+            self.is_cut = true;
+            out.push(Patch::Put {
+                id: ids::within(&self.id, "n"),
+                html: self.note().into_string(),
+            });
+        }
+    }
+
+    /// The place of the note below a text that is cut.
+    fn note(&self) -> Markup {
+        html! {
+            div id=(ids::within(&self.id, "n")) {
+                @if self.is_cut {
+                    p class="note" { "This text is longer. The page shows its first " (MAX_SHOWN >> 10) " KiB." }
+                }
+            }
+        }
     }
 
     /// The text is complete.
@@ -98,7 +128,7 @@ impl TextBlock {
             div class="text" id=(self.id) {
                 @match self.card() {
                     Some(card) => (card),
-                    None => (self.markdown()),
+                    None => { (self.markdown()) (self.note()) },
                 }
             }
         }
@@ -134,7 +164,7 @@ impl Block {
         match self {
             Self::Text(text) => text.html(),
             Self::Reasoning(text) => html! {
-                details class="reasoning" id=(text.id) { (text.summary()) (text.markdown()) }
+                details class="reasoning" id=(text.id) { (text.summary()) (text.markdown()) (text.note()) }
             },
             Self::Tool(card) => card.html(),
             Self::Handoff { to, reason } => html! {
@@ -143,7 +173,11 @@ impl Block {
                     @if let Some(reason) = reason { ": " span dir="auto" { (json::visible(reason)) } }
                 }
             },
-            Self::File { url, media_type } => file(url, media_type, None),
+            Self::File {
+                url,
+                source,
+                media_type,
+            } => file((url, source), media_type, None),
             Self::Source { title, url } => source(title, url.as_deref()),
             Self::Data { name, json, .. } => html! {
                 details class="data" {
@@ -208,8 +242,9 @@ fn source(title: &str, url: Option<&str>) -> Markup {
     }
 }
 
-/// A file or an image. The page never loads it by itself.
-pub(crate) fn file(url: &str, media_type: &str, name: Option<&str>) -> Markup {
+/// A file or an image. The page never loads it by itself. `url` is what the thread has; if that is the
+/// content, this server has the file at `source`.
+pub(crate) fn file((url, source): (&str, &str), media_type: &str, name: Option<&str>) -> Markup {
     let shown = name.map_or_else(|| "file".into(), json::visible);
     let is_image = media_type.starts_with("image/");
     html! {
@@ -217,8 +252,11 @@ pub(crate) fn file(url: &str, media_type: &str, name: Option<&str>) -> Markup {
             span class="label" { @if is_image { "Image" } @else { "File" } }
             span class="name" dir="auto" { (shown) }
             @if !media_type.is_empty() { span class="quiet" { (json::visible(media_type)) } }
-            @if let Some(data) = inline_image(url, media_type) {
-                button type="button" class="show" data-image=(data) { "Show" }
+            @if is_shown_image(url, media_type) {
+                button type="button" class="show" data-image=(source) { "Show" }
+            }
+            @if is_content(url) {
+                a href=(source) download=(shown) { "Save" }
             } @else if is_linked(url) {
                 a href=(url) target="_blank" rel="noopener noreferrer nofollow" data-ask { "Open" }
             }
@@ -226,8 +264,13 @@ pub(crate) fn file(url: &str, media_type: &str, name: Option<&str>) -> Markup {
     }
 }
 
-/// The base64 text of an image that the page can show from memory.
-fn inline_image<'u>(url: &'u str, media_type: &str) -> Option<&'u str> {
+/// Whether the part has the content itself: as a `data:` URL, or in base64.
+fn is_content(url: &str) -> bool {
+    url.starts_with("data:") || (!url.is_empty() && !url.contains(':'))
+}
+
+/// Whether it is an image that the page can show from memory.
+fn is_shown_image(url: &str, media_type: &str) -> bool {
     const SHOWN: [&str; 5] = [
         "image/png",
         "image/jpeg",
@@ -235,14 +278,49 @@ fn inline_image<'u>(url: &'u str, media_type: &str) -> Option<&'u str> {
         "image/webp",
         "image/avif",
     ];
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let kind = head.strip_suffix(";base64")?;
-    let is_shown = SHOWN.contains(&kind)
-        && (media_type.is_empty() || SHOWN.contains(&media_type) || media_type == "image/*");
-    is_shown.then_some(data)
+    let within = url
+        .strip_prefix("data:")
+        .and_then(|data| data.split_once(";base64,"));
+    let kind = within.map_or(media_type, |(kind, _)| kind);
+    let is_declared =
+        media_type.is_empty() || media_type == "image/*" || SHOWN.contains(&media_type);
+    is_content(url) && is_declared && SHOWN.contains(&kind)
 }
 
 /// A member of a JSON object that is a text.
 pub(crate) fn text_member<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     value.get(name).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_beyond_the_limit_is_cut_with_one_note() {
+        let mut text = TextBlock::new("r", "b");
+        let mut patches = Vec::new();
+        for _ in 0..6 {
+            text.push(&"ä".repeat(50_000), &mut patches);
+        }
+        text.finish(false, &mut patches);
+        let shown = text.html().into_string();
+        assert_eq!(shown.matches("The page shows its first").count(), 1);
+        assert!(text.text.source().len() <= MAX_SHOWN);
+        let is_note = |patch: &&Patch| matches!(patch, Patch::Put { id, .. } if *id == ids::within(&text.id, "n"));
+        assert_eq!(patches.iter().filter(is_note).count(), 1);
+    }
+
+    #[test]
+    fn a_file_within_a_part_is_read_from_the_server() {
+        let image =
+            |url: &str, kind: &str| file((url, "/ui/file?x"), kind, Some("a.png")).into_string();
+        let shown = image("data:image/png;base64,AAAA", "image/png");
+        assert!(shown.contains("data-image=\"/ui/file?x\"") && !shown.contains("AAAA"));
+        assert!(shown.contains("download=\"a.png\""));
+        let drawing = image("data:image/svg+xml;base64,AAAA", "image/svg+xml");
+        assert!(!drawing.contains("data-image") && drawing.contains("Save"));
+        let remote = image("https://example.org/a.png", "image/png");
+        assert!(!remote.contains("data-image") && remote.contains("data-ask"));
+    }
 }

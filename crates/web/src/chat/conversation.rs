@@ -1,6 +1,7 @@
 //! A thread as a conversation: drawn whole from a transcript, then updated record by record.
 
 use super::answer::Answer;
+use super::effects::ToolEffects;
 use super::pending::WaitingCall;
 use super::user;
 use crate::ids;
@@ -10,6 +11,7 @@ use crate::requests::CapabilityRequest;
 use interop::run::{RunFold, RunSelector, continues, hands_over, resume};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use timeline::{
     Chunk, Entry, Event, Item, ItemId, Marker, Reaction, Record, Removed, ThreadId, ThreadStatus,
     ThreadUpdate, Transcript,
@@ -24,6 +26,7 @@ use timeline::{
 pub struct Conversation {
     /// The key of the thread.
     key: String,
+    effects: Arc<ToolEffects>,
     pub(super) entries: Vec<Drawn>,
     /// The fold of the last run.
     fold: Option<RunFold>,
@@ -34,7 +37,12 @@ pub struct Conversation {
     /// The requests of the thread.
     pub(super) requests: Vec<CapabilityRequest>,
     status: ThreadStatus,
+    /// Whether earlier messages are no longer in memory.
+    has_forgotten: bool,
 }
+
+/// Number of messages that an open page's conversation keeps in memory.
+const KEPT: usize = 16;
 
 /// A message of the conversation.
 #[derive(Debug)]
@@ -55,13 +63,20 @@ struct Child {
 impl Conversation {
     /// The conversation up to the end of a transcript.
     pub fn of(key: &str, transcript: &Transcript) -> Self {
+        Self::with_effects(key, transcript, Arc::default())
+    }
+
+    /// The conversation up to the end of a transcript. Its calls name the effects of their tools.
+    pub fn with_effects(key: &str, transcript: &Transcript, effects: Arc<ToolEffects>) -> Self {
         let mut new = Self {
             key: key.to_owned(),
+            effects,
             entries: Vec::new(),
             fold: None,
             items: BTreeMap::new(),
             children: BTreeMap::new(),
             requests: Vec::new(),
+            has_forgotten: false,
             status: transcript
                 .thread
                 .as_ref()
@@ -96,7 +111,7 @@ impl Conversation {
     /// Adds the message of a run.
     fn close(&mut self, run: &mut Vec<&Reaction>) {
         let Some(first) = run.first() else { return };
-        let mut answer = Answer::new(&first.execution, (&self.key, &self.key));
+        let mut answer = Answer::new(&first.execution, (&self.key, &self.key), &self.effects);
         let (mut fold, events) = resume(run);
         let mut patches = Vec::new();
         for (at, event) in &events {
@@ -207,6 +222,20 @@ impl Conversation {
         self.status
     }
 
+    /// Forgets all but the last messages, so that the memory of a stream does not grow with its thread.
+    pub fn forget_earlier(&mut self) {
+        let last_answer = self
+            .entries
+            .iter()
+            .rposition(|entry| matches!(entry, Drawn::Answer(_)));
+        let n = self.entries.len().saturating_sub(KEPT);
+        let n = n.min(last_answer.unwrap_or(n));
+        self.entries.drain(..n);
+        self.has_forgotten |= n > 0;
+        // Only what waits or is new can still trigger an execution.
+        self.items.retain(|_, item| item.run.is_some());
+    }
+
     /// Applies a record of the thread, and adds the patches that bring an open page up to date.
     pub fn apply(&mut self, record: &Record, out: &mut Vec<Patch>) {
         match &record.event {
@@ -313,6 +342,11 @@ impl Conversation {
                 ids::message(id.as_str())
             }
             Removed::Step(id) => {
+                let is_known = |entry: &Drawn| matches!(entry, Drawn::Answer(answer) if answer.has_step(id.as_str()));
+                if self.has_forgotten && !self.entries.iter().any(is_known) {
+                    out.push(Patch::Reload);
+                    return;
+                }
                 for entry in &mut self.entries {
                     if let Drawn::Answer(answer) = entry {
                         answer.remove_step(id.as_str(), out);
@@ -355,7 +389,7 @@ impl Conversation {
         }
         self.children.clear();
         self.fold = Some(RunFold::new(RunSelector::running(None)).with_blocks());
-        let answer = Answer::new(execution, (&self.key, &self.key));
+        let answer = Answer::new(execution, (&self.key, &self.key), &self.effects);
         out.push(Patch::Before {
             id: ids::END_OF_LOG.to_owned(),
             html: answer.html().into_string(),
@@ -390,7 +424,7 @@ impl Conversation {
         let Some(child) = self.children.get_mut(thread) else {
             return;
         };
-        child.apply((&self.key, key), record, out);
+        child.apply((&self.key, key), &self.effects, record, out);
     }
 
     /// The element for the messages of a sub-agent that a call started.
@@ -404,13 +438,19 @@ impl Conversation {
 }
 
 impl Child {
-    fn apply(&mut self, keys: (&str, &str), record: &Record, out: &mut Vec<Patch>) {
+    fn apply(
+        &mut self,
+        keys: (&str, &str),
+        effects: &Arc<ToolEffects>,
+        record: &Record,
+        out: &mut Vec<Patch>,
+    ) {
         if let Event::ExecutionCreated { execution } = &record.event {
             match &self.answer {
                 Some(_) if self.fold.selector().will_continue() => {}
                 Some(_) => self.fold.await_next(),
                 None => {
-                    let answer = Answer::new(execution, keys);
+                    let answer = Answer::new(execution, keys, effects);
                     out.push(Patch::Append {
                         id: self.within.clone(),
                         html: answer.html().into_string(),

@@ -1,5 +1,6 @@
 //! The card of a tool call: its arguments, its result, and the form if it waits for a person.
 
+use super::effects::ToolEffect;
 use super::pending::WaitingCall;
 use crate::json;
 use crate::patch::Patch;
@@ -37,6 +38,7 @@ pub(crate) struct ToolCard {
     id: String,
     call_id: String,
     name: String,
+    effect: Option<ToolEffect>,
     /// The text of the arguments so far, while the model writes them.
     arguments: String,
     part: Option<ToolPart>,
@@ -50,11 +52,16 @@ pub(crate) struct ToolCard {
 }
 
 impl ToolCard {
-    pub(crate) fn new(run: &str, call_id: &str, name: &str) -> Self {
+    pub(crate) fn new(
+        run: &str,
+        call_id: &str,
+        (name, effect): (&str, Option<ToolEffect>),
+    ) -> Self {
         Self {
             id: ids::call(run, call_id),
             call_id: call_id.to_owned(),
             name: name.to_owned(),
+            effect,
             arguments: String::new(),
             part: None,
             is_running: false,
@@ -67,7 +74,7 @@ impl ToolCard {
 
     /// Adds the card of a sub-agent's pending call.
     pub(crate) fn add_nested(&mut self, call: &WaitingCall, page_key: &str) {
-        let mut card = Self::new(&call.thread_key, &call.call_id, &call.tool);
+        let mut card = Self::new(&call.thread_key, &call.call_id, (&call.tool, None));
         card.arguments.clone_from(&call.arguments);
         card.waiting = Some(Waiting {
             kind: call.kind,
@@ -255,6 +262,7 @@ impl ToolCard {
                     }
                 }
                 div class="io" {
+                    @if let Some(effect) = self.effect { (effect.html()) }
                     span class="label" { "Arguments" }
                     pre tabindex="0" { code id=(ids::within(&self.id, "a")) { (json::pretty(self.arguments())) } }
                     @if let Some(result) = result {
@@ -296,6 +304,7 @@ impl ToolCard {
             form class="card waits" id=(id) method="post" action="/ui/answer" aria-labelledby=(title) {
                 h3 id=(title) { "Allow " code { (json::visible(&self.name)) } "?" }
                 p class="quiet" { "The call does not run before you allow it." }
+                @if let Some(effect) = self.effect { (effect.html()) }
                 (self.hidden_fields(waiting))
                 pre tabindex="0" { code { (json::pretty(self.arguments())) } }
                 details class="edit" {

@@ -2,7 +2,7 @@
 
 use super::block::{file, text_member};
 use crate::json;
-use crate::link::versions_link;
+use crate::link::{item_file, versions_link};
 use crate::requests::capability_card;
 use crate::{ids, time};
 use interop::parts::ThreadEvent;
@@ -39,6 +39,7 @@ pub(crate) fn message(item: &Item, thread_key: &str) -> Markup {
 fn person(item: &Item, thread_key: &str) -> Markup {
     let is_waiting = item.run.is_some();
     let id = item.id.as_str();
+    let text = item.content.as_ref().map(message_text).unwrap_or_default();
     html! {
         article class="message user" id=(ids::message(id)) data-state=(if is_waiting { "queued" } else { "done" }) {
             header {
@@ -49,23 +50,27 @@ fn person(item: &Item, thread_key: &str) -> Markup {
                     (time::instant(item.created_at))
                 }
             }
-            div class="body" { @for part in parts(item) { (part_html(&part)) } }
+            div class="body" {
+                @for (index, part) in parts(item).iter().enumerate() {
+                    (part_html(part, &item_file(thread_key, id, index)))
+                }
+            }
             footer {
                 div class="actions" {
-                    details class="edit" {
+                    @if text.len() <= json::MAX_TEXT { details class="edit" {
                         summary { "Edit" }
                         form method="post" action="/ui/edit" {
                             input type="hidden" name="thread" value=(thread_key);
                             input type="hidden" name="item" value=(id);
                             label { span class="hidden" { "New text" }
-                                textarea name="text" rows="3" required { (item.content.as_ref().map(message_text).unwrap_or_default()) }
+                                textarea name="text" rows="3" required { (text) }
                             }
                             div class="buttons" {
                                 button class="primary" type="submit" name="keep" value="" { "Send again" }
                                 button type="submit" name="keep" value="both" { "Keep both (fork)" }
                             }
                         }
-                    }
+                    } }
                     @if interop::revision::message_id(id) != id { (versions_link(thread_key, id)) }
                 }
             }
@@ -103,14 +108,15 @@ fn parts(item: &Item) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-fn part_html(part: &Value) -> Markup {
+/// A part. `source` is the address of its content on this server.
+fn part_html(part: &Value, source: &str) -> Markup {
     let kind = text_member(part, "type").unwrap_or_default();
     match kind {
         "input_text" | "output_text" => {
             let text = text_member(part, "text").unwrap_or_default();
             capability_card(text).unwrap_or_else(|| {
                 html! {
-                    p class="plain" dir="auto" { (json::visible(text)) }
+                    p class="plain" dir="auto" { (json::visible(&json::cut(text, json::MAX_TEXT))) }
                 }
             })
         }
@@ -127,7 +133,7 @@ fn part_html(part: &Value) -> Markup {
                 ("", None) if kind == "input_image" => "image/*",
                 (declared, _) => declared,
             };
-            file(url, media_type, text_member(part, "filename"))
+            file((url, source), media_type, text_member(part, "filename"))
         }
         _ => html! {
             details class="data" {

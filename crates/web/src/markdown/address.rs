@@ -1,6 +1,6 @@
 //! Addresses of links and images.
 
-use super::text::is_hidden;
+use crate::hidden::is_hidden;
 
 /// Maximum number of characters after the host that are followed without a question.
 const MAX_REST: usize = 64;

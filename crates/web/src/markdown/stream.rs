@@ -1,8 +1,9 @@
 //! Markdown while it is written, as patches of an open page.
 
-use super::text::{attribute, escape, visible};
+use super::text::{attribute, escape};
 use super::writer::{self, Headings, Mark};
 use crate::Patch;
+use crate::hidden::visible;
 use std::fmt::Write as _;
 
 /// The open part is drawn again when it has grown by this, in bytes, or by a sixteenth.
@@ -80,7 +81,7 @@ impl MarkdownStream {
         } else {
             out.push(Patch::Text {
                 id: self.part("x"),
-                text: visible(delta),
+                text: visible(delta).replace('\r', ""),
             });
         }
     }

@@ -1,17 +1,7 @@
 //! Text as HTML, with invisible characters made visible.
 
+use crate::hidden::{is_hidden, visible};
 use std::fmt::Write as _;
-
-/// Whether a reader can't see the character, though it may change what they read: control characters,
-/// direction controls and characters without a width. Joiners that scripts and emoji need are not among them.
-pub(super) fn is_hidden(c: char) -> bool {
-    let is_control = c.is_control() && !matches!(c, '\t' | '\n' | '\r');
-    let is_direction = matches!(
-        c,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    is_control || is_direction || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}')
-}
 
 /// Adds text as HTML. Hidden characters become elements that name them.
 pub(super) fn escape(out: &mut String, text: &str) {
@@ -35,19 +25,6 @@ pub(super) fn escape(out: &mut String, text: &str) {
         from = at + c.len_utf8();
     }
     out.push_str(&text[from..]);
-}
-
-/// Text without hidden characters: each becomes its name.
-pub(super) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| *c != '\r') {
-        if is_hidden(c) {
-            let _ = write!(out, "U+{:04X}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// Adds the value of an attribute that is written in double quotes.

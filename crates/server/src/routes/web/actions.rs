@@ -1,9 +1,8 @@
 //! The actions of forms. Each does what the native route does, and answers a page.
 
 use super::VIA;
-use super::form::PageForm;
+use super::form::{Action, PageForm, max_files};
 use super::reply::{Done, chat_path};
-use crate::auth::Caller;
 use crate::config::Starter;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
@@ -11,12 +10,10 @@ use crate::routes::messages::NewMessage;
 use crate::routes::versions::{Regeneration, answer_again, replace_message};
 use crate::state::Api;
 use crate::threads::{ThreadKey, key_of};
-use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
-use runtime::{Filter, NewThreadRequest, PageRequest, Policy, RequestToken};
+use runtime::{Filter, NewThreadRequest, PageRequest, Policy};
 use serde_json::{Map, Value, json};
 use timeline::{ExecutionId, Interruption, Seq};
 
@@ -24,34 +21,31 @@ use timeline::{ExecutionId, Interruption, Seq};
 const TITLE: usize = 60;
 
 /// Sends a message; begins a thread if the form names none.
-pub(super) async fn send(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let starter = form.optional("starter").map(|index| starter(&api, index));
+pub(super) async fn send(action: Action) -> Result<Response, ApiError> {
+    let (api, form) = (&action.api, &action.form);
+    let starter = form.optional("starter").map(|index| starter(api, index));
     let starter = starter.transpose()?;
     let text = starter.map_or_else(|| form.text("text"), |starter| &starter.text);
     let agent = match starter {
         Some(starter) => Some(starter.agent.as_str()),
         None => form.optional("agent"),
     };
-    let content = content(text, &form)?;
+    let content = content(text, &action)?;
     let named = form.optional("thread");
-    let token = form.optional("idempotency_key");
     let key = match named {
         Some(key) => key.to_owned(),
-        None => begin(&api, &caller, (text, token)).await?,
+        None => begin(&action, text).await?,
     };
-    let thread = ThreadKey::new(&api, &caller, &key)?;
+    let thread = ThreadKey::new(api, &action.caller, &key)?;
     let policy = match form.text("policy") {
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
     };
     let message = message(content, agent, policy);
-    let token = token.map(|token| RequestToken::from(format!("{VIA}:{token}")));
-    message.read(&api)?.post(&api, &thread, token).await?;
+    message
+        .read(api)?
+        .post(api, &thread, action.token(""))
+        .await?;
     let location = chat_path(&key);
     let done = match named {
         Some(_) => Done::here(),
@@ -59,7 +53,7 @@ pub(super) async fn send(
     };
     Ok(done
         .then(api.runtime().mint())
-        .response(&headers, &location))
+        .response(&action.headers, &location))
 }
 
 /// The first message with this index.
@@ -73,41 +67,32 @@ fn starter<'a>(api: &'a Api, index: &str) -> Result<&'a Starter, ApiError> {
 }
 
 /// Replaces a message and what follows it; or keeps both, which posts the new message in a fork.
-pub(super) async fn edit(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let thread = thread(&api, &caller, &form)?;
+pub(super) async fn edit(action: Action) -> Result<Response, ApiError> {
+    let (api, form) = (&action.api, &action.form);
+    let thread = action.thread()?;
     let item = form.required("item")?;
-    let message = message(content(form.required("text")?, &form)?, None, Policy::Queue);
+    let content = content(form.required("text")?, &action)?;
+    let message = message(content, None, Policy::Queue);
     if form.text("keep") != "both" {
-        let new = (message.read(&api)?, None);
-        replace_message(&api, &thread, item, new).await?;
-        return Ok(Done::here().response(&headers, &chat_path(thread.key())));
+        let new = (message.read(api)?, None);
+        replace_message(api, &thread, item, new).await?;
+        return Ok(action.shown_at(&chat_path(thread.key())));
     }
     let position = thread.item_position(item).await?;
     let position = position.ok_or_else(|| ApiError::field("/item", "there is no such message"))?;
     let before = own_seq(&thread, position.before().0).await?;
     let row = thread.fork(None, Some(before)).await?;
     let copy = thread.forked(key_of(&row))?;
-    message.read(&api)?.post(&api, &copy, None).await?;
-    let location = chat_path(copy.key());
-    Ok(Done::at(location.clone()).response(&headers, &location))
+    message.read(api)?.post(api, &copy, None).await?;
+    Ok(action.moved_to(chat_path(copy.key())))
 }
 
 /// Answers a message again, in place of its answer.
-pub(super) async fn regenerate(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let thread = thread(&api, &caller, &form)?;
-    let item = form.required("item")?.into();
-    answer_again(&api, &thread, item, (Regeneration::default(), None)).await?;
-    Ok(Done::here().response(&headers, &chat_path(thread.key())))
+pub(super) async fn regenerate(action: Action) -> Result<Response, ApiError> {
+    let thread = action.thread()?;
+    let item = action.form.required("item")?.into();
+    answer_again(&action.api, &thread, item, (Regeneration::default(), None)).await?;
+    Ok(action.shown_at(&chat_path(thread.key())))
 }
 
 /// A message with the defaults of this interface.
@@ -125,12 +110,9 @@ fn message(content: Value, agent: Option<&str>, policy: Policy) -> NewMessage {
 }
 
 /// Begins a thread, whose title is the beginning of its first message. The same form begins one thread.
-async fn begin(
-    api: &Api,
-    caller: &Caller,
-    (text, token): (&str, Option<&str>),
-) -> Result<String, ApiError> {
-    let key = match token {
+async fn begin(action: &Action, text: &str) -> Result<String, ApiError> {
+    let (api, caller) = (&action.api, &action.caller);
+    let key = match action.form.optional("idempotency_key") {
         Some(token) => token.to_owned(),
         None => api.runtime().mint(),
     };
@@ -153,12 +135,19 @@ async fn begin(
 }
 
 /// The parts of a message: its text, and its files as data URLs.
-fn content(text: &str, form: &PageForm) -> Result<Value, ApiError> {
+fn content(text: &str, action: &Action) -> Result<Value, ApiError> {
+    let files = action.form.files();
+    let size: usize = files.iter().map(|file| file.content.len()).sum();
+    let max = max_files(action.api.app().config());
+    if size > max {
+        let what = format!("the files have {size} bytes, expected at most {max}");
+        return Err(ApiError::field("/file", what));
+    }
     let mut parts = Vec::new();
     if !text.trim().is_empty() {
         parts.push(json!({"type": "input_text", "text": text}));
     }
-    for file in form.files() {
+    for file in files {
         let media_type = file.media_type.as_str();
         let url = format!(
             "data:{media_type};base64,{}",
@@ -177,33 +166,23 @@ fn content(text: &str, form: &PageForm) -> Result<Value, ApiError> {
 }
 
 /// Stops the running execution. Its text so far stays.
-pub(super) async fn stop(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let thread = thread(&api, &caller, &form)?;
+pub(super) async fn stop(action: Action) -> Result<Response, ApiError> {
+    let thread = action.thread()?;
     thread.cancel(None, Interruption::USER_CANCELLED).await?;
-    Ok(Done::here().response(&headers, &chat_path(thread.key())))
+    Ok(action.shown_at(&chat_path(thread.key())))
 }
 
 /// Answers a pending call of the thread or of one of its sub-agents.
-pub(super) async fn answer(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let thread = thread(&api, &caller, &form)?;
-    let mut answer = verdict(&form)?;
+pub(super) async fn answer(action: Action) -> Result<Response, ApiError> {
+    let (form, thread) = (&action.form, action.thread()?);
+    let mut answer = verdict(form)?;
     answer.insert("toolCallId".to_owned(), form.required("call")?.into());
     if let Some(key) = form.optional("call_thread") {
         answer.insert("threadKey".to_owned(), key.into());
     }
-    let answers = SubmittedAnswers::read(&caller, vec![answer], None, VIA)?;
-    answers.answer(&api, &thread, None).await?;
-    Ok(Done::here().response(&headers, &chat_path(thread.key())))
+    let answers = SubmittedAnswers::read(&action.caller, vec![answer], None, VIA)?;
+    answers.answer(&action.api, &thread, None).await?;
+    Ok(action.shown_at(&chat_path(thread.key())))
 }
 
 /// The members of an answer that the pressed button means.
@@ -244,13 +223,8 @@ fn verdict(form: &PageForm) -> Result<Map<String, Value>, ApiError> {
 }
 
 /// Forks the thread behind an answer, or behind an event.
-pub(super) async fn fork(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let thread = thread(&api, &caller, &form)?;
+pub(super) async fn fork(action: Action) -> Result<Response, ApiError> {
+    let (form, thread) = (&action.form, action.thread()?);
     let at = match (form.optional("at"), form.optional("execution")) {
         (Some(at), _) => {
             let at = at
@@ -266,8 +240,7 @@ pub(super) async fn fork(
         }
     };
     let row = thread.fork(None, at).await?;
-    let location = chat_path(key_of(&row));
-    Ok(Done::at(location.clone()).response(&headers, &location))
+    Ok(action.moved_to(chat_path(key_of(&row))))
 }
 
 /// The position of an event in the thread's own log. A fork's own log begins with 1, behind the events
@@ -286,9 +259,4 @@ async fn own_seq(thread: &ThreadKey, position: u64) -> Result<Seq, ApiError> {
             "this answer belongs to the thread that this one was forked off: fork that one",
         )),
     }
-}
-
-/// The thread that a form names.
-pub(super) fn thread(api: &Api, caller: &Caller, form: &PageForm) -> Result<ThreadKey, ApiError> {
-    ThreadKey::named(api, caller, form.required("thread")?, "/thread")
 }

@@ -1,10 +1,18 @@
 //! The forms of pages.
 
+use super::VIA;
+use super::reply::Done;
+use crate::auth::Caller;
 use crate::body::form::{Form, FormLimits};
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::state::Api;
+use crate::threads::ThreadKey;
+use axum::RequestExt as _;
 use axum::extract::{FromRequest, Request};
+use axum::response::Response;
+use http::HeaderMap;
+use runtime::RequestToken;
 use std::time::Duration;
 
 /// Time limit for a form to arrive.
@@ -70,21 +78,52 @@ impl PageForm {
     }
 }
 
-impl FromRequest<Api> for PageForm {
-    type Rejection = ApiError;
+/// A request to do what a form asks for.
+pub(super) struct Action<const MAX_FIELDS: usize = 32> {
+    pub(super) api: Api,
+    pub(super) caller: Caller,
+    pub(super) headers: HeaderMap,
+    pub(super) form: PageForm,
+}
 
-    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        Self::read(request, api, 32).await
+/// The action of a form with a field for each question of somebody else.
+pub(super) type LongAction = Action<MAX_QUESTIONS>;
+
+impl<const MAX_FIELDS: usize> Action<MAX_FIELDS> {
+    /// The thread that the form names.
+    pub(super) fn thread(&self) -> Result<ThreadKey, ApiError> {
+        let key = self.form.required("thread")?;
+        ThreadKey::named(&self.api, &self.caller, key, "/thread")
+    }
+
+    /// The token of the form for a kind of request, so that it is sent once.
+    pub(super) fn token(&self, kind: &str) -> Option<RequestToken> {
+        let token = self.form.optional("idempotency_key")?;
+        Some(RequestToken::from(format!("{VIA}{kind}:{token}")))
+    }
+
+    /// The response if the page that is open shows the result. Without a script, `path` is that page.
+    pub(super) fn shown_at(&self, path: &str) -> Response {
+        Done::here().response(&self.headers, path)
+    }
+
+    /// The response if another page shows the result.
+    pub(super) fn moved_to(&self, path: String) -> Response {
+        Done::at(path.clone()).response(&self.headers, &path)
     }
 }
 
-/// A form with a field for each question of somebody else.
-pub(super) struct LongForm(pub(super) PageForm);
-
-impl FromRequest<Api> for LongForm {
+impl<const MAX_FIELDS: usize> FromRequest<Api> for Action<MAX_FIELDS> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        PageForm::read(request, api, MAX_QUESTIONS).await.map(Self)
+    async fn from_request(mut request: Request, api: &Api) -> Result<Self, ApiError> {
+        let caller = request.extract_parts_with_state(api).await?;
+        let headers = request.headers().clone();
+        Ok(Self {
+            api: api.clone(),
+            caller,
+            headers,
+            form: PageForm::read(request, api, MAX_FIELDS).await?,
+        })
     }
 }

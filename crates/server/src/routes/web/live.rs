@@ -19,7 +19,7 @@ use runtime::{Below, Cursor, Position, StoreError, Until};
 use serde::Deserialize;
 use serde_json::json;
 use std::ops::ControlFlow;
-use timeline::{Seq, ThreadStatus};
+use timeline::{Event, Seq, ThreadStatus};
 use web::{CapabilityRequest, Conversation, Patch, write_patches};
 
 /// Number of messages that a page is brought up to date with after a pause.
@@ -55,7 +55,7 @@ pub(super) async fn live(
     let after = place(&headers, &query)?;
     let found = thread.find().await?;
     let incarnation = Incarnation::of(found.id());
-    let read = ReadConversation::before(&thread, Position::END, CATCH_UP).await?;
+    let read = ReadConversation::before((&api, &thread), Position::END, CATCH_UP).await?;
     let seq = read.page.transcript.seq;
     let mut conversation = read.conversation;
     conversation.note_requests(read_requests(&api, &found).await?);
@@ -131,6 +131,9 @@ impl View<Sent> for LivePage {
                     None => {
                         self.id.seq = record.seq;
                         self.conversation.apply(record, &mut patches);
+                        if matches!(record.event, Event::ExecutionCreated { .. }) {
+                            self.conversation.forget_earlier();
+                        }
                     }
                     Some(call) => self.conversation.apply_child(
                         (&below.thread_id, &below.key),

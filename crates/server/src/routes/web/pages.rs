@@ -76,10 +76,10 @@ pub(super) async fn chat(
 ) -> Result<Response, ApiError> {
     let found = thread.find().await?;
     let mut read = if let Some(at) = query.at {
-        ReadConversation::at(&thread, Seq(at), MESSAGES).await?
+        ReadConversation::at((&api, &thread), Seq(at), MESSAGES).await?
     } else {
         let before = query.before.map_or(Position::END, Position);
-        ReadConversation::before(&thread, before, MESSAGES).await?
+        ReadConversation::before((&api, &thread), before, MESSAGES).await?
     };
     if query.at.is_none() {
         let requests = read_requests(&api, &found).await?;
@@ -130,7 +130,7 @@ pub(super) async fn older(
     Query(query): Query<OlderQuery>,
 ) -> Result<Response, ApiError> {
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
-    let mut read = ReadConversation::before(&thread, Position(query.before), OLDER).await?;
+    let mut read = ReadConversation::before((&api, &thread), Position(query.before), OLDER).await?;
     let mut requests = read_requests(&api, &thread.find().await?).await?;
     // The open page shows the others already.
     requests.retain(|request| request.state != RequestState::Open);

@@ -1,13 +1,16 @@
 //! Reads a thread's messages for a page.
 
 use crate::error::ApiError;
+use crate::routes::messages::is_running;
 use crate::routes::page_query::of_past;
+use crate::state::Api;
 use crate::threads::ThreadKey;
 use interop::ag_ui::was_cut_off;
 use interop::parts::ToolPart;
 use runtime::{Filter, PageRequest, Pending, Position, ThreadPage};
-use timeline::{Entry, ExecutionStatus, Seq, Transcript};
-use web::{Conversation, WaitingCall};
+use std::sync::Arc;
+use timeline::{Entry, Seq, Transcript};
+use web::{Conversation, ToolEffects, WaitingCall};
 
 /// Messages of a thread as a conversation.
 pub(super) struct ReadConversation {
@@ -20,7 +23,7 @@ pub(super) struct ReadConversation {
 impl ReadConversation {
     /// Reads about `n` messages before a position, with their answers.
     pub(super) async fn before(
-        thread: &ThreadKey,
+        (api, thread): (&Api, &ThreadKey),
         before: Position,
         n: usize,
     ) -> Result<Self, ApiError> {
@@ -29,7 +32,8 @@ impl ReadConversation {
         if is_running(&page.transcript) || was_cut_off(&page.transcript) {
             page = thread.page(request, Filter::All).await?;
         }
-        let mut conversation = Conversation::of(thread.key(), &page.transcript);
+        let mut conversation =
+            Conversation::with_effects(thread.key(), &page.transcript, effects(api));
         if before == Position::END && conversation.waits_for_children() {
             let (pending, _) = thread.pending().await?;
             let calls: Vec<WaitingCall> = pending.into_iter().filter_map(pending_call).collect();
@@ -44,13 +48,17 @@ impl ReadConversation {
     }
 
     /// Reads about `n` messages before the end of the thread as it was after an event.
-    pub(super) async fn at(thread: &ThreadKey, at: Seq, n: usize) -> Result<Self, ApiError> {
+    pub(super) async fn at(
+        (api, thread): (&Api, &ThreadKey),
+        at: Seq,
+        n: usize,
+    ) -> Result<Self, ApiError> {
         let before = Position::END;
         let request = Some(PageRequest::Before { before, n });
         let page = thread.page_at((request, at), Filter::All).await;
         let page = page.map_err(of_past)?;
         Ok(Self {
-            conversation: Conversation::of(thread.key(), &page.transcript),
+            conversation: Conversation::with_effects(thread.key(), &page.transcript, effects(api)),
             agent: last_agent(&page.transcript),
             page,
         })
@@ -62,16 +70,15 @@ impl ReadConversation {
     }
 }
 
-fn is_running(transcript: &Transcript) -> bool {
-    let last = transcript
-        .entries
-        .iter()
-        .rev()
-        .find_map(|entry| match entry {
-            Entry::Reaction(reaction) => Some(reaction),
-            Entry::Item(_) => None,
-        });
-    last.is_some_and(|last| last.execution.status == ExecutionStatus::Executing)
+/// The effects of all agents' tools.
+fn effects(api: &Api) -> Arc<ToolEffects> {
+    let mut effects = ToolEffects::default();
+    for agent in api.app().agents() {
+        for tool in &agent.tool_details {
+            effects.insert(&agent.name, &tool.name, tool.effect.name());
+        }
+    }
+    Arc::new(effects)
 }
 
 fn last_agent(transcript: &Transcript) -> Option<String> {

@@ -1,43 +1,32 @@
 //! The actions of the forms of AITP's requests.
 
-use super::VIA;
-use super::actions::thread;
-use super::form::{LongForm, PageForm};
+use super::form::{Action, LongAction};
 use super::pages::PageParts;
-use super::reply::{Done, chat_path, page};
+use super::reply::{chat_path, page};
 use super::request_view::read_request;
 use crate::aitp::refused::Refused;
-use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::aitp::answer::{Declining, NewAnswer, post_answer, post_refusal};
 use crate::sse::wants_json;
-use crate::state::Api;
 use crate::threads::ThreadKey;
-use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use interop::aitp::{Key, MessageRefusal, MessageViolation, RequestRefusal, RequestState};
-use runtime::RequestToken;
 use web::{CapabilityRequest, FilledForm, FormError, RequestPage};
 
 /// Answers a request with the fields of its form.
-pub(super) async fn answer(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    LongForm(form): LongForm,
-) -> Result<Response, ApiError> {
-    let (thread, request) = requested(&api, &caller, &form).await?;
+pub(super) async fn answer(action: LongAction) -> Result<Response, ApiError> {
+    let (thread, request) = requested(&action).await?;
     let location = location(&thread, &request);
-    let answered = match request.answer_value(form.fields()) {
+    let answered = match request.answer_value(action.form.fields()) {
         Ok(value) => {
             let answer = NewAnswer {
                 value,
-                actor: form.optional("actor").map(str::to_owned),
+                actor: action.form.optional("actor").map(str::to_owned),
                 agent: None,
             };
-            let token = token(&form, "answer");
-            post_answer(api.clone(), thread, &request.id, (answer, token)).await
+            let answer = (answer, action.token(".answer"));
+            post_answer(action.api.clone(), thread, &request.id, answer).await
         }
         Err(errors) => Err(ApiError::InvalidRequestAnswer {
             pointer: String::new(),
@@ -45,47 +34,40 @@ pub(super) async fn answer(
         }),
     };
     match answered {
-        Ok(_) => Ok(Done::here().response(&headers, &location)),
-        Err(ApiError::InvalidRequestAnswer { wrong, .. }) if !wants_json(&headers) => {
+        Ok(_) => Ok(action.shown_at(&location)),
+        Err(ApiError::InvalidRequestAnswer { wrong, .. }) if !wants_json(&action.headers) => {
             let filled = FilledForm {
-                fields: form.fields().to_vec(),
+                fields: action.form.fields().to_vec(),
                 errors: wrong.into_iter().map(form_error).collect(),
             };
-            refused_page(&api, &caller, &request, &filled).await
+            refused_page(&action, &request, &filled).await
         }
         Err(error) => Err(error),
     }
 }
 
 /// Declines a request.
-pub(super) async fn decline(
-    State(api): State<Api>,
-    caller: Caller,
-    headers: HeaderMap,
-    form: PageForm,
-) -> Result<Response, ApiError> {
-    let (thread, request) = requested(&api, &caller, &form).await?;
+pub(super) async fn decline(action: Action) -> Result<Response, ApiError> {
+    let (thread, request) = requested(&action).await?;
     let location = location(&thread, &request);
     let refusal = Declining {
-        reason: form.optional("reason").map(str::to_owned),
-        actor: form.optional("actor").map(str::to_owned),
+        reason: action.form.optional("reason").map(str::to_owned),
+        actor: action.form.optional("actor").map(str::to_owned),
         ..Declining::default()
     };
-    let token = token(&form, "decline");
-    post_refusal(api, thread, &request.id, (refusal, token)).await?;
-    Ok(Done::here().response(&headers, &location))
+    let refusal = (refusal, action.token(".decline"));
+    post_refusal(action.api.clone(), thread, &request.id, refusal).await?;
+    Ok(action.shown_at(&location))
 }
 
 /// The request that a form is about. A newer one with the same id is another request.
-async fn requested(
-    api: &Api,
-    caller: &Caller,
-    form: &PageForm,
+async fn requested<const MAX: usize>(
+    action: &Action<MAX>,
 ) -> Result<(ThreadKey, CapabilityRequest), ApiError> {
-    let thread = thread(api, caller, form)?;
-    let id = form.required("request")?;
-    let request = read_request(api, &thread.find().await?, id).await?;
-    if form.required("seq")? != request.seq.to_string() {
+    let thread = action.thread()?;
+    let id = action.form.required("request")?;
+    let request = read_request(&action.api, &thread.find().await?, id).await?;
+    if action.form.required("seq")? != request.seq.to_string() {
         let request = Key::read(id).ok_or(ApiError::RequestNotFound)?;
         let state = RequestState::Superseded;
         let refusal = RequestRefusal::Late { request, state };
@@ -95,24 +77,17 @@ async fn requested(
     Ok((thread, request))
 }
 
-/// The token of the form, so that it is sent once.
-fn token(form: &PageForm, kind: &str) -> Option<RequestToken> {
-    let token = form.optional("idempotency_key")?;
-    Some(RequestToken::from(format!("{VIA}.{kind}:{token}")))
-}
-
 /// Where the request is shown.
 fn location(thread: &ThreadKey, request: &CapabilityRequest) -> String {
     format!("{}#{}", chat_path(thread.key()), request.element())
 }
 
 async fn refused_page(
-    api: &Api,
-    caller: &Caller,
+    action: &LongAction,
     request: &CapabilityRequest,
     filled: &FilledForm,
 ) -> Result<Response, ApiError> {
-    let parts = PageParts::read(api, caller).await?;
+    let parts = PageParts::read(&action.api, &action.caller).await?;
     let shown = RequestPage {
         shell: parts.shell("The answer has errors", Some(&request.thread_key)),
         request,

@@ -26,12 +26,13 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    use super::{actions, assets, live, pages, requests};
+    use super::{actions, assets, files, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
         Route::get("/ui/thread/{id}", Read, InBody, undocumented(get(pages::by_id))),
         Route::get("/ui/older", Read, InBody, undocumented(get(pages::older))),
+        Route::get("/ui/file", Read, InBody, undocumented(get(files::read))),
         Route::get("/ui/live", Read, InBody, undocumented(get(live::live))),
         Route::post("/ui/send", Write, InBody, undocumented(post(actions::send))),
         Route::post("/ui/stop", Write, InBody, undocumented(post(actions::stop))),
