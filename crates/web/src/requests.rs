@@ -169,6 +169,18 @@ impl CapabilityRequest {
         is_taken && matches!(self.answerability, Answerability::Allowed(_))
     }
 
+    /// The request on a page that shows the thread as it was.
+    #[must_use]
+    pub fn in_the_past(self) -> Self {
+        let reason = "this is the past".to_owned();
+        Self {
+            answerability: Answerability::Refused(reason),
+            // Its end is in the past as well: the page does not count down to it.
+            expires_at: None,
+            ..self
+        }
+    }
+
     /// Whether a page that shows the other one is up to date.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let idempotency_key = other.idempotency_key.clone();

@@ -123,6 +123,26 @@ impl AitpStates {
         Ok(self.cold(thread, end).await?.desk)
     }
 
+    /// The state of a thread right after an event, and the event's time. Reads the log from the nearest
+    /// snapshot before the event.
+    pub(crate) async fn past(
+        &self,
+        row: &ThreadRow,
+        at: Seq,
+    ) -> Result<(AitpState, jiff::Timestamp), RuntimeError> {
+        if at > row.tail {
+            let tail = row.tail;
+            return Err(RuntimeError::BeyondEnd { at, tail });
+        }
+        let thread = &row.thread.id;
+        let before = Seq(at.0.saturating_sub(1));
+        let store = self.runtime.store();
+        let event = store.read(thread, before, 1, Filter::All).await?;
+        let time = event.first().map(|logged| logged.record.at);
+        let time = time.unwrap_or(row.thread.created_at);
+        Ok((self.until(thread, at).await?, time))
+    }
+
     /// Stores a snapshot of a thread's state if it is in memory and a snapshot is due. Don't call it
     /// under the thread's lock: others would wait for it.
     pub(crate) async fn keep_due(&self, thread: &ThreadId) -> Result<(), RuntimeError> {

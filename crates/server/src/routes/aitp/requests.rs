@@ -4,6 +4,7 @@ use super::looked;
 use super::view::RequestView;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::routes::page_query::of_past;
 use crate::state::Api;
 use crate::threads::ThreadKey;
 use axum::Json;
@@ -11,6 +12,7 @@ use axum::extract::State;
 use interop::aitp::{self, AitpState, Key, Party};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use timeline::Seq;
 use utoipa::{IntoParams, ToSchema};
 
 const DEFAULT_LIMIT: usize = 50;
@@ -33,6 +35,8 @@ pub(crate) struct RequestQuery {
     limit: Option<usize>,
     /// The `next` of the previous page.
     after: Option<u64>,
+    /// The requests as they were after this event of the thread's own log. Default: as they are.
+    at: Option<u64>,
 }
 
 /// The state of the requested requests.
@@ -92,6 +96,17 @@ pub(crate) async fn list(
     Query(query): Query<RequestQuery>,
 ) -> Result<Json<RequestList>, ApiError> {
     let found = thread.find().await?;
+    if let Some(at) = query.at {
+        let past = api.aitp_states().past(found.row(), Seq(at)).await;
+        let (desk, then) = past.map_err(of_past)?;
+        let (requests, next) = page(&desk, &query, then);
+        return Ok(Json(RequestList {
+            requests,
+            next_end: desk.next_end(then),
+            next,
+            seq: at,
+        }));
+    }
     let now = Timestamp::now();
     api.forms()
         .fetch(api.aitp_states(), found.row(), now)

@@ -4,7 +4,7 @@ use super::NAME;
 use super::assets::ASSETS;
 use super::reading::ReadConversation;
 use super::reply::{chat_path, page};
-use super::request_view::read_requests;
+use super::request_view::{read_past_requests, read_requests};
 use crate::auth::{Caller, Scope};
 use crate::body::{PathOf, Query};
 use crate::config::Starter;
@@ -81,10 +81,11 @@ pub(super) async fn chat(
         let before = query.before.map_or(Position::END, Position);
         ReadConversation::before((&api, &thread), before, MESSAGES).await?
     };
-    if query.at.is_none() {
-        let requests = read_requests(&api, &found).await?;
-        read.conversation.note_requests(requests);
-    }
+    let requests = match query.at {
+        Some(at) => read_past_requests(&api, &found, Seq(at)).await?,
+        None => read_requests(&api, &found).await?,
+    };
+    read.conversation.note_requests(requests);
     let parts = PageParts::read(&api, &caller).await?;
     let row = found.row();
     let id = EventId {

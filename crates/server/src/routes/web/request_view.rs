@@ -5,11 +5,12 @@ use crate::auth::{Caller, Scope};
 use crate::error::ApiError;
 use crate::routes::aitp::answer::own_actors;
 use crate::routes::aitp::looked;
+use crate::routes::page_query::of_past;
 use crate::state::Api;
 use crate::threads::ThreadRef;
 use interop::aitp::{AitpState, Key, Party, Request, RequestStatus, SubmittedAnswer};
 use jiff::Timestamp;
-use timeline::{Payload, ThreadStatus};
+use timeline::{Payload, Seq, ThreadStatus};
 use web::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 
 /// Reads the requests of a thread, in the order of their messages: those that are open, and the last ones
@@ -33,6 +34,25 @@ pub(super) async fn read_request(
     })
     .await?;
     found.into_iter().next().ok_or(ApiError::RequestNotFound)
+}
+
+/// The requests of a thread as they were after an event. Nobody answers them there.
+pub(super) async fn read_past_requests(
+    api: &Api,
+    thread: &ThreadRef,
+    at: Seq,
+) -> Result<Vec<CapabilityRequest>, ApiError> {
+    let past = api.aitp_states().past(thread.row(), at).await;
+    let (desk, now) = past.map_err(of_past)?;
+    let view = RequestReader {
+        api,
+        thread,
+        desk: &desk,
+        now,
+    };
+    let requests = desk.ledger().requests();
+    let requests = requests.filter_map(|request| view.of(request));
+    Ok(requests.map(CapabilityRequest::in_the_past).collect())
 }
 
 async fn read(

@@ -283,3 +283,63 @@ async fn an_open_page_gets_requests_and_their_answers() {
     assert_eq!(fill_in(&meeting.user).await.status, 303);
     until("Answered by").await;
 }
+
+#[tokio::test]
+async fn the_requests_of_a_past_event_are_as_they_were() {
+    let meeting = Meeting::new().await;
+    meeting.ask(&seat(None)).await;
+    let list = meeting.user.get("/api/v1/threads/t/requests").await.json();
+    let at = list["seq"].clone();
+    assert_eq!(fill_in(&meeting.user).await.status, 303);
+    let read = async |query: &str| {
+        let path = format!("/api/v1/threads/t/requests?state=all&{query}");
+        meeting.user.get(&path).await
+    };
+    let now = read("").await.json();
+    assert_eq!(now["requests"][0]["state"], "answered");
+    let then = read(&format!("at={at}")).await.json();
+    assert_eq!(
+        (&then["requests"][0]["state"], &then["seq"]),
+        (&json!("open"), &at)
+    );
+    let before = read("at=1").await.json();
+    assert_eq!(before["requests"], json!([]));
+    let refused = read("at=100000").await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    // A page of the past shows the request without its form.
+    let html = page(&meeting.user, &format!("t?at={at}")).await;
+    assert!(html.contains("data-state=\"open\"") && html.contains("this is the past"));
+    assert!(forms(&html, "/ui/request").is_empty() && forms(&html, "/ui/decline").is_empty());
+}
+
+#[tokio::test]
+async fn the_file_of_a_message_is_read_by_its_page() {
+    let server = Server::new("").await;
+    let parts = json!([
+        {"type": "input_text", "text": "A note"},
+        {"type": "input_file", "file_data": "data:text/html;base64,PGI+", "filename": "a.html"},
+    ]);
+    let body = json!({"content": parts, "stream": true});
+    let said = server.post("/api/v1/threads/t/messages", body).await;
+    assert_eq!(said.status, 200, "{}", said.text);
+    let html = page(&server, "t").await.replace("&amp;", "&");
+    let path = html.split_once("href=\"/ui/file?").unwrap().1;
+    let path = format!("/ui/file?{}", path.split_once('"').unwrap().0);
+    assert!(path.ends_with("&part=1"), "{path}");
+    let file = server.get(&path).await;
+    assert_eq!((file.status, file.text.as_str()), (200, "<b>"));
+    assert_eq!(file.headers["content-disposition"], "attachment");
+    assert_eq!(
+        file.headers["content-security-policy"],
+        "sandbox; default-src 'none'"
+    );
+    for (query, status) in [
+        ("part=0", 404),
+        ("part=9", 404),
+        ("part=1&step=s", 400),
+        ("part=x", 400),
+    ] {
+        let path = path.replace("part=1", query);
+        assert_eq!(server.get(&path).await.status, status, "{query}");
+    }
+}
