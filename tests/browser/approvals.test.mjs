@@ -158,6 +158,19 @@ claim("the result of a client's tool can be sent", server, async (visitor) => {
   await visitor.equalsItsReload();
 });
 
+claim("the result of a client's tool is a form if the tool declares its schema", server, async (visitor) => {
+  visitor.expect(/Failed to load resource.*(409|422|400)/);
+  await converse(server, "formed", "Good morning", { agent: "surveyor" });
+  const page = await visitor.chat("formed");
+  await visitor.send("measure Oslo");
+  await page.getByLabel("degrees").fill("21");
+  await page.getByLabel("sky").selectOption("cloudy");
+  await button(page, "Send result").click();
+  await shows(page, /measure gave .*cloudy/);
+  await visitor.answered(1);
+  await visitor.equalsItsReload();
+});
+
 claim("two calls that wait are answered in any order", server, async (visitor) => {
   await converse(server, "both", "Good morning", { agent: "careful" });
   const page = await visitor.chat("both");

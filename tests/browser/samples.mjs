@@ -100,6 +100,13 @@ model = "m"
 name = "get_weather"
 description = "The weather of a city."
 parameters = { type = "object", properties = { city = { type = "string" } }, required = ["city"] }
+[agents.surveyor]
+model = "m"
+[[agents.surveyor.external]]
+name = "measure"
+description = "Measures the weather of a city."
+parameters = { type = "object", properties = { city = { type = "string" } }, required = ["city"] }
+result = { type = "object", properties = { degrees = { type = "number" }, sky = { type = "string", enum = ["clear", "cloudy"] } }, required = ["degrees", "sky"] }
 `;
 
 /** The prompt with which the agent \`lead\` has its sub-agent do something. */

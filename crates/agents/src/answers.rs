@@ -200,6 +200,14 @@ pub enum AnswerError {
         /// The mismatches, one for each line.
         breaches: String,
     },
+    /// The result of an external call does not match the schema that its tool declares.
+    #[error("the result of the tool call '{call}' does not match the schema:{breaches}")]
+    Result {
+        /// The call.
+        call: ToolCallId,
+        /// The mismatches, one for each line.
+        breaches: String,
+    },
 }
 
 fn answer(kind: Option<PendingKind>) -> &'static str {

@@ -132,6 +132,8 @@ pub struct ToolSummary {
     pub needs_approval: bool,
     /// Whether the client executes the calls.
     pub is_external: bool,
+    /// The JSON Schema of the results of an external tool, if it declares one.
+    pub result: Option<Arc<Value>>,
 }
 
 impl From<&Tool> for ToolSummary {
@@ -142,6 +144,7 @@ impl From<&Tool> for ToolSummary {
             effect: tool.effect,
             needs_approval: tool.requires_approval || tool.approval.is_some(),
             is_external: tool.external,
+            result: tool.result.clone(),
         }
     }
 }

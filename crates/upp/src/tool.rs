@@ -182,6 +182,8 @@ pub struct Tool {
     /// Whether the client executes the calls and sends the results; there is no code here. A run that
     /// comes to such a call ends and waits.
     pub external: bool,
+    /// A JSON Schema of the results that clients send for calls of an external tool; any value if absent.
+    pub result: Option<Arc<Value>>,
     /// Reports after a crash whether a call took effect. Present if the effect is
     /// [`Effect::Reconcilable`].
     pub reconcile: Option<Arc<dyn Reconcile>>,
@@ -209,6 +211,7 @@ impl Tool {
             approval: None,
             requires_approval: false,
             external: false,
+            result: None,
             reconcile: None,
             run: Arc::new(run),
         }
@@ -298,6 +301,13 @@ impl Tool {
             external: true,
             ..Self::simple(name, description, parameters, run)
         }
+    }
+
+    /// Declares the JSON Schema of the results of an external tool.
+    #[must_use]
+    pub fn with_result(mut self, schema: Value) -> Self {
+        self.result = Some(Arc::new(schema));
+        self
     }
 
     /// Declares whether a call with an unknown outcome runs again. For [`Effect::Reconcilable`] use

@@ -26,8 +26,8 @@ mod time;
 
 pub use assets::{Asset, Assets};
 pub use chat::{
-    AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, ToolEffects,
-    VersionEntry, VersionsPage, WaitingCall, message_text, older,
+    AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, ToolFact,
+    ToolFacts, VersionEntry, VersionsPage, WaitingCall, message_text, older,
 };
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use form_field::{FilledForm, FormError};

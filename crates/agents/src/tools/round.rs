@@ -2,7 +2,7 @@
 
 use super::schedule;
 use crate::agent::Agent;
-use crate::answers::{AnswerError, Answers, PendingCall, PendingKind, Verdict};
+use crate::answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 use crate::depth;
 use crate::state::{AgentState, matched};
 use serde_json::Value;
@@ -178,8 +178,9 @@ impl<'a> Round<'a> {
             }
         }
         for (id, result) in &answers.results {
-            found.place(self.brought(id), || self.first(id));
-            found.note(check_depth(id, &result.result));
+            let at = found.place(self.brought(id), || self.first(id));
+            let checked = check_depth(id, &result.result);
+            found.note(checked.and_then(|()| self.check_result(at, result)));
         }
         for id in answers.resumptions.keys() {
             found.place(self.asked(id, PendingKind::Subagent), || self.first(id));
@@ -220,7 +221,7 @@ impl<'a> Round<'a> {
     }
 
     /// The position of the call that this result is for. The client ran the call, so the tool need
-    /// not exist here and its schema is not checked.
+    /// not exist here.
     fn brought(&self, id: &ToolCallId) -> Result<usize, AnswerError> {
         let asked = self.asked(id, PendingKind::External);
         let Err(AnswerError::WrongKind { expected: None, .. }) = asked else {
@@ -232,6 +233,22 @@ impl<'a> Round<'a> {
             call.is_some_and(|call| !self.agent.runs(&call.tool_name))
         };
         at.filter(elsewhere).map_or(asked, Ok)
+    }
+
+    /// Compares a result with the schema that its tool declares.
+    fn check_result(&self, at: Option<usize>, result: &ExternalResult) -> Result<(), AnswerError> {
+        let call = at.and_then(|at| self.calls.get(at));
+        let Some(call) = call.filter(|_| !result.is_error) else {
+            return Ok(());
+        };
+        let toolbox = self.agent.toolbox();
+        match toolbox.result_breaches(&call.tool_name, &result.result) {
+            Some(breaches) => Err(AnswerError::Result {
+                call: call.tool_call_id.clone(),
+                breaches,
+            }),
+            None => Ok(()),
+        }
     }
 
     fn check_arguments(&self, at: usize, arguments: &Value) -> Result<(), AnswerError> {

@@ -3,7 +3,7 @@
 use super::schedule;
 use crate::depth::{self, MAX_DEPTH};
 use crate::error::OptionsError;
-use crate::schema::{self, Schema};
+use crate::schema::{self, Schema, SchemaError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,8 +15,36 @@ const NO_OBJECT: &str = "\n- they are not a JSON object";
 /// The tools of an agent, by name.
 pub(crate) struct Toolbox {
     tools: Arc<[Tool]>,
-    /// Their positions, and their schemas unless they are external.
-    by_name: BTreeMap<String, (usize, Option<Schema>)>,
+    by_name: BTreeMap<String, Entry>,
+}
+
+/// A tool's position, and its compiled schemas.
+struct Entry {
+    index: usize,
+    schemas: Schemas,
+}
+
+/// The schemas that values are compared with here.
+#[derive(Clone, Default)]
+struct Schemas {
+    /// Of the arguments; none for an external tool.
+    arguments: Option<Schema>,
+    /// Of the results of an external tool, if it declares one.
+    result: Option<Schema>,
+}
+
+impl Schemas {
+    fn compile(tool: &Tool) -> Result<Self, SchemaError> {
+        if !tool.external {
+            let arguments = Some(Schema::compile(&tool.parameters)?);
+            let result = None;
+            return Ok(Self { arguments, result });
+        }
+        schema::check(&tool.parameters)?;
+        let result = tool.result.as_deref().map(Schema::compile).transpose()?;
+        let arguments = None;
+        Ok(Self { arguments, result })
+    }
 }
 
 impl Toolbox {
@@ -28,17 +56,17 @@ impl Toolbox {
     pub(crate) fn new(tools: &[Tool], known: Option<&Self>) -> Result<Self, OptionsError> {
         let mut by_name = BTreeMap::new();
         for (index, tool) in tools.iter().enumerate() {
-            let schema = match known.and_then(|known| known.schema(tool)) {
-                Some(schema) => Ok(Some(schema)),
-                None if tool.external => schema::check(&tool.parameters).map(|()| None),
-                None => Schema::compile(&tool.parameters).map(Some),
+            let schemas = match known.and_then(|known| known.schemas(tool)) {
+                Some(schemas) => Ok(schemas),
+                None => Schemas::compile(tool),
             };
-            let schema = schema.map_err(|source| OptionsError::InvalidSchema {
+            let schemas = schemas.map_err(|source| OptionsError::InvalidSchema {
                 tool: tool.name.clone(),
                 source,
             })?;
             check_waiting(tool)?;
-            if by_name.insert(tool.name.clone(), (index, schema)).is_some() {
+            let entry = Entry { index, schemas };
+            if by_name.insert(tool.name.clone(), entry).is_some() {
                 return Err(OptionsError::DuplicateTool {
                     name: tool.name.clone(),
                 });
@@ -52,12 +80,12 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    /// The compiled schema of exactly this tool.
-    fn schema(&self, tool: &Tool) -> Option<Schema> {
-        let (index, schema) = self.by_name.get(&tool.name)?;
-        let own = self.tools.get(*index)?;
+    /// The compiled schemas of exactly this tool.
+    fn schemas(&self, tool: &Tool) -> Option<Schemas> {
+        let entry = self.by_name.get(&tool.name)?;
+        let own = self.tools.get(entry.index)?;
         let is_same = Arc::ptr_eq(&own.parameters, &tool.parameters);
-        schema.clone().filter(|_| is_same && !tool.external)
+        (is_same && !tool.external).then(|| entry.schemas.clone())
     }
 
     fn check_dependencies(&self) -> Result<(), OptionsError> {
@@ -65,14 +93,14 @@ impl Toolbox {
         for tool in self.tools.iter() {
             let mut indices = BTreeSet::new();
             for name in &tool.depends_on {
-                let (index, _) =
+                let entry =
                     self.by_name
                         .get(name)
                         .ok_or_else(|| OptionsError::UnknownDependency {
                             tool: tool.name.clone(),
                             name: name.clone(),
                         })?;
-                indices.insert(*index);
+                indices.insert(entry.index);
             }
             needs.push(indices);
         }
@@ -91,8 +119,8 @@ impl Toolbox {
 
     /// The tool of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
-        let (index, _) = self.by_name.get(name)?;
-        self.tools.get(*index)
+        let entry = self.by_name.get(name)?;
+        self.tools.get(entry.index)
     }
 
     /// Parses and checks the arguments of a call. A failure is an error result that describes the
@@ -119,10 +147,17 @@ impl Toolbox {
     /// The mismatches of these arguments with the tool's schema, one for each line; none if they
     /// match.
     pub(crate) fn breaches(&self, name: &str, value: &Value) -> Option<String> {
-        match self.by_name.get(name)? {
-            (_, Some(schema)) => schema.mismatches(value),
-            (_, None) => (!value.is_object()).then(|| NO_OBJECT.to_owned()),
+        match &self.by_name.get(name)?.schemas.arguments {
+            Some(schema) => schema.mismatches(value),
+            None => (!value.is_object()).then(|| NO_OBJECT.to_owned()),
         }
+    }
+
+    /// The mismatches of a client's result with the schema that the tool declares, one for each line;
+    /// none if they match or if there is no schema.
+    pub(crate) fn result_breaches(&self, name: &str, value: &Value) -> Option<String> {
+        let schemas = &self.by_name.get(name)?.schemas;
+        schemas.result.as_ref()?.mismatches(value)
     }
 }
 

@@ -234,8 +234,8 @@ pub(crate) fn called(open: &OpenCall) -> Option<ToolCall> {
 }
 
 /// Checks answers against the tools of their calls. Edited arguments must match the tool's schema,
-/// and an answered call must not depend on another call that still waits. A result is accepted even
-/// if its tool no longer exists, as the client ran the call. A verdict on such a tool is accepted,
+/// and an answered call must not depend on another call that still waits. A result must match the
+/// schema that its tool declares for results. It is accepted even if its tool no longer exists, as the client ran the call. A verdict on such a tool is accepted,
 /// too; the model gets an error result for it.
 pub(super) fn check(
     agent: &Agent,
@@ -278,7 +278,8 @@ pub(super) fn check(
                 | AnswerError::WrongKind { call, .. }
                 | AnswerError::Early { call }
                 | AnswerError::TooDeep { call }
-                | AnswerError::Arguments { call, .. } => Some(call.to_string()),
+                | AnswerError::Arguments { call, .. }
+                | AnswerError::Result { call, .. } => Some(call.to_string()),
             };
             let detail = error.to_string();
             Err(AnswerRefusal { call, detail })

@@ -107,6 +107,8 @@ pub struct ExternalTool {
     pub description: String,
     /// A JSON Schema whose root is an object.
     pub parameters: Value,
+    /// A JSON Schema of the results; any value if absent.
+    pub result: Option<Value>,
 }
 
 /// An agent that is called as a tool (UAP §8.2).

@@ -293,11 +293,15 @@ fn strategy(strategy: &StrategyConfig) -> Arc<dyn ExecutionStrategy> {
 }
 
 fn external(tool: &ExternalTool) -> Tool {
-    Tool::external(
+    let declared = Tool::external(
         tool.name.as_str(),
         tool.description.as_str(),
         tool.parameters.clone(),
-    )
+    );
+    match &tool.result {
+        Some(schema) => declared.with_result(schema.clone()),
+        None => declared,
+    }
 }
 
 fn subagent_of(subagent: &SubagentConfig, agent: Agent) -> Tool {

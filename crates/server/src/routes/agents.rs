@@ -6,6 +6,8 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
 use upp::Effect;
 use utoipa::ToSchema;
 
@@ -50,6 +52,10 @@ pub(crate) struct ToolView {
     needs_approval: bool,
     /// Whether the client executes the calls and sends the results.
     external: bool,
+    /// The JSON Schema of the results of an external tool, if it declares one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    result: Option<Value>,
 }
 
 impl From<ToolSummary> for ToolView {
@@ -60,6 +66,7 @@ impl From<ToolSummary> for ToolView {
             effect,
             needs_approval,
             is_external,
+            result,
         } = tool;
         Self {
             name,
@@ -67,6 +74,7 @@ impl From<ToolSummary> for ToolView {
             effect,
             needs_approval,
             external: is_external,
+            result: result.map(Arc::unwrap_or_clone),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The message of one run: built from the run's events, drawn whole or as patches.
 
 use super::block::{Block, TextBlock};
-use super::effects::{ToolEffect, ToolEffects};
 use super::tool::{Subagent, ToolCard, Waiting};
+use super::tool_facts::{ToolFact, ToolFacts};
 use crate::json;
 use crate::link::{step_file, versions_link};
 use crate::patch::Patch;
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
     /// The key of the run's thread; that of a sub-agent is another one.
     thread_key: String,
     agent: String,
-    effects: Arc<ToolEffects>,
+    facts: Arc<ToolFacts>,
     model: Option<String>,
     tokens: u64,
     since: Timestamp,
@@ -79,7 +79,7 @@ impl Answer {
     pub(crate) fn new(
         execution: &Execution,
         (page_key, thread_key): (&str, &str),
-        effects: &Arc<ToolEffects>,
+        facts: &Arc<ToolFacts>,
     ) -> Self {
         Self {
             id: execution.id.as_str().to_owned(),
@@ -88,7 +88,7 @@ impl Answer {
             page_key: page_key.to_owned(),
             thread_key: thread_key.to_owned(),
             agent: agent_of(execution).unwrap_or_else(|| UNNAMED.to_owned()),
-            effects: Arc::clone(effects),
+            facts: Arc::clone(facts),
             model: None,
             tokens: 0,
             since: execution.created_at,
@@ -393,9 +393,9 @@ impl Answer {
         }
     }
 
-    /// A tool and its effect.
-    fn tool_named<'n>(&self, name: &'n str) -> (&'n str, Option<ToolEffect>) {
-        (name, self.effects.of(&self.agent, name))
+    /// A tool and what is configured of it.
+    fn tool_named<'n>(&self, name: &'n str) -> (&'n str, Option<Arc<ToolFact>>) {
+        (name, self.facts.of(&self.agent, name))
     }
 
     fn tool(&mut self, tool: &ToolPart, out: &mut Vec<Patch>) {
@@ -477,12 +477,14 @@ impl Answer {
             step.error.clone_from(&outcome.error_text);
         }
         let keys = (self.page_key.clone(), self.thread_key.clone());
+        let agent = self.agent.clone();
         for call in OpenCall::list(outcome.open_calls.as_ref()) {
             if let Some(card) = self.card(&call.tool_call_id) {
                 let waiting = Waiting {
                     kind: call.kind,
                     page_key: keys.0.clone(),
                     thread_key: keys.1.clone(),
+                    agent: agent.clone(),
                 };
                 card.set_waiting(Some(waiting), out);
             }

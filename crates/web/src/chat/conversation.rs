@@ -1,8 +1,8 @@
 //! A thread as a conversation: drawn whole from a transcript, then updated record by record.
 
 use super::answer::Answer;
-use super::effects::ToolEffects;
 use super::pending::WaitingCall;
+use super::tool_facts::ToolFacts;
 use super::user;
 use crate::ids;
 use crate::json;
@@ -26,7 +26,7 @@ use timeline::{
 pub struct Conversation {
     /// The key of the thread.
     key: String,
-    effects: Arc<ToolEffects>,
+    facts: Arc<ToolFacts>,
     pub(super) entries: Vec<Drawn>,
     /// The fold of the last run.
     fold: Option<RunFold>,
@@ -63,14 +63,14 @@ struct Child {
 impl Conversation {
     /// The conversation up to the end of a transcript.
     pub fn of(key: &str, transcript: &Transcript) -> Self {
-        Self::with_effects(key, transcript, Arc::default())
+        Self::with_tools(key, transcript, Arc::default())
     }
 
-    /// The conversation up to the end of a transcript. Its calls name the effects of their tools.
-    pub fn with_effects(key: &str, transcript: &Transcript, effects: Arc<ToolEffects>) -> Self {
+    /// The conversation up to the end of a transcript. Its calls name what is configured of their tools.
+    pub fn with_tools(key: &str, transcript: &Transcript, facts: Arc<ToolFacts>) -> Self {
         let mut new = Self {
             key: key.to_owned(),
-            effects,
+            facts,
             entries: Vec::new(),
             fold: None,
             items: BTreeMap::new(),
@@ -111,7 +111,7 @@ impl Conversation {
     /// Adds the message of a run.
     fn close(&mut self, run: &mut Vec<&Reaction>) {
         let Some(first) = run.first() else { return };
-        let mut answer = Answer::new(&first.execution, (&self.key, &self.key), &self.effects);
+        let mut answer = Answer::new(&first.execution, (&self.key, &self.key), &self.facts);
         let (mut fold, events) = resume(run);
         let mut patches = Vec::new();
         for (at, event) in &events {
@@ -389,7 +389,7 @@ impl Conversation {
         }
         self.children.clear();
         self.fold = Some(RunFold::new(RunSelector::running(None)).with_blocks());
-        let answer = Answer::new(execution, (&self.key, &self.key), &self.effects);
+        let answer = Answer::new(execution, (&self.key, &self.key), &self.facts);
         out.push(Patch::Before {
             id: ids::END_OF_LOG.to_owned(),
             html: answer.html().into_string(),
@@ -424,7 +424,7 @@ impl Conversation {
         let Some(child) = self.children.get_mut(thread) else {
             return;
         };
-        child.apply((&self.key, key), &self.effects, record, out);
+        child.apply((&self.key, key), &self.facts, record, out);
     }
 
     /// The element for the messages of a sub-agent that a call started.
@@ -441,7 +441,7 @@ impl Child {
     fn apply(
         &mut self,
         keys: (&str, &str),
-        effects: &Arc<ToolEffects>,
+        facts: &Arc<ToolFacts>,
         record: &Record,
         out: &mut Vec<Patch>,
     ) {
@@ -450,7 +450,7 @@ impl Child {
                 Some(_) if self.fold.selector().will_continue() => {}
                 Some(_) => self.fold.await_next(),
                 None => {
-                    let answer = Answer::new(execution, keys, effects);
+                    let answer = Answer::new(execution, keys, facts);
                     out.push(Patch::Append {
                         id: self.within.clone(),
                         html: answer.html().into_string(),

@@ -1,12 +1,15 @@
 //! The card of a tool call: its arguments, its result, and the form if it waits for a person.
 
-use super::effects::ToolEffect;
 use super::pending::WaitingCall;
+use super::tool_facts::ToolFact;
+use crate::form_field::FilledForm;
 use crate::json;
 use crate::patch::Patch;
+use crate::schema_form::SchemaForm;
 use crate::{ids, time};
 use interop::parts::{ToolPart, ToolState};
 use maud::{Markup, html};
+use std::sync::Arc;
 use timeline::OpenKind;
 
 /// The answer that a pending call waits for, and the thread that the answer goes to.
@@ -18,6 +21,8 @@ pub(crate) struct Waiting {
     pub(crate) page_key: String,
     /// The key of the thread with the call: that one, or that of a sub-agent.
     pub(crate) thread_key: String,
+    /// The agent that calls; empty if the page does not know it.
+    pub(crate) agent: String,
 }
 
 /// A sub-agent of a call.
@@ -38,7 +43,7 @@ pub(crate) struct ToolCard {
     id: String,
     call_id: String,
     name: String,
-    effect: Option<ToolEffect>,
+    fact: Option<Arc<ToolFact>>,
     /// The text of the arguments so far, while the model writes them.
     arguments: String,
     part: Option<ToolPart>,
@@ -55,13 +60,13 @@ impl ToolCard {
     pub(crate) fn new(
         run: &str,
         call_id: &str,
-        (name, effect): (&str, Option<ToolEffect>),
+        (name, fact): (&str, Option<Arc<ToolFact>>),
     ) -> Self {
         Self {
             id: ids::call(run, call_id),
             call_id: call_id.to_owned(),
             name: name.to_owned(),
-            effect,
+            fact,
             arguments: String::new(),
             part: None,
             is_running: false,
@@ -80,6 +85,7 @@ impl ToolCard {
             kind: call.kind,
             page_key: page_key.to_owned(),
             thread_key: call.thread_key.clone(),
+            agent: String::new(),
         });
         self.nested.push(card);
     }
@@ -262,7 +268,7 @@ impl ToolCard {
                     }
                 }
                 div class="io" {
-                    @if let Some(effect) = self.effect { (effect.html()) }
+                    @if let Some(fact) = &self.fact { (fact.html()) }
                     span class="label" { "Arguments" }
                     pre tabindex="0" { code id=(ids::within(&self.id, "a")) { (json::pretty(self.arguments())) } }
                     @if let Some(result) = result {
@@ -304,7 +310,7 @@ impl ToolCard {
             form class="card waits" id=(id) method="post" action="/ui/answer" aria-labelledby=(title) {
                 h3 id=(title) { "Allow " code { (json::visible(&self.name)) } "?" }
                 p class="quiet" { "The call does not run before you allow it." }
-                @if let Some(effect) = self.effect { (effect.html()) }
+                @if let Some(fact) = &self.fact { (fact.html()) }
                 (self.hidden_fields(waiting))
                 pre tabindex="0" { code { (json::pretty(self.arguments())) } }
                 details class="edit" {
@@ -331,10 +337,17 @@ impl ToolCard {
                 p class="quiet" { "A client runs this tool. You can send its result instead." }
                 (self.hidden_fields(waiting))
                 pre tabindex="0" { code { (json::pretty(self.arguments())) } }
-                label { "Result, text or JSON" textarea name="output" rows="4" spellcheck="false" {} }
+                @match self.fact.as_ref().and_then(|fact| fact.result.as_ref()) {
+                    Some(schema) => {
+                        input type="hidden" name="agent" value=(waiting.agent);
+                        input type="hidden" name="tool" value=(self.name);
+                        (SchemaForm::of(schema).html(id, &FilledForm::default()))
+                    },
+                    None => label { "Result, text or JSON" textarea name="output" rows="4" spellcheck="false" {} },
+                }
                 div class="buttons" {
                     button class="primary" type="submit" name="verdict" value="result" { "Send result" }
-                    button type="submit" name="verdict" value="failed" { "Report a failure" }
+                    button type="submit" name="verdict" value="failed" formnovalidate { "Report a failure" }
                 }
             }
         }

@@ -41,6 +41,39 @@ async fn a_person_may_edit_the_arguments() {
 }
 
 #[tokio::test]
+async fn a_result_must_match_the_schema_of_its_tool() {
+    let mut options = options_with(&Log::default());
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    options.tools.pop();
+    let declared = Tool::external("elsewhere", "", json!({"type": "object"}));
+    options.tools.push(declared.with_result(schema));
+    let agent = agent(options);
+    let waiting = agent.generate("go", AgentState::initial()).await.unwrap();
+    let verdicts = || Answers::new().deny("a").deny("b");
+    for (wrong, place) in [
+        (json!({"n": "one"}), "/n"),
+        (json!("text"), "object"),
+        (json!({}), "required"),
+    ] {
+        let answers = verdicts().result("x", wrong);
+        let refused = refusal(agent.resume(answers, waiting.state.clone()).await);
+        let AnswerError::Result { call, breaches } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(call.as_str(), "x");
+        assert!(breaches.contains(place), "{breaches}");
+    }
+    for right in [
+        verdicts().result("x", json!({"n": 1})),
+        verdicts().failure("x", "It broke."),
+    ] {
+        let done = agent.resume(right, waiting.state.clone()).await.unwrap();
+        assert!(done.pending.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn answers_that_fit_no_waiting_call_are_refused_before_anything_runs() {
     let log = Log::default();
     let agent = agent(options_with(&log));

@@ -110,10 +110,14 @@ impl Checker<'_> {
         let read = |tool: External| {
             names.external(&tool.name)?;
             self.parameters(&tool.parameters)?;
+            if let Some(result) = &tool.result {
+                self.schema(result, result.get_ref())?;
+            }
             Ok(ExternalTool {
                 name: tool.name.into_inner(),
                 description: tool.description,
                 parameters: tool.parameters.into_inner(),
+                result: tool.result.map(Spanned::into_inner),
             })
         };
         tools.into_iter().map(read).collect()

@@ -61,6 +61,7 @@ pub(in crate::config) struct External {
     pub(in crate::config) name: Spanned<String>,
     pub(in crate::config) description: String,
     pub(in crate::config) parameters: Spanned<Value>,
+    pub(in crate::config) result: Option<Spanned<Value>>,
 }
 
 #[derive(Deserialize)]

@@ -1,8 +1,9 @@
 //! The actions of forms. Each does what the native route does, and answers a page.
 
 use super::VIA;
-use super::form::{Action, PageForm, max_files};
+use super::form::{Action, LongAction, PageForm, max_files};
 use super::reply::{Done, chat_path};
+use super::requests::violation;
 use crate::config::Starter;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
@@ -16,6 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use runtime::{Filter, NewThreadRequest, PageRequest, Policy};
 use serde_json::{Map, Value, json};
 use timeline::{ExecutionId, Interruption, Seq};
+use web::SchemaForm;
 
 /// Maximum length of a title that is made of a message, in characters.
 const TITLE: usize = 60;
@@ -173,9 +175,9 @@ pub(super) async fn stop(action: Action) -> Result<Response, ApiError> {
 }
 
 /// Answers a pending call of the thread or of one of its sub-agents.
-pub(super) async fn answer(action: Action) -> Result<Response, ApiError> {
+pub(super) async fn answer(action: LongAction) -> Result<Response, ApiError> {
     let (form, thread) = (&action.form, action.thread()?);
-    let mut answer = verdict(form)?;
+    let mut answer = verdict(&action.api, form)?;
     answer.insert("toolCallId".to_owned(), form.required("call")?.into());
     if let Some(key) = form.optional("call_thread") {
         answer.insert("threadKey".to_owned(), key.into());
@@ -186,7 +188,7 @@ pub(super) async fn answer(action: Action) -> Result<Response, ApiError> {
 }
 
 /// The members of an answer that the pressed button means.
-fn verdict(form: &PageForm) -> Result<Map<String, Value>, ApiError> {
+fn verdict(api: &Api, form: &PageForm) -> Result<Map<String, Value>, ApiError> {
     let mut members = Map::new();
     let mut set = |name: &str, value: Value| members.insert(name.to_owned(), value);
     match form.text("verdict") {
@@ -206,9 +208,7 @@ fn verdict(form: &PageForm) -> Result<Map<String, Value>, ApiError> {
             }
         }
         "result" => {
-            let text = form.text("output");
-            let output = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-            set("output", output);
+            set("output", result(api, form)?);
         }
         "failed" => {
             let text = form.optional("output").unwrap_or("the call failed");
@@ -220,6 +220,22 @@ fn verdict(form: &PageForm) -> Result<Map<String, Value>, ApiError> {
         }
     }
     Ok(members)
+}
+
+/// The result of an external call: the fields of the tool's schema, else a text or JSON.
+fn result(api: &Api, form: &PageForm) -> Result<Value, ApiError> {
+    let tool = form
+        .optional("tool")
+        .and_then(|tool| api.app().tool_of(form.optional("agent"), tool));
+    let Some(schema) = tool.and_then(|tool| tool.result) else {
+        let text = form.text("output");
+        return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+    };
+    let value = SchemaForm::of(&schema).value(form.fields());
+    value.map_err(|errors| ApiError::InvalidRequestAnswer {
+        pointer: String::new(),
+        wrong: errors.into_iter().map(violation).collect(),
+    })
 }
 
 /// Forks the thread behind an answer, or behind an event.

@@ -10,7 +10,7 @@ use interop::parts::ToolPart;
 use runtime::{Filter, PageRequest, Pending, Position, ThreadPage};
 use std::sync::Arc;
 use timeline::{Entry, Seq, Transcript};
-use web::{Conversation, ToolEffects, WaitingCall};
+use web::{Conversation, ToolFact, ToolFacts, WaitingCall};
 
 /// Messages of a thread as a conversation.
 pub(super) struct ReadConversation {
@@ -33,7 +33,7 @@ impl ReadConversation {
             page = thread.page(request, Filter::All).await?;
         }
         let mut conversation =
-            Conversation::with_effects(thread.key(), &page.transcript, effects(api));
+            Conversation::with_tools(thread.key(), &page.transcript, tool_facts(api));
         if before == Position::END && conversation.waits_for_children() {
             let (pending, _) = thread.pending().await?;
             let calls: Vec<WaitingCall> = pending.into_iter().filter_map(pending_call).collect();
@@ -58,7 +58,7 @@ impl ReadConversation {
         let page = thread.page_at((request, at), Filter::All).await;
         let page = page.map_err(of_past)?;
         Ok(Self {
-            conversation: Conversation::with_effects(thread.key(), &page.transcript, effects(api)),
+            conversation: Conversation::with_tools(thread.key(), &page.transcript, tool_facts(api)),
             agent: last_agent(&page.transcript),
             page,
         })
@@ -70,15 +70,19 @@ impl ReadConversation {
     }
 }
 
-/// The effects of all agents' tools.
-fn effects(api: &Api) -> Arc<ToolEffects> {
-    let mut effects = ToolEffects::default();
+/// What is configured of all agents' tools.
+fn tool_facts(api: &Api) -> Arc<ToolFacts> {
+    let mut facts = ToolFacts::default();
     for agent in api.app().agents() {
-        for tool in &agent.tool_details {
-            effects.insert(&agent.name, &tool.name, tool.effect.name());
+        for tool in agent.tool_details {
+            let fact = ToolFact {
+                effect: tool.effect.name(),
+                result: tool.result,
+            };
+            facts.insert(&agent.name, &tool.name, fact);
         }
     }
-    Arc::new(effects)
+    Arc::new(facts)
 }
 
 fn last_agent(transcript: &Transcript) -> Option<String> {

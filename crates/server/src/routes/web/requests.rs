@@ -98,7 +98,7 @@ async fn refused_page(
     Ok(response)
 }
 
-fn violation(error: FormError) -> MessageViolation {
+pub(super) fn violation(error: FormError) -> MessageViolation {
     MessageViolation {
         pointer: error.pointer,
         expected: error.expected,
