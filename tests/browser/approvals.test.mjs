@@ -183,3 +183,12 @@ claim("two calls that wait are answered in any order", server, async (visitor) =
   await visitor.answered(1);
   await visitor.equalsItsReload();
 });
+
+claim("an answer is copied as the Markdown that the model wrote", server, async (visitor) => {
+  const page = await ask(visitor, "copied");
+  await button(page, "Allow once").click();
+  const answer = await visitor.answered(1);
+  const source = await answer.getByRole("button", { name: "Copy", exact: true }).getAttribute("data-text");
+  const text = await (await fetch(server.base + source)).text();
+  assert.match(text, /compute gave 42\./);
+});

@@ -31,9 +31,9 @@ document.addEventListener("click", async (event) => {
     }
     const copy = target.closest("button.copy");
     if (copy) {
-        const texts = [...copy.closest(".message")?.querySelectorAll(".text .md") ?? []];
-        await navigator.clipboard?.writeText(texts.map((text) => text instanceof HTMLElement ? text.innerText : "").join("\n\n"));
-        say("Copied.");
+        const answer = await fetch(copy.getAttribute("data-text") ?? "");
+        if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
+        say(answer.ok ? "Copied." : "The text can't be read.");
     }
 });
 

@@ -22,6 +22,16 @@ pub(crate) fn item_file(thread_key: &str, item: &str, part: usize) -> String {
     format!("/ui/file?thread={key}&item={item}&part={part}")
 }
 
+/// The address of an answer's text as Markdown.
+pub(crate) fn answer_text<'e>(
+    thread_key: &str,
+    executions: impl Iterator<Item = &'e str>,
+) -> String {
+    let key = path_segment(thread_key);
+    let ids: Vec<String> = executions.map(path_segment).collect();
+    format!("/ui/text?thread={key}&executions={}", ids.join(","))
+}
+
 /// The address of a file in a part of an answer's step.
 pub(crate) fn step_file(thread_key: &str, (execution, step): (&str, &str), part: u32) -> String {
     let (key, execution) = (path_segment(thread_key), path_segment(execution));

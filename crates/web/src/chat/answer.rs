@@ -4,7 +4,7 @@ use super::block::{Block, TextBlock};
 use super::tool::{Subagent, ToolCard, Waiting};
 use super::tool_facts::{ToolFact, ToolFacts};
 use crate::json;
-use crate::link::{step_file, versions_link};
+use crate::link::{answer_text, step_file, versions_link};
 use crate::patch::Patch;
 use crate::{ids, time};
 use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
@@ -28,6 +28,8 @@ pub(crate) struct Answer {
     id: String,
     /// The id of the last execution.
     execution: String,
+    /// The ids of the executions before it.
+    earlier: Vec<String>,
     /// The id of the item that the first execution writes.
     item: String,
     /// The key of the thread that the page shows.
@@ -84,6 +86,7 @@ impl Answer {
         Self {
             id: execution.id.as_str().to_owned(),
             execution: execution.id.as_str().to_owned(),
+            earlier: Vec::new(),
             item: execution.reaction_item_id.as_str().to_owned(),
             page_key: page_key.to_owned(),
             thread_key: thread_key.to_owned(),
@@ -214,7 +217,9 @@ impl Answer {
     }
 
     fn go_on(&mut self, execution: &Execution, out: &mut Vec<Patch>) {
-        execution.id.as_str().clone_into(&mut self.execution);
+        let id = execution.id.as_str().to_owned();
+        self.earlier
+            .push(std::mem::replace(&mut self.execution, id));
         if let Some(agent) = agent_of(execution) {
             self.agent = agent;
         }
@@ -568,10 +573,16 @@ impl Answer {
         }
     }
 
+    /// The address of its text.
+    fn text_source(&self) -> String {
+        let executions = self.earlier.iter().chain([&self.execution]);
+        answer_text(&self.thread_key, executions.map(String::as_str))
+    }
+
     fn actions(&self) -> Markup {
         html! {
             div class="actions" {
-                button type="button" class="copy" { "Copy" }
+                button type="button" class="copy" data-text=(self.text_source()) { "Copy" }
                 form method="post" action="/ui/regenerate" {
                     input type="hidden" name="thread" value=(self.thread_key);
                     input type="hidden" name="item" value=(self.item);

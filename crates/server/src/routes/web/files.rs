@@ -1,4 +1,4 @@
-//! The files of a thread, for its page.
+//! The files and texts of a thread, for its page.
 
 use crate::auth::Caller;
 use crate::body::Query;
@@ -12,7 +12,10 @@ use http::{HeaderValue, header};
 use interop::parts::InlineFile;
 use runtime::{Filter, PageRequest};
 use serde::Deserialize;
-use timeline::Entry;
+use timeline::{Entry, MessagePartKind, StepRecord, part_kind};
+
+/// Maximum number of executions whose texts are read at once.
+const MAX_EXECUTIONS: usize = 50;
 
 /// A part of a message, or of a step of an execution.
 #[derive(Deserialize)]
@@ -52,23 +55,60 @@ pub(super) async fn read(
     Ok(response)
 }
 
+/// The executions of an answer.
+#[derive(Deserialize)]
+pub(super) struct TextQuery {
+    thread: String,
+    /// Their ids, separated by commas.
+    executions: String,
+}
+
+/// Reads the text of an answer as Markdown.
+pub(super) async fn text(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<TextQuery>,
+) -> Result<Response, ApiError> {
+    let thread = ThreadKey::new(&api, &caller, &query.thread)?;
+    let mut texts: Vec<String> = Vec::new();
+    for id in query.executions.split(',').take(MAX_EXECUTIONS) {
+        for step in steps(&thread, id).await? {
+            let parts = step.parts.iter().map(|part| &part.part);
+            let written = parts.filter(|part| {
+                let kind = part.str_field("type");
+                kind.as_deref().and_then(part_kind) == Some(MessagePartKind::OutputText)
+            });
+            texts.extend(written.filter_map(|part| part.str_field("text")));
+        }
+    }
+    let headers = [
+        (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
+        (header::CACHE_CONTROL, "private, no-store"),
+        (header::CONTENT_DISPOSITION, "attachment"),
+    ];
+    Ok((headers, texts.join("\n\n")).into_response())
+}
+
+/// The steps of an execution.
+async fn steps(thread: &ThreadKey, execution: &str) -> Result<Vec<StepRecord>, ApiError> {
+    let request = PageRequest::Execution(execution.into());
+    let page = thread.page(request, Filter::Facts).await?;
+    let mut entries = page.transcript.entries.into_iter();
+    let own = entries.find_map(|entry| match entry {
+        Entry::Reaction(reaction) if reaction.execution.id.as_str() == execution => {
+            Some(reaction.steps)
+        }
+        Entry::Reaction(_) | Entry::Item(_) => None,
+    });
+    Ok(own.unwrap_or_default())
+}
+
 async fn step_file(
     thread: &ThreadKey,
     (execution, step): (&str, &str),
     part: usize,
 ) -> Result<Option<InlineFile>, ApiError> {
-    let request = PageRequest::Execution(execution.into());
-    let page = thread.page(request, Filter::Facts).await?;
-    let steps = page
-        .transcript
-        .entries
-        .into_iter()
-        .flat_map(|entry| match entry {
-            Entry::Reaction(reaction) if reaction.execution.id.as_str() == execution => {
-                reaction.steps
-            }
-            Entry::Reaction(_) | Entry::Item(_) => Vec::new(),
-        });
+    let steps = steps(thread, execution).await?.into_iter();
     let mut steps = steps.filter(|found| found.step.id.as_str() == step);
     let part = steps
         .next()

@@ -33,6 +33,7 @@ fn routes() -> Vec<Route> {
         Route::get("/ui/thread/{id}", Read, InBody, undocumented(get(pages::by_id))),
         Route::get("/ui/older", Read, InBody, undocumented(get(pages::older))),
         Route::get("/ui/file", Read, InBody, undocumented(get(files::read))),
+        Route::get("/ui/text", Read, InBody, undocumented(get(files::text))),
         Route::get("/ui/live", Read, InBody, undocumented(get(live::live))),
         Route::post("/ui/send", Write, InBody, undocumented(post(actions::send))),
         Route::post("/ui/stop", Write, InBody, undocumented(post(actions::stop))),
