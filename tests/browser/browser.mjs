@@ -154,6 +154,8 @@ export function shape(page) {
         return;
       }
       const attributes = ATTRIBUTES.filter((name) => node.hasAttribute(name));
+      // A form that is drawn anew has a new key.
+      if (node.name === "idempotency_key") attributes.splice(attributes.indexOf("value"), 1);
       const written = attributes.map((name) => ` ${name}=${node.getAttribute(name)}`);
       lines.push(`${indent}${node.localName}${written.join("")}`);
       for (const child of node.childNodes) write(child, `${indent} `);

@@ -53,7 +53,7 @@ const OWN = [
   products(),
   address(),
   quote(),
-  { $schema: SCHEMA("aitp-04-near-wallet", "1.0.0"), request_account: { id: "account", description: "Which account?" } },
+  { $schema: SCHEMA("aitp-04-near-wallet", "1.0.0"), request_account: { request_id: "account", description: "Which account?" } },
 ];
 
 async function published() {
@@ -65,6 +65,9 @@ async function published() {
   const current = all.filter(isRequest).map(({ message }) => JSON.stringify(message).replaceAll("2025-03-01", "2050-03-01"));
   return [...OWN, ...current.map((text) => JSON.parse(text))];
 }
+
+const field = (page, name) => page.locator("form.answer").getByLabel(name);
+const option = (page, name) => page.getByRole("radio", { name });
 
 /** Has the thread's author ask. */
 async function ask(key, message, { on = server, token, metadata } = {}) {
@@ -79,7 +82,7 @@ async function thread(key) {
   await fetch(`${server.base}/api/v1/threads`, { method: "POST", headers: { "content-type": "application/json" }, body });
 }
 
-const requests = async (key) => (await get(server, `/api/v1/threads/${key}/requests`)).requests;
+const requests = async (key) => (await get(server, `/api/v1/threads/${key}/requests?state=all`)).requests;
 
 /** What a person might write into a field with this name and type. */
 function plausible(name, type) {
@@ -101,6 +104,9 @@ function plausible(name, type) {
 /** Fills in the first open form as a person does, and sends it. */
 async function fill(page) {
   const form = page.locator("form.answer").first();
+  // A payment is confirmed in a second step.
+  const step = page.locator("details.pay:not([open]) > summary");
+  if (await step.count()) await step.first().click();
   const chosen = new Set();
   for (const field of await form.locator("input:visible, select:visible, textarea:visible").all()) {
     const [name, type, tag] = await field.evaluate((it) => [it.name, it.type, it.localName]);
@@ -112,7 +118,7 @@ async function fill(page) {
     else if (tag === "select") await field.selectOption({ index: (await field.locator("option").count()) - 1 });
     else if (!(await field.inputValue())) await field.fill(plausible(name, type));
   }
-  await form.getByRole("button").first().click();
+  await form.locator("button[type=submit]").first().click();
 }
 
 for (const [n, message] of (await published()).entries()) {
@@ -143,19 +149,19 @@ claim("an answer with an error keeps its fields and names the error", server, as
     request_data: { id: "a", description: "Where?", form: { fields: [{ id: "mail", label: "Mail", type: "text" }, { id: "floor", label: "Floor", type: "number", required: true }] } },
   });
   const page = await visitor.chat("wrong");
-  await page.getByLabel("Mail").fill("<b>kept</b>");
+  await field(page, "Mail").fill("<b>kept</b>");
   // The browser checks numbers itself: the server's judgement is asked for here.
   await page.locator("form.answer").evaluate((form) => {
     form.noValidate = true;
     form.elements["f.floor"].type = "text";
     form.elements["f.floor"].value = "third";
   });
-  await page.locator("form.answer").getByRole("button").click();
+  await page.locator("form.answer button[type=submit]").click();
   await page.getByText("expected a number").first().waitFor();
-  assert.equal(await page.getByLabel("Mail").inputValue(), "<b>kept</b>");
+  assert.equal(await field(page, "Mail").inputValue(), "<b>kept</b>");
   assert.equal((await requests("wrong"))[0].state, "open");
-  await page.getByLabel("Floor").fill("3");
-  await page.locator("form.answer").getByRole("button").click();
+  await field(page, "Floor").fill("3");
+  await page.locator("form.answer button[type=submit]").click();
   await page.getByText(/Answered by/).waitFor();
 });
 
@@ -178,7 +184,7 @@ claim("a request that expires while the page is open is answered too late", serv
   const soon = new Date(Date.now() + 2_500).toISOString();
   await ask("late", decision({ expires_at: soon }));
   const page = await visitor.chat("late");
-  await page.getByLabel("Window").check();
+  await option(page, "Window").check();
   await new Promise((done) => setTimeout(done, 2_700));
   const button = page.getByRole("button", { name: "Choose" });
   if (await button.count()) {
@@ -210,7 +216,7 @@ claim("a request that appears on an open page waits for the reader", server, asy
   await ask("appears", decision());
   const list = page.getByRole("navigation", { name: "Requests that wait for you" });
   await list.getByRole("link", { name: "Which seat?" }).click();
-  await page.getByLabel("Aisle").check();
+  await option(page, "Aisle").check();
   await page.getByRole("button", { name: "Choose" }).click();
   await page.getByText(/Answered by/).waitFor();
   await until("an empty list", async () => (await list.getByRole("link").count()) === 0);
@@ -220,9 +226,9 @@ claim("a choice is made with the keyboard alone", server, async (visitor) => {
   await thread("keys");
   await ask("keys", decision());
   const page = await visitor.chat("keys");
-  await page.getByLabel("Window").focus();
+  await option(page, "Window").focus();
   await page.keyboard.press("ArrowDown");
-  assert.ok(await page.getByLabel("Aisle").isChecked());
+  assert.ok(await option(page, "Aisle").isChecked());
   await page.keyboard.press("Enter");
   await page.getByText(/Answered by/).waitFor();
 });
@@ -231,8 +237,8 @@ claim("a request is answered without a script", server, { javaScriptEnabled: fal
   await thread("plain");
   await ask("plain", address());
   const page = await visitor.open("/chat/plain");
-  await page.getByLabel("City").fill("Bonn");
-  await page.locator("form.answer").getByRole("button").click();
+  await field(page, "City").fill("Bonn");
+  await page.locator("form.answer button[type=submit]").click();
   await page.getByText(/Answered by/).waitFor();
 });
 
@@ -265,7 +271,7 @@ claim("each of two keys answers only its own requests", keyed, as(KEYS.helper), 
   const page = await visitor.chat("two-keys");
   await page.getByText("did not declare the capability").waitFor();
   assert.equal(await page.locator("form.answer").count(), 1);
-  await page.getByLabel("Window").check();
+  await option(page, "Window").check();
   await page.getByRole("button", { name: "Choose" }).click();
   await page.getByText("Answered by").getByText("helper").waitFor();
 });
@@ -276,8 +282,8 @@ claim("the other key answers what is asked of it", keyed, as(KEYS.user), async (
   await ask("other-key", address(), shop);
   const page = await visitor.chat("other-key");
   await page.locator(".theirs").getByText("Where to?").waitFor();
-  await page.getByLabel("City").fill("Bonn");
-  await page.locator("form.answer").getByRole("button").click();
+  await field(page, "City").fill("Bonn");
+  await page.locator("form.answer button[type=submit]").click();
   await page.getByText(/Answered by/).waitFor();
 });
 

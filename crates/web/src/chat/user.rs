@@ -40,6 +40,8 @@ fn person(item: &Item, thread_key: &str) -> Markup {
     let is_waiting = item.run.is_some();
     let id = item.id.as_str();
     let text = item.content.as_ref().map(message_text).unwrap_or_default();
+    let is_own = matches!(item.role, Some(Role::User) | None);
+    let is_editable = is_own && text.len() <= json::MAX_TEXT;
     html! {
         article class="message user" id=(ids::message(id)) data-state=(if is_waiting { "queued" } else { "done" }) {
             header {
@@ -57,7 +59,7 @@ fn person(item: &Item, thread_key: &str) -> Markup {
             }
             footer {
                 div class="actions" {
-                    @if text.len() <= json::MAX_TEXT { details class="edit" {
+                    @if is_editable { details class="edit" {
                         summary { "Edit" }
                         form method="post" action="/ui/edit" {
                             input type="hidden" name="thread" value=(thread_key);
