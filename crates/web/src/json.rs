@@ -20,7 +20,7 @@ pub(crate) fn pretty(text: &str) -> String {
 }
 
 /// The beginning of a text, with a note about the rest.
-fn cut(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return text.into();
     }

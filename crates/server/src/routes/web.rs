@@ -5,6 +5,7 @@
 
 mod actions;
 mod assets;
+mod console;
 mod form;
 mod live;
 mod live_requests;
