@@ -223,9 +223,10 @@ async fn each_curl_sample_is_answered() {
     let threads = server.get("/api/v1/threads").await.json();
     let threads = threads["threads"].as_array().unwrap().clone();
     assert_eq!(threads.len(), 1, "all samples are about one thread: {threads:?}");
-    let document = server.get(&format!("/api/v1/threads/{path}/document")).await;
-    // Hello, the native API, Responses, A2A.
-    assert_eq!(document.text.matches("Good morning").count() / 2, 3);
+    let messages = server.get(&format!("/api/v1/threads/{path}/messages")).await;
+    // The native API, Responses and A2A send one each.
+    let n = messages.text.matches("\"text\":\"Good morning\"").count();
+    assert_eq!(n, 3, "{}", messages.text);
 }
 
 fn web_path(key: &str) -> String {
