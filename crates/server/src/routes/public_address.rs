@@ -6,7 +6,11 @@ use http::uri::Authority;
 use http::{HeaderMap, Uri, header};
 
 /// The server's URL for clients: from the configuration, or from the request.
-pub(crate) fn public_address(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
+pub(crate) fn public_address(
+    api: &Api,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<String, ApiError> {
     let config = &api.app().config().server;
     if let Some(url) = &config.public_url {
         return Ok(url.clone());
@@ -38,7 +42,12 @@ mod tests {
 
     #[test]
     fn a_host_has_no_other_characters() {
-        for host in ["localhost", "127.0.0.1:8787", "[::1]:80", "looms.example.org"] {
+        for host in [
+            "localhost",
+            "127.0.0.1:8787",
+            "[::1]:80",
+            "looms.example.org",
+        ] {
             assert!(is_host(host), "{host}");
         }
         for host in ["user@example.org", "a'b", "a$b", "a b", "", "a/b"] {

@@ -27,7 +27,11 @@ async fn page(client: &Server, path: &str) -> String {
 /// The page of an error: its status, and its HTML.
 async fn refusal(client: &Server, path: &str) -> (u16, String) {
     let answer = load(client, path).await;
-    assert!(answer.text.contains("main class=\"error\""), "{path}: {}", answer.text);
+    assert!(
+        answer.text.contains("main class=\"error\""),
+        "{path}: {}",
+        answer.text
+    );
     (answer.status.as_u16(), answer.text)
 }
 
@@ -95,16 +99,31 @@ async fn a_form_leads_to_the_differences_of_two_branches() {
     ];
     has(&html, &parts);
     let native = server.get("/api/v1/threads/t/diff?with=f").await.json();
-    has(&html, &[native["from"].as_str().unwrap(), native["to"].as_str().unwrap()]);
-    has(&page(&server, "/console/t/t/diff").await, &["Compare with which thread?"]);
-    has(&page(&server, "/console/t/t/diff?with=t").await, &["All turns are the same."]);
+    has(
+        &html,
+        &[
+            native["from"].as_str().unwrap(),
+            native["to"].as_str().unwrap(),
+        ],
+    );
+    has(
+        &page(&server, "/console/t/t/diff").await,
+        &["Compare with which thread?"],
+    );
+    has(
+        &page(&server, "/console/t/t/diff?with=t").await,
+        &["All turns are the same."],
+    );
 }
 
 #[tokio::test]
 async fn the_page_of_a_document_has_verdict_hash_and_losses() {
     let server = Server::new("").await;
     server.say("t", "use compute 6 * 7").await;
-    let native = server.get("/api/v1/threads/t/document?check=strict").await.json();
+    let native = server
+        .get("/api/v1/threads/t/document?check=strict")
+        .await
+        .json();
     let html = page(&server, "/console/t/t/document").await;
     let hash = native["hash"].as_str().unwrap();
     let parts = [
@@ -116,7 +135,10 @@ async fn the_page_of_a_document_has_verdict_hash_and_losses() {
     ];
     has(&html, &parts);
     let old = page(&server, "/console/t/t/document?version=2.0.0&check=lenient").await;
-    has(&old, &["<option value=\"2.0.0\" selected>", "aria-label=\"Losses\""]);
+    has(
+        &old,
+        &["<option value=\"2.0.0\" selected>", "aria-label=\"Losses\""],
+    );
     let part = page(&server, "/console/t/t/document?at=%2Fturns%2F0").await;
     has(&part, &["user-prompt", "The whole document"]);
     let late = page(&server, "/console/t/t/document?at=%2Fturns&from=1").await;
@@ -134,7 +156,8 @@ async fn the_page_of_requests_has_actors_and_their_requests() {
         "id": "seat", "title": "Which <b>seat?", "options": [{"id": "window"}],
         "expires_at": "2050-01-01T00:00:00Z",
     }});
-    let message = json!({"role": "assistant", "content": asked.to_string(), "metadata": {"actor": "shop"}});
+    let message =
+        json!({"role": "assistant", "content": asked.to_string(), "metadata": {"actor": "shop"}});
     let posted = server.post("/v1/threads/t/messages", message).await;
     assert_eq!(posted.status, 200, "{}", posted.text);
     let html = page(&server, "/console/t/t/requests").await;
@@ -175,7 +198,10 @@ fn curls(html: &str) -> Vec<Vec<String>> {
     let samples = html.split("<code>").skip(1);
     let samples = samples.filter_map(|rest| rest.split_once("</code>"));
     let text = |html: &str| {
-        let unescaped = html.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">");
+        let unescaped = html
+            .replace("&quot;", "\"")
+            .replace("&lt;", "<")
+            .replace("&gt;", ">");
         unescaped.replace("&amp;", "&")
     };
     let commands = samples.filter(|(code, _)| code.starts_with("curl "));
@@ -202,7 +228,9 @@ async fn run(client: &Server, command: &[String]) -> Answer {
             request = request.header(name, value);
         }
     }
-    client.send(request.body(body.unwrap_or_default().into()).unwrap()).await
+    client
+        .send(request.body(body.unwrap_or_default().into()).unwrap())
+        .await
 }
 
 #[tokio::test]
@@ -222,8 +250,14 @@ async fn each_curl_sample_is_answered() {
     }
     let threads = server.get("/api/v1/threads").await.json();
     let threads = threads["threads"].as_array().unwrap().clone();
-    assert_eq!(threads.len(), 1, "all samples are about one thread: {threads:?}");
-    let messages = server.get(&format!("/api/v1/threads/{path}/messages")).await;
+    assert_eq!(
+        threads.len(),
+        1,
+        "all samples are about one thread: {threads:?}"
+    );
+    let messages = server
+        .get(&format!("/api/v1/threads/{path}/messages"))
+        .await;
     // The native API, Responses and A2A send one each.
     let n = messages.text.matches("\"text\":\"Good morning\"").count();
     assert_eq!(n, 3, "{}", messages.text);
@@ -276,7 +310,16 @@ async fn the_page_of_health_is_for_operators() {
     let server = with_keys().await;
     server.say("t", "hello").await;
     let html = page(&server, "/console/health").await;
-    has(&html, &[">ready<", ">healthy<", env!("CARGO_PKG_VERSION"), "Write-ahead log", "Open streams"]);
+    has(
+        &html,
+        &[
+            ">ready<",
+            ">healthy<",
+            env!("CARGO_PKG_VERSION"),
+            "Write-ahead log",
+            "Open streams",
+        ],
+    );
     for key in ["llk_reader", "llk_some"] {
         let (status, _) = refusal(&server.with_key(key), "/console/health").await;
         assert_eq!(status, 403, "{key}");
@@ -294,7 +337,10 @@ async fn a_key_sees_pages_of_its_own_threads_only() {
         assert_eq!(status, 403, "{end}");
         page(&some, &format!("/console/t/mine-1/{end}")).await;
     }
-    for path in ["/console/t/mine-1/diff?with=secret", "/ui/compare?left=mine-1&right=secret"] {
+    for path in [
+        "/console/t/mine-1/diff?with=secret",
+        "/ui/compare?left=mine-1&right=secret",
+    ] {
         assert_eq!(refusal(&some, path).await.0, 403, "{path}");
     }
 }

@@ -73,8 +73,14 @@ impl ToolEffect {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Pure => ("pure", "changes nothing, runs again after a crash"),
-            Self::Idempotent => ("idempotent", "changes something once, runs again after a crash"),
-            Self::Reconcilable => ("reconcilable", "is checked after a crash, and runs again if needed"),
+            Self::Idempotent => (
+                "idempotent",
+                "changes something once, runs again after a crash",
+            ),
+            Self::Reconcilable => (
+                "reconcilable",
+                "is checked after a crash, and runs again if needed",
+            ),
             Self::Each => ("effect", "changes something each time, never runs twice"),
         }
     }

@@ -99,11 +99,7 @@ impl BranchesPage<'_> {
         self.list(&below, roots, 1)
     }
 
-    fn list(&self, below: &Below<'_>, threads: &[&RelatedThread], level: usize) -> Markup {
-        let inner = |thread: &RelatedThread| {
-            let found = below.get(&Some(thread.key.as_str()));
-            found.map(Vec::as_slice).unwrap_or_default()
-        };
+    fn list<'t>(&self, below: &Below<'t>, threads: &[&'t RelatedThread], level: usize) -> Markup {
         html! {
             ul class="tree" {
                 @if level == MAX_LEVELS {
@@ -112,7 +108,8 @@ impl BranchesPage<'_> {
                     @for thread in threads {
                         li {
                             (self.entry(thread))
-                            @if !inner(thread).is_empty() { (self.list(below, inner(thread), level + 1)) }
+                            @let inner = children(below, thread);
+                            @if !inner.is_empty() { (self.list(below, inner, level + 1)) }
                         }
                     }
                 }
@@ -142,7 +139,9 @@ impl BranchesPage<'_> {
             return Markup::default();
         };
         let mut threads = self.threads.iter();
-        let name = threads.find(|it| it.key == *parent).map(RelatedThread::name);
+        let name = threads
+            .find(|it| it.key == *parent)
+            .map(RelatedThread::name);
         let name = name.unwrap_or_else(|| json::visible(parent));
         html! {
             @match (thread.forked_at, &thread.tool_call_id) {
@@ -183,14 +182,19 @@ impl BranchesPage<'_> {
     }
 }
 
+/// The forks and sub-agents' threads of a thread.
+fn children<'b, 't>(below: &'b Below<'t>, thread: &'t RelatedThread) -> &'b [&'t RelatedThread] {
+    let found = below.get(&Some(thread.key.as_str()));
+    found.map(Vec::as_slice).unwrap_or_default()
+}
+
 /// These threads and all below them, each after its parent.
 fn whole<'t>(below: &Below<'t>, threads: &[&'t RelatedThread]) -> Vec<&'t RelatedThread> {
     let mut open: Vec<&RelatedThread> = threads.iter().rev().copied().collect();
     let mut all = Vec::new();
     while let Some(thread) = open.pop() {
         all.push(thread);
-        let inner = below.get(&Some(thread.key.as_str()));
-        open.extend(inner.into_iter().flatten().rev());
+        open.extend(children(below, thread).iter().rev().copied());
     }
     all
 }

@@ -87,7 +87,11 @@ impl<'d> Turns<'d> {
                 turns.pairs.push(TurnPair::default());
             }
             if let Some(pair) = turns.pairs.get_mut(index) {
-                let end = if side == 0 { &mut pair.from } else { &mut pair.to };
+                let end = if side == 0 {
+                    &mut pair.from
+                } else {
+                    &mut pair.to
+                };
                 *end = Some(change);
             }
         }
@@ -127,20 +131,16 @@ impl DiffPage<'_> {
 
     fn comparison(&self, other: &str, diff: &Diff) -> Markup {
         let turns = Turns::of(diff);
-        let shown = DiffSides {
-            from: self.key,
-            to: other,
-        };
         html! {
             section aria-labelledby="difference" {
                 h2 id="difference" { "Differences" }
-                (shown.heads(diff))
+                (heads(self.key, other, diff))
                 p { (same_words(&turns)) " " span class="quiet" { (diff.summary().to_string()) "." } }
-                (shown.others(diff, Level::Root, "The thread itself"))
-                (shown.others(diff, Level::Agent, "Agents"))
+                (others(diff, Level::Root, "The thread itself"))
+                (others(diff, Level::Agent, "Agents"))
                 @if !turns.pairs.is_empty() {
                     h3 { "Turns" }
-                    @for pair in turns.pairs.iter().take(MAX_TURNS) { (shown.turn(pair)) }
+                    @for pair in turns.pairs.iter().take(MAX_TURNS) { (turn(pair)) }
                     @if turns.pairs.len() > MAX_TURNS {
                         p class="note" {
                             (turns.pairs.len() - MAX_TURNS) " more turns differ. They are in the JSON: "
@@ -161,103 +161,109 @@ fn same_words(turns: &Turns<'_>) -> String {
     }
 }
 
-/// The two threads of a comparison.
-struct DiffSides<'a> {
-    from: &'a str,
-    to: &'a str,
+/// The threads with the hashes of their documents.
+fn heads(from: &str, to: &str, diff: &Diff) -> Markup {
+    let head = |sign: &str, words: &str, key: &str, hash: String| {
+        html! {
+            div class="side" {
+                p { b { (sign) " " (words) } " " a href=(ThreadSection::Timeline.path(key)) dir="auto" { (json::visible(key)) } }
+                p class="quiet" { "Hash of its text " code { (hash) } " · " a href=(ThreadSection::Document.path(key)) { "document" span class="hidden" { " of " (json::visible(key)) } } }
+            }
+        }
+    };
+    html! {
+        div class="sides" {
+            (head("−", "first:", from, diff.from.to_string()))
+            (head("+", "second:", to, diff.to.to_string()))
+        }
+    }
 }
 
-impl DiffSides<'_> {
-    /// The threads with the hashes of their documents.
-    fn heads(&self, diff: &Diff) -> Markup {
-        let head = |sign: &str, words: &str, key: &str, hash: String| {
-            html! {
-                div class="side" {
-                    p { b { (sign) " " (words) } " " a href=(ThreadSection::Timeline.path(key)) dir="auto" { (json::visible(key)) } }
-                    p class="quiet" { "Hash of its text " code { (hash) } " · " a href=(ThreadSection::Document.path(key)) { "document" span class="hidden" { " of " (json::visible(key)) } } }
-                }
-            }
-        };
-        html! {
-            div class="sides" {
-                (head("−", "first:", self.from, diff.from.to_string()))
-                (head("+", "second:", self.to, diff.to.to_string()))
+/// The changes of one level that is no turn.
+fn others(diff: &Diff, level: Level, title: &str) -> Markup {
+    let changes = diff.changes.iter();
+    let changes = changes.filter(|change| change.semantic && change.level == level);
+    let rows: Vec<DiffRow> = changes.flat_map(changed_rows).collect();
+    html! {
+        @if !rows.is_empty() {
+            h3 { (title) }
+            (rows_html(&rows))
+        }
+    }
+}
+
+fn turn(pair: &TurnPair<'_>) -> Markup {
+    let number = |change: Option<&DiffChange>, is_from: bool| {
+        let change = change?;
+        let pointer = if is_from { &change.from } else { &change.to };
+        Some(index_of(pointer.as_deref())? + 1)
+    };
+    let (from, to) = (number(pair.from, true), number(pair.to, false));
+    let title = match (from, to) {
+        (Some(one), Some(other)) if one != other => format!("Turn {one} and turn {other}"),
+        (Some(one), _) | (None, Some(one)) => format!("Turn {one}"),
+        (None, None) => "Turn".to_owned(),
+    };
+    let what = match (pair.from, pair.to) {
+        (Some(one), Some(other)) if std::ptr::eq(one, other) => "changed",
+        (Some(_), Some(_)) => "another one in each",
+        (Some(_), None) => "only in the first",
+        (None, _) => "only in the second",
+    };
+    html! {
+        article class="turn" {
+            h4 { (title) " " span class="quiet" { (what) } }
+            @match (pair.from, pair.to) {
+                (Some(one), Some(other)) if std::ptr::eq(one, other) => (rows_html(&changed_rows(one))),
+                (one, other) => (rows_html(&whole_turns(one, other))),
             }
         }
     }
+}
 
-    /// The changes of one level that is no turn.
-    fn others(&self, diff: &Diff, level: Level, title: &str) -> Markup {
-        let changes = diff.changes.iter();
-        let changes = changes.filter(|change| change.semantic && change.level == level);
-        let rows: Vec<DiffRow> = changes.flat_map(changed_rows).collect();
-        html! {
-            @if !rows.is_empty() {
-                h3 { (title) }
-                (self.rows(&rows))
-            }
-        }
-    }
-
-    fn turn(&self, pair: &TurnPair<'_>) -> Markup {
-        let number = |change: Option<&DiffChange>, is_from: bool| {
-            let change = change?;
-            let pointer = if is_from { &change.from } else { &change.to };
-            Some(index_of(pointer.as_deref())? + 1)
-        };
-        let (from, to) = (number(pair.from, true), number(pair.to, false));
-        let title = match (from, to) {
-            (Some(one), Some(other)) if one != other => format!("Turn {one} and turn {other}"),
-            (Some(one), _) | (None, Some(one)) => format!("Turn {one}"),
-            (None, None) => "Turn".to_owned(),
-        };
-        let what = match (pair.from, pair.to) {
-            (Some(one), Some(other)) if std::ptr::eq(one, other) => "changed",
-            (Some(_), Some(_)) => "another one in each",
-            (Some(_), None) => "only in the first",
-            (None, _) => "only in the second",
-        };
-        html! {
-            article class="turn" {
-                h4 { (title) " " span class="quiet" { (what) } }
-                @match (pair.from, pair.to) {
-                    (Some(one), Some(other)) if std::ptr::eq(one, other) => (self.rows(&changed_rows(one))),
-                    (one, other) => (self.rows(&whole_turns(one, other))),
-                }
-            }
-        }
-    }
-
-    fn rows(&self, rows: &[DiffRow]) -> Markup {
-        html! {
-            @for row in rows.iter().take(MAX_LINES) {
-                @let (old, new) = differing(row);
+fn rows_html(rows: &[DiffRow]) -> Markup {
+    html! {
+        @for row in rows.iter().take(MAX_LINES) {
+            @let (old, new) = differing(row);
+            @if row.from == row.to {
+                div class="side" { (line_html("in both: ", row.from.as_ref(), &old)) }
+            } @else {
                 div class="sides" {
-                    (self.side(true, row.from.as_ref(), &old))
-                    (self.side(false, row.to.as_ref(), &new))
+                    (side(true, row.from.as_ref(), &old))
+                    (side(false, row.to.as_ref(), &new))
                 }
             }
-            @if rows.len() > MAX_LINES { p class="note" { (rows.len() - MAX_LINES) " more lines are not shown." } }
+        }
+        @if rows.len() > MAX_LINES { p class="note" { (rows.len() - MAX_LINES) " more lines are not shown." } }
+    }
+}
+
+/// One line of one side; empty if only the other side has it.
+fn side(is_from: bool, line: Option<&DiffLine>, text: &Markup) -> Markup {
+    let (sign, side, words) = if is_from {
+        ("−", "from", "first: ")
+    } else {
+        ("+", "to", "second: ")
+    };
+    html! {
+        @if line.is_some() {
+            div class="side" data-side=(side) {
+                span class="sign" aria-hidden="true" { (sign) } " "
+                (line_html(words, line, text))
+            }
+        } @else {
+            div class="side none" {}
         }
     }
+}
 
-    /// One line of one side; empty if only the other side has it.
-    fn side(&self, is_from: bool, line: Option<&DiffLine>, text: &Markup) -> Markup {
-        let (sign, side, words) = if is_from {
-            ("−", "from", "only in the first: ")
-        } else {
-            ("+", "to", "only in the second: ")
-        };
-        html! {
-            @match line {
-                Some(line) => div class="side" data-side=(side) {
-                    span class="sign" aria-hidden="true" { (sign) } " "
-                    span class="hidden" { (words) }
-                    span class="label" dir="auto" { (json::visible(&line.label)) }
-                    div class="plain" dir="auto" { (text) }
-                },
-                None => div class="side none" {},
-            }
+/// A line with its label. `words` name its side for screen readers.
+fn line_html(words: &str, line: Option<&DiffLine>, text: &Markup) -> Markup {
+    html! {
+        @if let Some(line) = line {
+            span class="hidden" { (words) }
+            span class="label" dir="auto" { (json::visible(&line.label)) }
+            div class="plain" dir="auto" { (text) }
         }
     }
 }

@@ -83,7 +83,9 @@ fn part_line(part: Part<'_>) -> DiffLine {
 }
 
 fn text_of(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_text(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_text(), str::to_owned)
 }
 
 /// The semantic changes within something that both documents have, or the whole of what one has.
@@ -273,7 +275,10 @@ mod tests {
             marked("one two", "one two three"),
             ("one two".to_owned(), "one two<ins> three</ins>".to_owned())
         );
-        assert_eq!(marked("same", "same"), ("same".to_owned(), "same".to_owned()));
+        assert_eq!(
+            marked("same", "same"),
+            ("same".to_owned(), "same".to_owned())
+        );
         assert_eq!(
             marked("é", "è"),
             ("<del>é</del>".to_owned(), "<ins>è</ins>".to_owned())
@@ -283,7 +288,10 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_around_the_difference() {
         let (before, after) = ("word ".repeat(500), " more".repeat(500));
-        let (from, to) = marked(&format!("{before}old{after}"), &format!("{before}new{after}"));
+        let (from, to) = marked(
+            &format!("{before}old{after}"),
+            &format!("{before}new{after}"),
+        );
         assert!(from.starts_with('…') && from.ends_with('…'), "{from}");
         assert!(from.contains("<del>old</del>") && to.contains("<ins>new</ins>"));
         assert!(from.len() < 400, "{from}");

@@ -86,7 +86,11 @@ impl DocumentPage<'_> {
 
     /// The path of this page with another value of the document.
     fn path(&self, at: &str, from: usize) -> String {
-        let check = if self.view.is_strict { "strict" } else { "lenient" };
+        let check = if self.view.is_strict {
+            "strict"
+        } else {
+            "lenient"
+        };
         let mut path = format!(
             "{}?version={}&check={check}",
             ThreadSection::Document.path(self.key),
@@ -142,7 +146,7 @@ impl DocumentPage<'_> {
                 }))
                 (fact("Losses", &html! { (view.losses.len()) }))
                 (fact("Download", &html! {
-                    a href=(self.download_path()) download=(format!("{}.json", self.key)) {
+                    a href=(self.download_path()) download=(format!("{}.json", json::visible(self.key))) {
                         @if self.is_newest() { "the document" } @else { "the report with this version" }
                     }
                 }))
@@ -165,27 +169,12 @@ impl DocumentPage<'_> {
                                 th scope="col" { "Problem" }
                             } }
                             tbody {
-                                @for violation in violations.iter().take(MAX_ROWS) { (self.violation(violation)) }
+                                @for violation in violations.iter().take(MAX_ROWS) { (violation_row(violation)) }
                             }
                         }
                     }
                     (not_shown(violations.len()))
                 }
-            }
-        }
-    }
-
-    fn violation(&self, violation: &Violation) -> Markup {
-        let (state, word) = match violation.severity {
-            Severity::Error => ("error", "error"),
-            Severity::Warning => ("waits", "warning"),
-        };
-        html! {
-            tr {
-                td { span class="badge" data-state=(state) { (word) } }
-                td { (place(&violation.pointer)) }
-                td { code { (violation.rule.id()) } }
-                td dir="auto" { (json::visible(&violation.message)) }
             }
         }
     }
@@ -227,6 +216,21 @@ impl DocumentPage<'_> {
                 "A page shows up to 500 values. The whole document is in the "
                 a href=(self.download_path()) { "download" } "."
             }
+        }
+    }
+}
+
+fn violation_row(violation: &Violation) -> Markup {
+    let (state, word) = match violation.severity {
+        Severity::Error => ("error", "error"),
+        Severity::Warning => ("waits", "warning"),
+    };
+    html! {
+        tr {
+            td { span class="badge" data-state=(state) { (word) } }
+            td { (place(&violation.pointer)) }
+            td { code { (violation.rule.id()) } }
+            td dir="auto" { (json::visible(&violation.message)) }
         }
     }
 }

@@ -93,7 +93,7 @@ impl HealthPage<'_> {
                     }
                 }))
                 (fact("Version", &html! { (figures.version) }))
-                (fact("Runs since", &html! { (uptime(figures.uptime_seconds)) }))
+                (fact("Up for", &html! { (uptime(figures.uptime_seconds)) }))
             }
         }
     }
@@ -214,10 +214,19 @@ mod tests {
 
     #[test]
     fn figures_have_units_that_fit() {
-        for (n, text) in [(999, "999 bytes"), (1_500, "1.5 kB"), (82_040_000, "82.0 MB")] {
+        for (n, text) in [
+            (999, "999 bytes"),
+            (1_500, "1.5 kB"),
+            (82_040_000, "82.0 MB"),
+        ] {
             assert_eq!(bytes(n), text);
         }
-        for (seconds, text) in [(5, "5 s"), (61, "1 min"), (7_260, "2 h 1 min"), (266_400, "3 d 2 h")] {
+        for (seconds, text) in [
+            (5, "5 s"),
+            (61, "1 min"),
+            (7_260, "2 h 1 min"),
+            (266_400, "3 d 2 h"),
+        ] {
             assert_eq!(uptime(seconds), text);
         }
         assert_eq!(seconds_text(0.0025), "2.5 ms");

@@ -72,7 +72,12 @@ impl<'d> JsonTree<'d> {
         }
     }
 
-    fn members(&self, node: &Node<'_>, from: usize, link: &dyn Fn(&str, usize) -> String) -> Markup {
+    fn members(
+        &self,
+        node: &Node<'_>,
+        from: usize,
+        link: &dyn Fn(&str, usize) -> String,
+    ) -> Markup {
         let next = from + node.drawn.len();
         html! {
             ul class="json" {
@@ -90,7 +95,9 @@ impl<'d> JsonTree<'d> {
         let name = html! { span class="key" dir="auto" { (json::visible(&node.name)) } };
         let what = match node.value {
             Json::Array(_) => "elements",
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => "members",
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => {
+                "members"
+            }
         };
         html! {
             @if node.n_members == 0 {
@@ -176,7 +183,13 @@ mod tests {
     fn a_value_is_drawn_with_its_members() {
         let value = Json::parse(r#"{"a":[1.50,null,{"b":"x"}],"c":{},"d":"<i>\u202e"}"#).unwrap();
         let html = drawn(&value, "", 0);
-        for part in ["1.50", "null", "3 elements", "&lt;i&gt;⟨U+202E⟩", ">c</span>: "] {
+        for part in [
+            "1.50",
+            "null",
+            "3 elements",
+            "&lt;i&gt;⟨U+202E⟩",
+            ">c</span>: ",
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert_eq!(html.matches("<details>").count(), 2);

@@ -77,13 +77,12 @@ impl ConnectTarget<'_> {
         format!("{}/{}", self.entry("threads"), path_segment(self.key))
     }
 
-    /// The headers of a request in JavaScript, as members of an object.
-    fn js_headers(&self, others: &str) -> String {
-        match (self.needs_key, others) {
-            (true, "") => format!("headers: {{ authorization: {JS_KEY} }}"),
-            (true, others) => format!("headers: {{ {others}, authorization: {JS_KEY} }}"),
-            (false, "") => String::new(),
-            (false, others) => format!("headers: {{ {others} }}"),
+    /// The key as a further member of an object in JavaScript.
+    fn js_headers(&self) -> String {
+        if self.needs_key {
+            format!(", headers: {{ authorization: {JS_KEY} }}")
+        } else {
+            String::new()
         }
     }
 
@@ -101,11 +100,15 @@ impl ConnectTarget<'_> {
             is_stream: true,
             ..self.curl(&follow)
         };
+        let key = if self.needs_key {
+            format!(", authorization: {JS_KEY}")
+        } else {
+            String::new()
+        };
         let fetch = format!(
-            "const response = await fetch({}, {{ {} }});\n\
+            "const response = await fetch({}, {{ headers: {{ accept: \"text/event-stream\"{key} }} }});\n\
              for await (const text of response.body.pipeThrough(new TextDecoderStream())) console.log(text);",
             literal(&events),
-            self.js_headers("accept: \"text/event-stream\""),
         );
         let source = format!(
             "const events = new EventSource({});\n\
@@ -113,7 +116,10 @@ impl ConnectTarget<'_> {
             literal(&events),
         );
         let mut samples = vec![
-            sample("Send a message and follow the answer, with curl", post.text()),
+            sample(
+                "Send a message and follow the answer, with curl",
+                post.text(),
+            ),
             sample("Read the log, with curl", read.text()),
             sample("Follow the log, with fetch", fetch),
         ];
@@ -132,11 +138,12 @@ impl ConnectTarget<'_> {
         let url = self.entry("aiSdk");
         // The AI SDK puts the id into the path as it is.
         let is_resumable = path_segment(self.key) == self.key;
-        let resume = if is_resumable { "\n  resume: true," } else { "" };
-        let headers = match self.js_headers("") {
-            headers if headers.is_empty() => headers,
-            headers => format!(", {headers}"),
+        let resume = if is_resumable {
+            "\n  resume: true,"
+        } else {
+            ""
         };
+        let headers = self.js_headers();
         let code = format!(
             "import {{ useChat }} from \"@ai-sdk/react\";\n\
              import {{ DefaultChatTransport }} from \"ai\";\n\n\
@@ -190,10 +197,7 @@ impl ConnectTarget<'_> {
         ProtocolAccess {
             name: "OpenAI Responses",
             note: Some("A model is an agent, a conversation is a thread.".to_owned()),
-            samples: vec![
-                sample("Python, openai", code),
-                sample("curl", post.text()),
-            ],
+            samples: vec![sample("Python, openai", code), sample("curl", post.text())],
             address: url,
         }
     }
@@ -242,10 +246,7 @@ impl ConnectTarget<'_> {
 
     fn ag_ui(&self) -> ProtocolAccess {
         let url = self.entry("agUi");
-        let headers = match self.js_headers("") {
-            headers if headers.is_empty() => headers,
-            headers => format!(", {headers}"),
-        };
+        let headers = self.js_headers();
         let code = format!(
             "import {{ HttpAgent }} from \"@ag-ui/client\";\n\n\
              const agent = new HttpAgent({{ url: {}, threadId: {}{headers} }});\n\

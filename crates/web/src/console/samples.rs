@@ -66,7 +66,10 @@ impl CurlSample<'_> {
         if self.needs_key {
             lines.push("-H \"authorization: Bearer $LOOMLINE_KEY\"".to_owned());
         }
-        let headers = self.headers.iter().map(|it| format!("-H {}", shell_word(it)));
+        let headers = self
+            .headers
+            .iter()
+            .map(|it| format!("-H {}", shell_word(it)));
         lines.extend(headers);
         if let Some(body) = self.body {
             lines.push("-H 'content-type: application/json'".to_owned());
@@ -114,6 +117,10 @@ mod tests {
              -H 'content-type: application/json' \\\n  -d '{\"a\":\"b\"}'";
         assert_eq!(sample.text(), expected);
         sample.needs_key = true;
-        assert!(sample.text().contains("\"authorization: Bearer $LOOMLINE_KEY\""));
+        assert!(
+            sample
+                .text()
+                .contains("\"authorization: Bearer $LOOMLINE_KEY\"")
+        );
     }
 }

@@ -39,7 +39,10 @@ fn main_of(page: &maud::Markup) -> String {
     let html = page.0.as_str();
     let (_, main) = html.split_once("<main").unwrap();
     let (main, _) = main.split_once("</main>").unwrap();
-    assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
+    assert!(
+        !main.contains("<img") && !main.contains('\u{202e}'),
+        "{main}"
+    );
     main.to_owned()
 }
 
@@ -357,7 +360,15 @@ fn a_server_that_is_not_ready_says_why() {
         figures,
     };
     let html = main_of(&page.html());
-    for part in ["not ready", "commits fail", "3 failed", "of at most 64", "2.0 ms", "500.0 ms", "–"] {
+    for part in [
+        "not ready",
+        "commits fail",
+        "3 failed",
+        "of at most 64",
+        "2.0 ms",
+        "500.0 ms",
+        "–",
+    ] {
         assert!(html.contains(part), "{part}: {html}");
     }
 }

@@ -41,7 +41,10 @@ pub(in crate::routes::web) async fn read(
     let version = query.version.as_deref().filter(|text| !text.is_empty());
     let check = query.check.unwrap_or(Check::Strict);
     let resource = match version {
-        Some(version) => format!("document?check=strict&version={}", web::path_segment(version)),
+        Some(version) => format!(
+            "document?check=strict&version={}",
+            web::path_segment(version)
+        ),
         None => "document?check=strict".to_owned(),
     };
     let words = ("Document", resource.as_str());
