@@ -210,12 +210,21 @@ fn turn(pair: &TurnPair<'_>) -> Markup {
         (Some(_), None) => "only in the first",
         (None, _) => "only in the second",
     };
+    let rows = match (pair.from, pair.to) {
+        (Some(one), Some(other)) if std::ptr::eq(one, other) => changed_rows(one),
+        (one, other) => whole_turns(one, other),
+    };
+    let (details, content): (Vec<DiffRow>, Vec<DiffRow>) =
+        rows.into_iter().partition(|row| row.is_detail);
     html! {
         article class="turn" {
             h4 { (title) " " span class="quiet" { (what) } }
-            @match (pair.from, pair.to) {
-                (Some(one), Some(other)) if std::ptr::eq(one, other) => (rows_html(&changed_rows(one))),
-                (one, other) => (rows_html(&whole_turns(one, other))),
+            (rows_html(&content))
+            @if !details.is_empty() {
+                details class="data" {
+                    summary { "Times, ids and other members: " (details.len()) }
+                    (rows_html(&details))
+                }
             }
         }
     }
@@ -280,6 +289,7 @@ fn whole_turns(from: Option<&DiffChange>, to: Option<&DiffChange>) -> Vec<DiffRo
         let row = DiffRow {
             from: from.next(),
             to: to.next(),
+            is_detail: false,
         };
         if row.from.is_none() && row.to.is_none() {
             return rows;

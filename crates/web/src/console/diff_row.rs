@@ -27,6 +27,8 @@ pub(crate) struct DiffRow {
     pub(crate) from: Option<DiffLine>,
     /// The piece of the second document.
     pub(crate) to: Option<DiffLine>,
+    /// Whether it is no content, such as an instant or an id.
+    pub(crate) is_detail: bool,
 }
 
 impl DiffLine {
@@ -98,14 +100,14 @@ pub(crate) fn changed_rows(change: &DiffChange) -> Vec<DiffRow> {
             .into_iter()
             .map(|line| DiffRow {
                 from: Some(line),
-                to: None,
+                ..DiffRow::default()
             })
             .collect(),
         DiffKind::Added { value, .. } => lines(change, value)
             .into_iter()
             .map(|line| DiffRow {
-                from: None,
                 to: Some(line),
+                ..DiffRow::default()
             })
             .collect(),
         DiffKind::Changed { members, inner } => {
@@ -134,21 +136,18 @@ fn member_row(change: &DiffChange, member: &MemberChange) -> Option<DiffRow> {
         (label, name) => format!("{label}, {name}"),
     };
     let line = |value: &Json| Some(DiffLine::new(label.clone(), text_of(value)));
-    match &member.edit {
-        Edit::Added { new, .. } => Some(DiffRow {
-            from: None,
-            to: line(new),
-        }),
-        Edit::Removed { old, .. } => Some(DiffRow {
-            from: line(old),
-            to: None,
-        }),
-        Edit::Replaced { old, new } => Some(DiffRow {
-            from: line(old),
-            to: line(new),
-        }),
-        Edit::Reordered { .. } => None,
-    }
+    let (from, to) = match &member.edit {
+        Edit::Added { new, .. } => (None, line(new)),
+        Edit::Removed { old, .. } => (line(old), None),
+        Edit::Replaced { old, new } => (line(old), line(new)),
+        Edit::Reordered { .. } => return None,
+    };
+    let is_detail = matches!(change.level, Level::Turn | Level::Message);
+    Some(DiffRow {
+        from,
+        to,
+        is_detail,
+    })
 }
 
 /// Both texts of a row. If both have one, the words that differ are marked.
@@ -257,6 +256,7 @@ mod tests {
         let row = DiffRow {
             from: line(from),
             to: line(to),
+            is_detail: false,
         };
         let (from, to) = differing(&row);
         (from.into_string(), to.into_string())
