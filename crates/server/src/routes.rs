@@ -19,6 +19,7 @@ pub(crate) mod messages;
 mod native;
 mod page_query;
 pub(crate) mod process;
+pub(crate) mod public_address;
 pub(crate) mod relatives;
 mod responses;
 mod run_times;

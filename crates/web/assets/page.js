@@ -30,6 +30,11 @@ document.addEventListener("click", async (event) => {
         return;
     }
     const copy = target.closest("button.copy");
+    const snippet = copy?.closest(".snippet")?.querySelector("code");
+    if (snippet) {
+        await copyText(snippet);
+        return;
+    }
     if (copy) {
         const answer = await fetch(copy.getAttribute("data-text") ?? "");
         if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
@@ -47,6 +52,17 @@ document.addEventListener("keydown", (event) => {
         step(event.key === "ArrowUp" ? -1 : 1);
     }
 });
+
+/** Copies a piece of code. Where the browser refuses, it is selected instead. @param {Element} code */
+async function copyText(code) {
+    try {
+        await navigator.clipboard.writeText(code.textContent ?? "");
+        say("Copied.");
+    } catch {
+        getSelection()?.selectAllChildren(code);
+        say("It is selected. Copy it with the keyboard.");
+    }
+}
 
 /** Moves the focus to the message before or after. @param {number} by */
 function step(by) {

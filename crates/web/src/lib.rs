@@ -29,7 +29,11 @@ pub use chat::{
     AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, ToolFact,
     ToolFacts, VersionEntry, VersionsPage, WaitingCall, message_text, older,
 };
-pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
+pub use console::{
+    ActorBinding, ActorEntry, AgentEntry, AgentsPage, BranchesPage, ConnectPage, ConnectTarget,
+    ConsoleFrame, ConsolePlace, DiffPage, DocumentPage, DocumentView, HealthFigures, HealthPage,
+    LatencyFigures, RelatedThread, RequestsPage, ThreadSection, ToolEffect, ToolEntry,
+};
 pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;
 pub use maud::Markup;

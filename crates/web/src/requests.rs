@@ -134,7 +134,7 @@ impl ThreadParty {
     }
 
     /// The party, with a note if any key may post as it.
-    fn html(&self) -> Markup {
+    pub(crate) fn html(&self) -> Markup {
         let is_agent = matches!(self.party, Party::Agent(_));
         html! {
             b dir="auto" { (self.words()) }

@@ -42,7 +42,7 @@ pub(crate) struct DocumentDiff {
 /// The rules for a check.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Check {
+pub(crate) enum Check {
     Strict,
     Lenient,
 }
@@ -130,12 +130,13 @@ pub(crate) async fn differences(
     Ok(api.app().diff(thread.tenant(), keys).await?)
 }
 
-/// The document of a thread in a version, with the result of its check.
-pub(super) async fn report(
+/// The document of a thread in a version, with the violations of the rules. Costs time proportional to the
+/// thread.
+pub(crate) async fn checked(
     api: &Api,
     thread: &ThreadKey,
     (version, check): (Option<&str>, Option<Check>),
-) -> Result<DocumentReport, ApiError> {
+) -> Result<CheckedDocument, ApiError> {
     let version = version.map(Version::from);
     let profile = check.map(|check| match check {
         Check::Strict => Profile::Strict,
@@ -145,16 +146,24 @@ pub(super) async fn report(
         .app()
         .checked(thread.tenant(), thread.key(), (version, profile))
         .await?;
-    let checked = checked.map_err(|error| ApiError::InvalidQuery {
+    checked.map_err(|error| ApiError::InvalidQuery {
         what: format!("version: {}", crate::error::render_error(&error)),
-    })?;
+    })
+}
+
+/// The document of a thread in a version, with the result of its check.
+pub(super) async fn report(
+    api: &Api,
+    thread: &ThreadKey,
+    wanted: (Option<&str>, Option<Check>),
+) -> Result<DocumentReport, ApiError> {
     let CheckedDocument {
         document,
         losses,
         violations,
         hash,
         inexact,
-    } = checked;
+    } = checked(api, thread, wanted).await?;
     let is_error = |violation: &Violation| violation.severity == Severity::Error;
     let verdict = violations.as_ref().map(|violations| {
         if violations.iter().any(is_error) {

@@ -15,66 +15,69 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProcessHealth {
     /// Whether the server is ready for requests.
-    ready: bool,
+    pub(crate) ready: bool,
     /// Why it is not ready, as the code of `/readyz`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+    pub(crate) reason: Option<&'static str>,
+    /// Why it is not ready, for people.
+    #[serde(skip)]
+    pub(crate) advice: Option<&'static str>,
     /// The version of the server.
-    version: &'static str,
+    pub(crate) version: &'static str,
     /// Seconds since the process opened its store.
-    uptime_seconds: u64,
+    pub(crate) uptime_seconds: u64,
     /// The store.
-    store: StoreView,
+    pub(crate) store: StoreView,
     /// Event streams that are open.
-    open_streams: usize,
+    pub(crate) open_streams: usize,
     /// Executions that run in this process.
-    running_runs: usize,
+    pub(crate) running_runs: usize,
     /// Maximum number of concurrent runs; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    runs_limit: Option<usize>,
+    pub(crate) runs_limit: Option<usize>,
     /// Messages that wait in the queues of threads.
-    queued_messages: usize,
+    pub(crate) queued_messages: usize,
     /// Resumed runs that wait for a slot.
-    waiting_runs: usize,
+    pub(crate) waiting_runs: usize,
     /// Unfinished threads of the last process that are not recovered yet.
-    unrecovered_threads: usize,
+    pub(crate) unrecovered_threads: usize,
     /// The durations of requests until the head of the response.
-    requests: LatencyView,
+    pub(crate) requests: LatencyView,
     /// The durations of runs.
-    runs: LatencyView,
+    pub(crate) runs: LatencyView,
 }
 
 /// The state of the store.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct StoreView {
+pub(crate) struct StoreView {
     /// `healthy`, `commits_fail` or `damaged`.
-    health: &'static str,
+    pub(crate) health: &'static str,
     /// The bytes of its file.
-    file_bytes: u64,
+    pub(crate) file_bytes: u64,
     /// The bytes of its write-ahead log.
-    wal_bytes: u64,
+    pub(crate) wal_bytes: u64,
     /// Transactions committed since the process started.
-    commits: u64,
+    pub(crate) commits: u64,
     /// Commits and writes that failed since the process started.
-    failures: u64,
+    pub(crate) failures: u64,
 }
 
 /// Durations since the process started. A percentile is the upper end of its bucket; the buckets double.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct LatencyView {
+pub(crate) struct LatencyView {
     /// Number of durations.
-    count: u64,
+    pub(crate) count: u64,
     /// Seconds that half of them took at most; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    p50_seconds: Option<f64>,
+    pub(crate) p50_seconds: Option<f64>,
     /// Seconds that 95 % of them took at most; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    p95_seconds: Option<f64>,
+    pub(crate) p95_seconds: Option<f64>,
     /// Seconds that 99 % of them took at most; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    p99_seconds: Option<f64>,
+    pub(crate) p99_seconds: Option<f64>,
 }
 
 impl From<Percentiles> for LatencyView {
@@ -109,6 +112,7 @@ pub(crate) async fn process_health(api: &Api) -> Result<ProcessHealth, ApiError>
     Ok(ProcessHealth {
         ready: reason.is_none(),
         reason: reason.map(NotReady::code),
+        advice: reason.map(NotReady::advice),
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: api.metrics().uptime().as_secs(),
         store: StoreView {

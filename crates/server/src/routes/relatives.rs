@@ -19,7 +19,7 @@ const DEFAULT_LIMIT: usize = 1_000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct ThreadTreeQuery {
     /// Maximum number of threads, default and at most 1,000.
-    limit: Option<usize>,
+    pub(crate) limit: Option<usize>,
 }
 
 /// The threads around a thread, each after its parent.
@@ -27,9 +27,9 @@ pub(crate) struct ThreadTreeQuery {
 pub(crate) struct ThreadTreeView {
     /// The threads, the root first: the path to the thread, then its forks and sub-agents' threads, then
     /// those of the others.
-    threads: Vec<RelativeView>,
+    pub(crate) threads: Vec<RelativeView>,
     /// Whether there are more.
-    more: bool,
+    pub(crate) more: bool,
 }
 
 /// A thread in a tree.
@@ -37,35 +37,35 @@ pub(crate) struct ThreadTreeView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RelativeView {
     /// The thread's key.
-    key: String,
+    pub(crate) key: String,
     /// The thread's id.
-    id: ThreadId,
+    pub(crate) id: ThreadId,
     /// The thread's title.
     #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
+    pub(crate) title: Option<String>,
     /// The key of the thread that it was forked from, or that has the calling tool call; absent for the
     /// root.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<String>,
+    pub(crate) parent: Option<String>,
     /// The last event that a fork shares with its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    forked_at: Option<Seq>,
+    pub(crate) forked_at: Option<Seq>,
     /// The calling tool call of a sub-agent's thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
+    pub(crate) tool_call_id: Option<String>,
     /// Whether it is the requested thread.
-    current: bool,
+    pub(crate) current: bool,
     /// `open`, `streaming`, `closed` or `failed`.
-    status: ThreadStatus,
+    pub(crate) status: ThreadStatus,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     /// When it last changed.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    updated_at: Option<Timestamp>,
+    pub(crate) updated_at: Option<Timestamp>,
     /// The last event.
-    seq: Seq,
+    pub(crate) seq: Seq,
 }
 
 /// Reads the threads around a thread: those that it was forked from, its forks, and its sub-agents'

@@ -5,6 +5,7 @@
 
 mod actions;
 mod assets;
+mod console;
 mod files;
 mod form;
 mod live;

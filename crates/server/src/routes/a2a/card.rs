@@ -4,6 +4,7 @@ use super::Agent;
 use crate::error::{ApiError, ErrorBody};
 use crate::hex::hex;
 use crate::reactors::AgentSummary;
+use crate::routes::public_address::public_address;
 use crate::state::Api;
 use aws_lc_rs::digest;
 use axum::extract::State;
@@ -80,7 +81,7 @@ pub(super) fn card(
     uri: &Uri,
     is_extended: bool,
 ) -> Result<Value, ApiError> {
-    let base = base(api, headers, uri)?;
+    let base = public_address(api, headers, uri)?;
     let interfaces = match named {
         None => Interfaces {
             json_rpc: format!("{base}/a2a"),
@@ -104,25 +105,4 @@ pub(super) fn card(
         tools: is_extended.then_some(agent.tools.as_slice()),
     };
     Ok(card.to_json(&interfaces))
-}
-
-/// The server's URL for clients: from the configuration, or from the request.
-fn base(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
-    let config = &api.app().config().server;
-    if let Some(url) = &config.public_url {
-        return Ok(url.clone());
-    }
-    let scheme = if config.tls.is_some() {
-        "https"
-    } else {
-        "http"
-    };
-    let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
-    let host = uri.authority().map(http::uri::Authority::as_str).or(host);
-    let host = host.filter(|host| host.parse::<http::uri::Authority>().is_ok());
-    let host = host.ok_or(ApiError::InvalidHeader {
-        name: "host",
-        expected: "the name that this server was reached by",
-    })?;
-    Ok(format!("{scheme}://{host}"))
 }

@@ -40,6 +40,13 @@ pub(super) struct ChatQuery {
     at: Option<u64>,
 }
 
+/// The beginning of a new thread.
+#[derive(Deserialize)]
+pub(super) struct NewChatQuery {
+    /// The agent that the page preselects.
+    agent: Option<String>,
+}
+
 /// A message or an answer of a thread.
 #[derive(Deserialize)]
 pub(super) struct VersionsQuery {
@@ -62,9 +69,18 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
 }
 
 /// The page of a new thread.
-pub(super) async fn new_chat(State(api): State<Api>, caller: Caller) -> Result<Response, ApiError> {
+pub(super) async fn new_chat(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<NewChatQuery>,
+) -> Result<Response, ApiError> {
+    let agent = query.agent.as_deref();
+    if let Some(name) = agent.filter(|name| !api.app().has_agent(name)) {
+        let what = format!("agent: this server has no agent {name:?}");
+        return Err(ApiError::InvalidQuery { what });
+    }
     let parts = PageParts::read(&api, &caller).await?;
-    Ok(page(parts.page(None, None, None).html()))
+    Ok(page(parts.page(None, agent, None).html()))
 }
 
 /// The page of a thread.

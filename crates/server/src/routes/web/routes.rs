@@ -1,8 +1,8 @@
 //! The routes of the web interface: for each its method, path, scope, and the place of the thread's key.
 
 use crate::error::ErrorFormat;
-use crate::protocol::Access::{Open, Read, Write};
-use crate::protocol::ThreadAt::{InBody, NoThread, PathKey};
+use crate::protocol::Access::{Open, Operator, Read, Write};
+use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process};
 use crate::protocol::{Protocol, Route, Rules, undocumented};
 use axum::routing::{get, post};
 
@@ -12,6 +12,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     errors: ErrorFormat::Page,
     prefixes: &[
         ("/chat", ErrorFormat::Page),
+        ("/console", ErrorFormat::Page),
         ("/ui", ErrorFormat::Page),
         ("/assets", ErrorFormat::Page),
     ],
@@ -26,6 +27,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
+    use super::console::{agents, branches, connect, diff, document, health, requests as thread_requests};
     use super::{actions, assets, files, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
@@ -44,6 +46,14 @@ fn routes() -> Vec<Route> {
         Route::post("/ui/edit", Write, InBody, undocumented(post(actions::edit))),
         Route::post("/ui/regenerate", Write, InBody, undocumented(post(actions::regenerate))),
         Route::get("/ui/versions", Read, InBody, undocumented(get(pages::versions))),
+        Route::get("/console/t/{key}/branches", Read, PathKey("key"), undocumented(get(branches::read))),
+        Route::get("/console/t/{key}/diff", Read, PathKey("key"), undocumented(get(diff::read))),
+        Route::get("/ui/compare", Read, InBody, undocumented(get(diff::choose))),
+        Route::get("/console/t/{key}/document", Read, PathKey("key"), undocumented(get(document::read))),
+        Route::get("/console/t/{key}/requests", Read, PathKey("key"), undocumented(get(thread_requests::read))),
+        Route::get("/console/t/{key}/connect", Read, PathKey("key"), undocumented(get(connect::read))),
+        Route::get("/console/agents", Read, NoThread, undocumented(get(agents::read))),
+        Route::get("/console/health", Operator, Process, undocumented(get(health::read))),
         Route::get("/assets/{hash}/{name}", Open, NoThread, undocumented(get(assets::read))),
     ]
 }
