@@ -6,6 +6,7 @@
 mod assets;
 mod chat;
 mod console;
+mod execution;
 mod form_field;
 #[cfg(test)]
 #[path = "../../../tests/html_form.rs"]
@@ -29,6 +30,11 @@ pub use chat::{
     VersionsPage, WaitingCall, message_text, older,
 };
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
+pub use console::{
+    ConsoleRun, EventDetail, EventPoint, EventSelection, EventTable, EventsPage, MarkedText,
+    TableChange, RunContinuation, RunPage, ThreadEntry, ThreadListQuery, ThreadsPage, TimelinePage,
+    TimelineRun,
+};
 pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;
 pub use maud::Markup;

@@ -5,7 +5,9 @@
 
 mod actions;
 mod assets;
+mod console;
 mod form;
+mod inherited;
 mod live;
 mod live_requests;
 mod pages;

@@ -61,3 +61,4 @@ mod threads_api;
 mod tls;
 mod tokens;
 mod versions;
+mod web_console;

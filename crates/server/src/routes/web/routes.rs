@@ -2,7 +2,7 @@
 
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Open, Read, Write};
-use crate::protocol::ThreadAt::{InBody, NoThread, PathKey};
+use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Visible};
 use crate::protocol::{Protocol, Route, Rules, undocumented};
 use axum::routing::{get, post};
 
@@ -12,6 +12,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     errors: ErrorFormat::Page,
     prefixes: &[
         ("/chat", ErrorFormat::Page),
+        ("/console", ErrorFormat::Page),
         ("/ui", ErrorFormat::Page),
         ("/assets", ErrorFormat::Page),
     ],
@@ -26,6 +27,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
+    use super::console::{events, live_events, run, threads, timeline};
     use super::{actions, assets, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
@@ -42,6 +44,12 @@ fn routes() -> Vec<Route> {
         Route::post("/ui/edit", Write, InBody, undocumented(post(actions::edit))),
         Route::post("/ui/regenerate", Write, InBody, undocumented(post(actions::regenerate))),
         Route::get("/ui/versions", Read, InBody, undocumented(get(pages::versions))),
+        Route::get("/console", Read, Visible, undocumented(get(threads::list))),
+        Route::get("/console/t/{key}", Read, PathKey("key"), undocumented(get(timeline::timeline))),
+        Route::get("/console/t/{key}/run/{executionId}", Read, PathKey("key"), undocumented(get(run::run))),
+        Route::get("/console/t/{key}/events", Read, PathKey("key"), undocumented(get(events::events))),
+        Route::get("/ui/console/{id}", Read, InBody, undocumented(get(run::by_id))),
+        Route::get("/ui/events", Read, InBody, undocumented(get(live_events::live))),
         Route::get("/assets/{hash}/{name}", Open, NoThread, undocumented(get(assets::read))),
     ]
 }
