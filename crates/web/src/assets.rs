@@ -39,6 +39,7 @@ macro_rules! embedded {
 
 const EMBEDDED: &[Asset] = embedded! {
     "composer.js": SCRIPT,
+    "console.js": SCRIPT,
     "content.js": SCRIPT,
     "dom.js": SCRIPT,
     "forms.js": SCRIPT,
@@ -46,13 +47,14 @@ const EMBEDDED: &[Asset] = embedded! {
     "log.js": SCRIPT,
     "page.js": SCRIPT,
     "patches.js": SCRIPT,
+    "stream.js": SCRIPT,
     "style.css": STYLE,
     "console.css": STYLE,
     "icon.svg": "image/svg+xml",
 };
 
 /// The modules that every page loads, so that browsers fetch them at once.
-pub(crate) const MODULES: [&str; 7] = [
+pub(crate) const MODULES: [&str; 8] = [
     "composer.js",
     "content.js",
     "dom.js",
@@ -60,6 +62,7 @@ pub(crate) const MODULES: [&str; 7] = [
     "live.js",
     "log.js",
     "patches.js",
+    "stream.js",
 ];
 
 impl Default for Assets {

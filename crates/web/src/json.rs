@@ -12,12 +12,39 @@ pub(crate) const MAX_TEXT: usize = 64 << 10;
 
 /// JSON with line breaks and indentation; any other text unchanged. Long texts are cut, with a note.
 pub(crate) fn pretty(text: &str) -> String {
-    let readable = (text.len() <= MAX_TEXT)
+    pretty_within(text, MAX_TEXT)
+}
+
+/// As [`pretty`], for at most `max` bytes.
+pub(crate) fn pretty_within(text: &str, max: usize) -> String {
+    let readable = (text.len() <= max)
         .then(|| serde_json::from_str::<Value>(text).ok())
         .flatten()
         .filter(|value| value.is_object() || value.is_array());
     let indented = readable.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    visible(&cut(indented.as_deref().unwrap_or(text), MAX_TEXT)).into_owned()
+    let shown = indented.as_deref().unwrap_or(text);
+    visible(&cut(shown, max)).into_owned()
+}
+
+/// The beginning of a text in one line, of at most `max` characters.
+pub(crate) fn line(text: &str, max: usize) -> String {
+    let mut words = String::new();
+    let mut n_chars = 0;
+    for c in text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+    {
+        if c == ' ' && (words.is_empty() || words.ends_with(' ')) {
+            continue;
+        }
+        if n_chars == max {
+            words.push('…');
+            break;
+        }
+        words.push(c);
+        n_chars += 1;
+    }
+    visible(words.trim_end()).into_owned()
 }
 
 /// The beginning of a text, with a note about the rest.
@@ -60,6 +87,13 @@ mod tests {
         let text = "ä".repeat(MAX_TEXT);
         let shown = pretty(&text);
         assert!(shown.len() < text.len() && shown.ends_with("more bytes"));
+    }
+
+    #[test]
+    fn a_line_has_no_breaks_and_ends_with_an_ellipsis() {
+        assert_eq!(line("  a\n\n b\u{202e}c", 10), "a b⟨U+202E⟩c");
+        assert_eq!(line("abcdef", 3), "abc…");
+        assert_eq!(line("abc", 3), "abc");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod assets;
 mod chat;
 mod console;
+mod execution;
 mod form_field;
 mod hidden;
 #[cfg(test)]
@@ -31,8 +32,10 @@ pub use chat::{
 };
 pub use console::{
     ActorBinding, ActorEntry, AgentEntry, AgentsPage, BranchesPage, ConnectPage, ConnectTarget,
-    ConsoleFrame, ConsolePlace, DiffPage, DocumentPage, DocumentView, HealthFigures, HealthPage,
-    LatencyFigures, RelatedThread, RequestsPage, ThreadSection, ToolEffect, ToolEntry,
+    ConsoleFrame, ConsolePlace, ConsoleRun, DiffPage, DocumentPage, DocumentView, EventDetail,
+    EventPoint, EventSelection, EventTable, EventsPage, HealthFigures, HealthPage, LatencyFigures,
+    MarkedText, RelatedThread, RequestsPage, RunContinuation, RunPage, TableChange, ThreadEntry,
+    ThreadListQuery, ThreadSection, ThreadsPage, TimelinePage, TimelineRun, ToolEffect, ToolEntry,
 };
 pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;

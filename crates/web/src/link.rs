@@ -44,3 +44,20 @@ pub(crate) fn versions_link(thread_key: &str, item: &str) -> Markup {
     let (key, item) = (path_segment(thread_key), path_segment(item));
     html! { a class="quiet" href={ "/ui/versions?thread=" (key) "&item=" (item) } { "Versions" } }
 }
+
+/// The path of a thread as it was after an event.
+pub(crate) fn at_path(thread_key: &str, seq: u64) -> String {
+    format!("/chat/{}?at={seq}", path_segment(thread_key))
+}
+
+/// The path of a run in the console.
+pub(crate) fn run_path(thread_key: &str, execution: &str) -> String {
+    let (key, execution) = (path_segment(thread_key), path_segment(execution));
+    format!("/console/t/{key}/run/{execution}")
+}
+
+/// The path of an event in the console, in its surroundings.
+pub(crate) fn event_path(thread_key: &str, seq: u64) -> String {
+    let (key, after) = (path_segment(thread_key), seq.saturating_sub(20));
+    format!("/console/t/{key}/events?view=full&after={after}#e-{seq}")
+}

@@ -139,7 +139,7 @@ pub(crate) fn inbox_count(waiting: usize) -> Markup {
 }
 
 /// The sign of a fork.
-fn fork_icon() -> Markup {
+pub(crate) fn fork_icon() -> Markup {
     html! {
         svg class="icon" viewBox="0 0 16 16" width="14" height="14" role="img" aria-label="Fork" {
             path d="M5 2v12M5 10c0-3 6-2 6-6M11 4V2" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" {}
@@ -160,6 +160,7 @@ pub(crate) fn head(assets: &Assets, title: &str, area: Area) -> Markup {
             @if area == Area::Console { link rel="stylesheet" href=(assets.path("console.css")); }
             @for module in MODULES { link rel="modulepreload" href=(assets.path(module)); }
             script type="module" src=(assets.path("page.js")) {}
+            @if area == Area::Console { script type="module" src=(assets.path("console.js")) {} }
         }
     }
 }

@@ -9,6 +9,12 @@ pub(crate) fn instant(at: Timestamp) -> Markup {
     html! { time datetime=(at.to_string()) { (text) } }
 }
 
+/// An instant in milliseconds, which stays in UTC.
+pub(crate) fn exact(at: Timestamp) -> Markup {
+    let text = at.strftime("%H:%M:%S%.3f").to_string();
+    html! { time datetime=(at.to_string()) data-local="" title=(at.to_string()) { (text) } }
+}
+
 /// The time between two instants in words.
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
     let millis = to.as_millisecond().saturating_sub(from.as_millisecond());

@@ -22,6 +22,12 @@ pub enum AttemptEnd {
 /// An attempt at the model's answer in a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
+    /// The event that began it.
+    pub first_seq: Seq,
+    /// Its last event so far.
+    pub last_seq: Seq,
+    /// Number of chunks that it streamed.
+    pub n_chunks: usize,
     /// When it began.
     pub started: Timestamp,
     /// When its first chunk was written.
@@ -54,6 +60,10 @@ pub struct CallTimes {
 pub struct StepTimes {
     /// The step.
     pub id: StepId,
+    /// The event that created it.
+    pub first_seq: Seq,
+    /// Its last event so far.
+    pub last_seq: Seq,
     /// Its attempts, in order.
     pub attempts: Vec<Attempt>,
     /// Its tool calls, in order.
@@ -107,7 +117,9 @@ impl ExecutionTimes {
             Event::StepCreated { step } if step.execution_id == self.execution => {
                 self.steps.push(StepTimes {
                     id: step.id.clone(),
-                    attempts: vec![Attempt::begin(at)],
+                    first_seq: record.seq,
+                    last_seq: record.seq,
+                    attempts: vec![Attempt::begin(record)],
                     calls: Vec::new(),
                     last: at,
                 });
@@ -118,12 +130,13 @@ impl ExecutionTimes {
                         StepStatus::Failed => AttemptEnd::Failed,
                         StepStatus::Running | StepStatus::Completed => AttemptEnd::Completed,
                     };
-                    step.end(at, end);
+                    step.last_seq = record.seq;
+                    step.end((record.seq, at), end);
                 }
             }
             Event::PartCreated { step_id, part, .. } | Event::PartUpdated { step_id, part, .. } => {
                 if let Some(step) = self.step(step_id) {
-                    step.last = at;
+                    step.wrote(record);
                     step.part(part, at);
                 }
             }
@@ -159,6 +172,7 @@ impl ExecutionTimes {
     fn chunk(&mut self, id: &StepId, chunk: &Chunk<'_>, record: &Record) {
         let (at, last_restart) = (record.at, self.restarts.last().copied());
         let Some(step) = self.step(id) else { return };
+        step.last_seq = record.seq;
         if let Chunk::Marker(Marker::ExecutionParked) = chunk {
             self.was_parked = true;
         } else if let Chunk::Marker(Marker::ExecutionResumed) = chunk {
@@ -168,17 +182,18 @@ impl ExecutionTimes {
                 is_orderly: std::mem::take(&mut self.was_parked),
             });
         } else if let Chunk::Marker(Marker::StepReset) = chunk {
-            step.reset(at, last_restart);
+            step.reset(record, last_restart);
         } else if let Chunk::Marker(Marker::StepResponse(_)) = chunk {
-            step.end(at, AttemptEnd::Completed);
+            step.end((record.seq, at), AttemptEnd::Completed);
         } else if let Chunk::Marker(Marker::ToolStarted(data)) = chunk {
             let call = data.and_then(|data| data.str_field("toolCallId"));
             if let Some(call) = call.and_then(|id| step.call(&id)) {
                 call.started = Some(at);
             }
         } else if !matches!(chunk, Chunk::Marker(_) | Chunk::Runtime { .. }) {
-            step.last = at;
+            step.wrote(record);
             if let Some(attempt) = step.attempts.last_mut() {
+                attempt.n_chunks += 1;
                 attempt.first_chunk.get_or_insert(at);
             }
         }
@@ -186,9 +201,12 @@ impl ExecutionTimes {
 }
 
 impl Attempt {
-    fn begin(started: Timestamp) -> Self {
+    fn begin(record: &Record) -> Self {
         Self {
-            started,
+            first_seq: record.seq,
+            last_seq: record.seq,
+            n_chunks: 0,
+            started: record.at,
             first_chunk: None,
             ended: None,
         }
@@ -200,24 +218,40 @@ impl StepTimes {
         self.calls.iter_mut().find(|call| call.tool_call_id == id)
     }
 
-    fn end(&mut self, at: Timestamp, end: AttemptEnd) {
-        if let Some(attempt) = self.attempts.last_mut() {
-            attempt.ended.get_or_insert((at, end));
+    /// A record of its output.
+    fn wrote(&mut self, record: &Record) {
+        self.last = record.at;
+        self.last_seq = record.seq;
+        if let Some(attempt) = self.attempts.last_mut()
+            && attempt.ended.is_none()
+        {
+            attempt.last_seq = record.seq;
         }
     }
 
-    fn reset(&mut self, at: Timestamp, restart: Option<Restart>) {
+    fn end(&mut self, (seq, at): (Seq, Timestamp), end: AttemptEnd) {
+        if let Some(attempt) = self.attempts.last_mut()
+            && attempt.ended.is_none()
+        {
+            attempt.last_seq = seq;
+            attempt.ended = Some((at, end));
+        }
+    }
+
+    fn reset(&mut self, record: &Record, restart: Option<Restart>) {
         let last = self.last;
-        let started = self.attempts.last().map_or(last, |attempt| attempt.started);
+        let attempt = self.attempts.last();
+        let started = attempt.map_or(last, |attempt| attempt.started);
+        let last_seq = attempt.map_or(record.seq, |attempt| attempt.last_seq);
         let end = if restart.is_some_and(|restart| restart.at >= started) {
             AttemptEnd::Restarted
         } else {
             AttemptEnd::Retried
         };
-        self.end(last, end);
-        self.attempts.push(Attempt::begin(at));
+        self.end((last_seq, last), end);
+        self.attempts.push(Attempt::begin(record));
         self.calls.clear();
-        self.last = at;
+        self.last = record.at;
     }
 
     fn part(&mut self, part: &Payload, at: Timestamp) {
@@ -299,11 +333,17 @@ mod tests {
         ]);
         let expected = [
             Attempt {
+                first_seq: Seq(1),
+                last_seq: Seq(4),
+                n_chunks: 2,
                 started: at(1),
                 first_chunk: Some(at(3)),
                 ended: Some((at(4), AttemptEnd::Restarted)),
             },
             Attempt {
+                first_seq: Seq(9),
+                last_seq: Seq(12),
+                n_chunks: 1,
                 started: at(9),
                 first_chunk: Some(at(11)),
                 ended: Some((at(12), AttemptEnd::Completed)),

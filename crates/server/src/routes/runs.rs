@@ -11,9 +11,10 @@ use crate::threads::ThreadKey;
 use axum::Json;
 use axum::extract::State;
 use interop::ag_ui::was_cut_off;
+use interop::run::ExecutionTimes;
 use runtime::{Filter, Landmark, PageRequest, RuntimeError};
 use serde::Serialize;
-use timeline::{Entry, ExecutionId, Reaction, Transcript};
+use timeline::{Entry, ExecutionId, Item, Reaction, Transcript};
 use utoipa::ToSchema;
 
 /// The runs of a thread, oldest first.
@@ -66,19 +67,45 @@ pub(crate) async fn run(
     thread: &ThreadKey,
     id: &ExecutionId,
 ) -> Result<RunView, ApiError> {
-    let read = |filter| {
-        let piece = PageRequest::Execution(id.clone());
-        thread.page(piece, filter)
-    };
-    let mut transcript = read(Filter::Facts).await?.transcript;
-    if was_cut_off(&transcript) {
-        transcript = read(Filter::All).await?.transcript;
-    }
-    let found = reactions(transcript).find(|reaction| reaction.execution.id == *id);
-    let reaction = found.ok_or(ApiError::RunNotFound)?;
-    let times = times_of(thread, id).await?;
-    let trigger = thread.item(&reaction.execution.trigger_item_id).await?;
+    let ReadRun {
+        reaction,
+        times,
+        trigger,
+    } = ReadRun::of(thread, id).await?;
     Ok(RunView::whole(api, reaction, times, trigger.created_at))
+}
+
+/// A run as the log has it.
+pub(super) struct ReadRun {
+    /// Its execution with its steps.
+    pub(super) reaction: Reaction,
+    /// The times of its attempts, calls and restarts.
+    pub(super) times: ExecutionTimes,
+    /// The item that it responds to.
+    pub(super) trigger: Item,
+}
+
+impl ReadRun {
+    /// Reads a run. Costs time proportional to its records.
+    pub(super) async fn of(thread: &ThreadKey, id: &ExecutionId) -> Result<Self, ApiError> {
+        let read = |filter| {
+            let piece = PageRequest::Execution(id.clone());
+            thread.page(piece, filter)
+        };
+        let mut transcript = read(Filter::Facts).await?.transcript;
+        if was_cut_off(&transcript) {
+            transcript = read(Filter::All).await?.transcript;
+        }
+        let found = reactions(transcript).find(|reaction| reaction.execution.id == *id);
+        let reaction = found.ok_or(ApiError::RunNotFound)?;
+        let times = times_of(thread, id).await?;
+        let trigger = thread.item(&reaction.execution.trigger_item_id).await?;
+        Ok(Self {
+            reaction,
+            times,
+            trigger,
+        })
+    }
 }
 
 /// Stops a run, if it runs; the next queued message starts.

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use runtime::search::{FoundThread, Search, SearchHit, SearchWords, ThreadPreview};
-use runtime::{KeyPattern, ThreadFilter, ThreadRows};
+use runtime::{KeyPattern, ThreadFilter, ThreadRow, ThreadRows};
 use serde::{Deserialize, Serialize};
 use timeline::{Role, ThreadStatus};
 use utoipa::{IntoParams, ToSchema};
@@ -20,26 +20,26 @@ const MAX_LIMIT: usize = 500;
 const MAX_FOUND: usize = 100;
 
 /// Which threads are listed.
-#[derive(Deserialize, IntoParams)]
+#[derive(Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Only threads with a text or a title that has all these words, at most 512 bytes and 16 words. The
     /// last word may be the beginning of a word.
-    q: Option<String>,
+    pub(super) q: Option<String>,
     /// Only threads whose key has this prefix.
-    prefix: Option<String>,
+    pub(super) prefix: Option<String>,
     /// Only threads of this status.
-    status: Option<ThreadStatus>,
+    pub(super) status: Option<ThreadStatus>,
     /// Only threads whose last run is this agent's.
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     /// Only threads that changed at this instant or later.
     #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Timestamp>,
+    pub(super) since: Option<Timestamp>,
     /// Maximum number of threads, default 50, at most 500, with `q` at most 100.
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// The `next` of the previous page.
-    cursor: Option<String>,
+    pub(super) cursor: Option<String>,
 }
 
 /// A page of threads, last changed first. With `q`: first those whose title has the words, then the one
@@ -110,58 +110,101 @@ pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ThreadList>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
-    let cursor = query.cursor.as_deref();
-    let after = cursor.map(listing::read_cursor).transpose()?;
-    let filter = ThreadFilter {
-        status: query.status,
-        agent: query.agent,
-        since: query.since,
-    };
-    let (rows, snippets, next) = if let Some(q) = query.q {
-        let words = SearchWords::parse(&q).map_err(|error| ApiError::InvalidQuery {
-            what: format!("q: {error}"),
-        })?;
-        let search = Search {
-            words,
-            keys: None,
-            filter,
-            after,
-            limit: limit.clamp(1, MAX_FOUND),
-        };
-        let (found, next) = listing::found(&api, &caller, (search, query.prefix)).await?;
-        let found = found
-            .into_iter()
-            .map(|FoundThread { row, hits }| (row, Some(hits)));
-        let (rows, hits): (Vec<_>, Vec<_>) = found.unzip();
-        (rows, hits, next)
-    } else {
-        let page = ThreadRows {
-            after,
-            key: query.prefix.map(KeyPattern::Prefix),
-            filter,
-            limit: limit.clamp(1, MAX_LIMIT),
-        };
-        let (rows, next) = listing::visible(&api, &caller, page).await?;
-        let none = rows.iter().map(|_| None).collect();
-        (rows, none, next)
-    };
-    let previews = api.runtime().previews(&rows).await?;
-    let rows = rows.into_iter().zip(previews).zip(snippets);
-    let threads = rows.map(|((row, preview), hits)| {
+    let ListedRows { rows, next } = ListedRows::read(&api, &caller, query).await?;
+    let threads = rows.into_iter().map(ListedThread::from).collect();
+    Ok(Json(ThreadList { threads, next }))
+}
+
+/// A page of threads as the store has them.
+pub(super) struct ListedRows {
+    /// The threads, in order.
+    pub(super) rows: Vec<ListedRow>,
+    /// The cursor of the next page.
+    pub(super) next: Option<String>,
+}
+
+/// A thread of a page.
+pub(super) struct ListedRow {
+    /// The thread.
+    pub(super) row: ThreadRow,
+    /// Its agent, its last text and its parent, as far as the caller may know that.
+    pub(super) preview: ThreadPreview,
+    /// The hits of a search.
+    pub(super) hits: Option<Vec<SearchHit>>,
+}
+
+impl From<ListedRow> for ListedThread {
+    fn from(listed: ListedRow) -> Self {
         let ThreadPreview {
             agent,
             forked_from,
             last_text,
-        } = preview;
-        ListedThread {
-            thread: row.into(),
+        } = listed.preview;
+        let hits = listed.hits;
+        Self {
+            thread: listed.row.into(),
             agent,
             last_text,
-            forked_from: forked_from.filter(|key| caller.rights.cover(key)),
+            forked_from,
             snippets: hits.map(|hits| hits.into_iter().map(Snippet::from).collect()),
         }
-    });
-    let threads = threads.collect();
-    Ok(Json(ThreadList { threads, next }))
+    }
+}
+
+impl ListedRows {
+    /// Lists the threads that the caller may see, or finds those that have some words.
+    pub(super) async fn read(
+        api: &Api,
+        caller: &Caller,
+        query: ListQuery,
+    ) -> Result<Self, ApiError> {
+        let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+        let cursor = query.cursor.as_deref();
+        let after = cursor.map(listing::read_cursor).transpose()?;
+        let filter = ThreadFilter {
+            status: query.status,
+            agent: query.agent,
+            since: query.since,
+        };
+        let (rows, snippets, next) = if let Some(q) = query.q {
+            let words = SearchWords::parse(&q).map_err(|error| ApiError::InvalidQuery {
+                what: format!("q: {error}"),
+            })?;
+            let search = Search {
+                words,
+                keys: None,
+                filter,
+                after,
+                limit: limit.clamp(1, MAX_FOUND),
+            };
+            let (found, next) = listing::found(api, caller, (search, query.prefix)).await?;
+            let found = found
+                .into_iter()
+                .map(|FoundThread { row, hits }| (row, Some(hits)));
+            let (rows, hits): (Vec<_>, Vec<_>) = found.unzip();
+            (rows, hits, next)
+        } else {
+            let page = ThreadRows {
+                after,
+                key: query.prefix.map(KeyPattern::Prefix),
+                filter,
+                limit: limit.clamp(1, MAX_LIMIT),
+            };
+            let (rows, next) = listing::visible(api, caller, page).await?;
+            let none = rows.iter().map(|_| None).collect();
+            (rows, none, next)
+        };
+        let previews = api.runtime().previews(&rows).await?;
+        let rows = rows.into_iter().zip(previews).zip(snippets);
+        let rows = rows.map(|((row, preview), hits)| ListedRow {
+            row,
+            preview: ThreadPreview {
+                forked_from: preview.forked_from.filter(|key| caller.rights.cover(key)),
+                ..preview
+            },
+            hits,
+        });
+        let rows = rows.collect();
+        Ok(Self { rows, next })
+    }
 }

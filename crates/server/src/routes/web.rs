@@ -8,6 +8,7 @@ mod assets;
 mod console;
 mod files;
 mod form;
+mod inherited;
 mod live;
 mod live_requests;
 mod pages;

@@ -61,5 +61,6 @@ mod threads_api;
 mod tls;
 mod tokens;
 mod versions;
+mod web_console;
 #[cfg(feature = "web")]
 mod web_console_thread;

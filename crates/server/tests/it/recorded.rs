@@ -86,7 +86,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// The log of this name, if it is there.
-fn log(name: &str) -> Option<Vec<Record>> {
+pub(crate) fn log(name: &str) -> Option<Vec<Record>> {
     let text = std::fs::read_to_string(folder("logs").join(format!("{name}.log"))).ok()?;
     let text = golden::with_ids(&compact::whole(&text));
     let record = |line: &str| {
@@ -150,7 +150,7 @@ model = \"m\"
 ";
 
 /// A server with a log and those of its sub-agents. What is cut off of the log's end is not there.
-async fn server_with(name: &str, records: &[Record]) -> Server {
+pub(crate) async fn server_with(name: &str, records: &[Record]) -> Server {
     let server = Server::new(CONFIG).await;
     put(&server, records).await;
     for child in (1..=9).map_while(|n| log(&format!("{name}.child{n}"))) {

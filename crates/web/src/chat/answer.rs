@@ -3,6 +3,7 @@
 use super::block::{Block, TextBlock};
 use super::tool::{Subagent, ToolCard, Waiting};
 use super::tool_facts::{ToolFact, ToolFacts};
+use crate::execution::{CountedTokens, UNNAMED, agent_of};
 use crate::json;
 use crate::link::{answer_text, step_file, versions_link};
 use crate::patch::Patch;
@@ -11,15 +12,11 @@ use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
 use interop::run::{RunEvent, RunPart};
 use jiff::Timestamp;
 use maud::{Markup, html};
-use serde::Deserialize;
 use std::sync::Arc;
 use timeline::{
     BlockKind, Chunk, Execution, Interruption, Marker, MessagePartKind, OpenCall, OpenKind,
     Payload, StepOutcome, StepStatus, ThreadId, part_kind,
 };
-
-/// The name of an agent if the log has none.
-const UNNAMED: &str = "agent";
 
 /// The message of a run.
 #[derive(Debug)]
@@ -53,26 +50,6 @@ struct Step {
     /// Why it failed.
     error: Option<String>,
     blocks: Vec<Block>,
-}
-
-/// The members of an execution's run that the page shows.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RunFields {
-    agent: Option<String>,
-}
-
-/// The members of a usage that the page adds up.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Usage {
-    input_tokens: u64,
-    output_tokens: u64,
-}
-
-fn agent_of(execution: &Execution) -> Option<String> {
-    let run: RunFields = execution.run.as_ref()?.read().ok()?;
-    run.agent
 }
 
 impl Answer {
@@ -361,9 +338,7 @@ impl Answer {
         if let Some(model) = &response.model {
             self.model = Some(model.clone());
         }
-        let usage = response.usage.as_ref().and_then(|usage| usage.read().ok());
-        let usage: Usage = usage.unwrap_or_default();
-        self.tokens += usage.input_tokens + usage.output_tokens;
+        self.tokens += CountedTokens::read(response.usage.as_ref()).total();
         self.frame(out);
     }
 

@@ -7,7 +7,7 @@ pub(crate) fn literal(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        if crate::json::is_invisible(c) {
+        if crate::hidden::is_hidden(c) {
             // All of these characters have four digits. Writing to a string can't fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
@@ -23,7 +23,7 @@ pub(crate) fn shell_word(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
-    if !text.chars().any(crate::json::is_invisible) {
+    if !text.chars().any(crate::hidden::is_hidden) {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
     let mut out = "$'".to_owned();
@@ -33,7 +33,7 @@ pub(crate) fn shell_word(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            c if crate::json::is_invisible(c) => {
+            c if crate::hidden::is_hidden(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),

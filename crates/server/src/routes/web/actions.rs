@@ -2,6 +2,7 @@
 
 use super::VIA;
 use super::form::{Action, LongAction, PageForm, max_files};
+use super::inherited::{inherited, own_seq};
 use super::reply::{Done, chat_path};
 use super::requests::violation;
 use crate::config::Starter;
@@ -14,7 +15,7 @@ use crate::threads::{ThreadKey, key_of};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use runtime::{Filter, NewThreadRequest, PageRequest, Policy};
+use runtime::{Filter, NewThreadRequest, PageRequest, Policy, Position};
 use serde_json::{Map, Value, json};
 use timeline::{ExecutionId, Interruption, Seq};
 use web::SchemaForm;
@@ -82,7 +83,7 @@ pub(super) async fn edit(action: Action) -> Result<Response, ApiError> {
     }
     let position = thread.item_position(item).await?;
     let position = position.ok_or_else(|| ApiError::field("/item", "there is no such message"))?;
-    let before = own_seq(&thread, position.before().0).await?;
+    let before = own_event(&thread, position.before()).await?;
     let row = thread.fork(None, Some(before)).await?;
     let copy = thread.forked(key_of(&row))?;
     message.read(api)?.post(api, &copy, None).await?;
@@ -252,27 +253,20 @@ pub(super) async fn fork(action: Action) -> Result<Response, ApiError> {
         (None, Some(execution)) => {
             let request = PageRequest::Execution(ExecutionId::from(execution));
             let page = thread.page(request, Filter::Facts).await?;
-            Some(own_seq(&thread, page.last.0).await?)
+            Some(own_event(&thread, page.last).await?)
         }
     };
     let row = thread.fork(None, at).await?;
     Ok(action.moved_to(chat_path(key_of(&row))))
 }
 
-/// The position of an event in the thread's own log. A fork's own log begins with 1, behind the events
-/// that it shares.
-async fn own_seq(thread: &ThreadKey, position: u64) -> Result<Seq, ApiError> {
-    let last = PageRequest::Before {
-        before: runtime::Position::END,
-        n: 1,
-    };
-    let end = thread.page(last, Filter::Facts).await?;
-    let shared = end.last.0.saturating_sub(end.transcript.seq.0);
-    match position.checked_sub(shared) {
-        Some(own) if own > 0 => Ok(Seq(own)),
-        Some(_) | None => Err(ApiError::field(
+/// The position of an event in the thread's own log.
+async fn own_event(thread: &ThreadKey, position: Position) -> Result<Seq, ApiError> {
+    let own = own_seq(position, inherited(thread).await?);
+    own.map(Seq).ok_or_else(|| {
+        ApiError::field(
             "/execution",
             "this answer belongs to the thread that this one was forked off: fork that one",
-        )),
-    }
+        )
+    })
 }

@@ -52,7 +52,7 @@ pub(super) async fn live(
 ) -> Result<Response, ApiError> {
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
     let open = api.open_stream(&caller)?;
-    let after = place(&headers, &query)?;
+    let after = place(&headers, &query.after)?;
     let found = thread.find().await?;
     let incarnation = Incarnation::of(found.id());
     let read = ReadConversation::before((&api, &thread), Position::END, CATCH_UP).await?;
@@ -98,10 +98,10 @@ pub(super) async fn live(
 }
 
 /// The last event that the page shows.
-fn place(headers: &HeaderMap, query: &LiveQuery) -> Result<EventId, ApiError> {
+pub(super) fn place(headers: &HeaderMap, after: &str) -> Result<EventId, ApiError> {
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok());
-    let text = last.unwrap_or(&query.after);
+    let text = last.unwrap_or(after);
     text.parse().map_err(|_| ApiError::InvalidQuery {
         what: "after: expected the id of an event".to_owned(),
     })
@@ -155,10 +155,15 @@ impl View<Sent> for LivePage {
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
-        let failure = error.failure();
-        let data = json!({"code": failure.code, "message": failure.message});
-        interop::sse::write_named("refused", data, out);
+        fail_page(error, out);
     }
+}
+
+/// Writes the error that ends the stream of a page.
+pub(super) fn fail_page(error: &ApiError, out: &mut String) {
+    let failure = error.failure();
+    let data = json!({"code": failure.code, "message": failure.message});
+    interop::sse::write_named("refused", data, out);
 }
 
 impl LivePage {

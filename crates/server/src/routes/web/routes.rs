@@ -2,7 +2,7 @@
 
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Open, Operator, Read, Write};
-use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process};
+use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process, Visible};
 use crate::protocol::{Protocol, Route, Rules, undocumented};
 use axum::routing::{get, post};
 
@@ -27,7 +27,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    use super::console::{agents, branches, connect, diff, document, health, requests as thread_requests};
+    use super::console::{agents, branches, connect, diff, document, events, health, live_events, requests as thread_requests, run, threads, timeline};
     use super::{actions, assets, files, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
@@ -54,6 +54,12 @@ fn routes() -> Vec<Route> {
         Route::get("/console/t/{key}/connect", Read, PathKey("key"), undocumented(get(connect::read))),
         Route::get("/console/agents", Read, NoThread, undocumented(get(agents::read))),
         Route::get("/console/health", Operator, Process, undocumented(get(health::read))),
+        Route::get("/console", Read, Visible, undocumented(get(threads::list))),
+        Route::get("/console/t/{key}", Read, PathKey("key"), undocumented(get(timeline::timeline))),
+        Route::get("/console/t/{key}/run/{executionId}", Read, PathKey("key"), undocumented(get(run::run))),
+        Route::get("/console/t/{key}/events", Read, PathKey("key"), undocumented(get(events::events))),
+        Route::get("/ui/console/{id}", Read, InBody, undocumented(get(run::by_id))),
+        Route::get("/ui/events", Read, InBody, undocumented(get(live_events::live))),
         Route::get("/assets/{hash}/{name}", Open, NoThread, undocumented(get(assets::read))),
     ]
 }
