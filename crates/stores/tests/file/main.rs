@@ -46,7 +46,7 @@ async fn written(store: &Arc<SqliteStore>, name: &str, commands: Vec<Command>) -
     author
 }
 
-// Every row of the nine tables, as text.
+// Every row of the nine tables and of what waits, as text.
 fn dump(path: &Path) -> Vec<String> {
     let conn = Connection::open(path).unwrap();
     let tables = [
@@ -59,6 +59,7 @@ fn dump(path: &Path) -> Vec<String> {
         "trace_events",
         "trace_runs",
         "trace_spans",
+        "waits",
     ];
     let mut rows = Vec::new();
     for table in tables {
