@@ -67,13 +67,23 @@ pub(super) fn waiting(
     page: &WaitingRows,
 ) -> Result<Vec<WaitingRow>, StoreError> {
     let tx = conn.unchecked_transaction().map_err(statement)?;
-    let sql = "SELECT w.thread_no, w.number, w.asks IS NOT NULL, e.at
-               FROM thread_waits w LEFT JOIN thread_events e ON e.id = w.calls
-               WHERE w.tenant = ?1 AND w.number > ?2 ORDER BY w.number";
-    let mut select = tx.prepare_cached(sql).map_err(statement)?;
+    // One thread is found by its number, many in the order of the list.
+    let (one, key) = match &page.key {
+        Some(KeyPattern::Key(key)) => (
+            "w.thread_no = (SELECT no FROM thread_threads WHERE tenant = ?1 AND key = ?3)",
+            Some(key),
+        ),
+        Some(KeyPattern::Prefix(_)) | None => ("?3 IS NULL", None),
+    };
+    let sql = format!(
+        "SELECT w.thread_no, w.number, w.asks IS NOT NULL, e.at
+         FROM thread_waits w LEFT JOIN thread_events e ON e.id = w.calls
+         WHERE w.tenant = ?1 AND w.number > ?2 AND {one} ORDER BY w.number"
+    );
+    let mut select = tx.prepare_cached(&sql).map_err(statement)?;
     let after = page.after.map_or(0, int);
     let mut rows = select
-        .query(params![tenant.as_str(), after])
+        .query(params![tenant.as_str(), after, key])
         .map_err(statement)?;
     let mut found = Vec::new();
     while found.len() < page.limit
