@@ -12,16 +12,35 @@ const MAX_PAUSE = 30_000;
 /** @type {EventSource | null} */
 let source = null;
 let after = log?.dataset.after ?? "";
+const hasList = document.querySelector(".rail[data-list]") !== null;
+const inbox = document.querySelector("#inbox[data-inbox]");
 let pause = 1_000;
 /** @type {number | undefined} */
 let retry;
 /** @type {number | undefined} */
 let lostAt;
 
+/** What the stream shall tell: the thread, the list at the side, the inbox with what it shows. */
+function address() {
+    const query = new URLSearchParams();
+    if (thread) {
+        query.set("thread", thread);
+        query.set("after", after);
+    }
+    if (hasList) query.set("list", "1");
+    if (inbox) {
+        const filter = new URLSearchParams(location.search);
+        for (const name of ["kind", "agent", "age"]) if (filter.get(name)) query.set(name, filter.get(name) ?? "");
+        const shown = [...inbox.querySelectorAll(":scope > [data-entry]")];
+        query.set("inbox", shown.map((entry) => entry.getAttribute("data-entry")).join(" "));
+    }
+    return `/ui/live?${query}`;
+}
+
 export function open() {
-    if (!thread || source) return;
+    if (!(thread || hasList) || source) return;
     clearTimeout(retry);
-    source = new EventSource(`/ui/live?thread=${encodeURIComponent(thread)}&after=${encodeURIComponent(after)}`);
+    source = new EventSource(address());
     source.addEventListener("open", () => {
         pause = 1_000;
         if (lostAt) {

@@ -11,6 +11,7 @@ mod form_field;
 #[path = "../../../tests/html_form.rs"]
 mod html_form;
 pub mod ids;
+mod inbox;
 mod json;
 mod link;
 pub mod markdown;
@@ -26,13 +27,17 @@ mod time;
 pub use assets::{Asset, Assets};
 pub use chat::{
     AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, VersionEntry,
-    VersionsPage, WaitingCall, message_text, older,
+    VersionsPage, WaitingCall, call_form, message_text, older,
 };
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use form_field::{FilledForm, FormError};
+pub use inbox::{
+    InboxAge, InboxEntry, InboxFilter, InboxKind, InboxPage, LeadingMessage, OpenedEntry, answered,
+    inbox_state,
+};
 pub use link::path_segment;
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
 pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 pub use schema_form::SchemaForm;
-pub use shell::{Area, ErrorPage, Menu, RailThread, Shell};
+pub use shell::{Area, ErrorPage, Menu, RailThread, Shell, rail_patch, waiting_patch};

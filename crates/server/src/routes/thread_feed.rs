@@ -89,21 +89,20 @@ fn feed(
     Box::pin(async_stream::try_stream! {
         // The subscription comes first, so no change falls between it and the list.
         let mut changes = api.runtime().thread_changes(&caller.tenant);
-        let newest = newest(&api, &caller).await?;
-        let mut seen = SeenChanges { change: newest, tail: None };
-        let mut first = None;
+        let mut seen = SeenChanges::now(&api, &caller).await?;
+        let mut is_behind = false;
         match last {
-            None => yield FeedEvent::Ready(newest),
+            None => yield FeedEvent::Ready(seen.change),
             // The place is of a store that is gone, or of threads that were deleted.
-            Some(last) if last > newest => yield FeedEvent::Reset(newest),
+            Some(last) if last > seen.change => yield FeedEvent::Reset(seen.change),
             Some(last) => {
                 yield FeedEvent::Ready(last);
-                seen.change = last;
-                first = Some(());
+                seen = SeenChanges { change: last, tail: None };
+                is_behind = true;
             }
         }
         loop {
-            if first.take().is_none() {
+            if !std::mem::take(&mut is_behind) {
                 if !changes.changed().await {
                     return;
                 }
@@ -122,15 +121,6 @@ fn feed(
     })
 }
 
-async fn newest(api: &Api, caller: &Caller) -> Result<u64, ApiError> {
-    let page = ThreadRows {
-        limit: 1,
-        ..ThreadRows::default()
-    };
-    let (rows, _) = listing::visible(api, caller, page).await?;
-    Ok(rows.first().map_or(0, |row| row.change))
-}
-
 /// The last change that was told, and the tail of its thread then.
 struct SeenChanges {
     change: u64,
@@ -138,6 +128,20 @@ struct SeenChanges {
 }
 
 impl SeenChanges {
+    /// The last change until now.
+    async fn now(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
+        let page = ThreadRows {
+            limit: 1,
+            ..ThreadRows::default()
+        };
+        let (rows, _) = listing::visible(api, caller, page).await?;
+        let newest = rows.first();
+        Ok(Self {
+            change: newest.map_or(0, |row| row.change),
+            tail: newest.map(|row| row.tail),
+        })
+    }
+
     /// The threads that have changed since, in the order of their changes; `None` if they are too many, or
     /// if the order has gaps because threads were deleted.
     async fn changed(
@@ -164,8 +168,7 @@ impl SeenChanges {
         let Some(newest) = found.first() else {
             // The newest thread was deleted.
             let is_less = self.change > 0;
-            self.change = newest(api, caller).await?;
-            self.tail = None;
+            *self = Self::now(api, caller).await?;
             return Ok((!is_less).then(Vec::new));
         };
         let (change, tail) = (newest.change, newest.tail);

@@ -458,6 +458,7 @@ impl Answer {
                     kind: call.kind,
                     page_key: keys.0.clone(),
                     thread_key: keys.1.clone(),
+                    back: None,
                 };
                 card.set_waiting(Some(waiting), out);
             }

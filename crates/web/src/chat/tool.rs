@@ -17,6 +17,8 @@ pub(crate) struct Waiting {
     pub(crate) page_key: String,
     /// The key of the thread with the call: that one, or that of a sub-agent.
     pub(crate) thread_key: String,
+    /// The page to return to after an answer without a script, if it is not that thread's.
+    pub(crate) back: Option<String>,
 }
 
 /// A sub-agent of a call.
@@ -73,6 +75,7 @@ impl ToolCard {
             kind: call.kind,
             page_key: page_key.to_owned(),
             thread_key: call.thread_key.clone(),
+            back: None,
         });
         self.nested.push(card);
     }
@@ -294,6 +297,8 @@ impl ToolCard {
         let title = ids::within(id, "t");
         html! {
             form class="card waits" id=(id) method="post" action="/ui/answer" aria-labelledby=(title) {
+                // Enter in a field presses the first button: it must not allow.
+                button type="submit" disabled hidden {}
                 h3 id=(title) { "Allow " code { (json::visible(&self.name)) } "?" }
                 p class="quiet" { "The call does not run before you allow it." }
                 (self.hidden_fields(waiting))
@@ -336,6 +341,21 @@ impl ToolCard {
             input type="hidden" name="thread" value=(waiting.page_key);
             input type="hidden" name="call_thread" value=(waiting.thread_key);
             input type="hidden" name="call" value=(self.call_id);
+            @if let Some(back) = &waiting.back { input type="hidden" name="to" value=(back); }
         }
     }
+}
+
+/// The form of a pending call, for a page other than its thread's. `page_key` is the key of the thread to
+/// answer on, `back` the page to return to.
+pub fn call_form(call: &WaitingCall, page_key: &str, back: &str) -> Markup {
+    let mut card = ToolCard::new(&call.thread_key, &call.call_id, &call.tool);
+    card.arguments.clone_from(&call.arguments);
+    card.waiting = Some(Waiting {
+        kind: call.kind,
+        page_key: page_key.to_owned(),
+        thread_key: call.thread_key.clone(),
+        back: Some(back.to_owned()),
+    });
+    card.form()
 }
