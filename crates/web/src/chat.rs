@@ -17,6 +17,6 @@ pub use conversation::Conversation;
 pub use page::{ChatPage, ChatThread, StarterChoice, older};
 pub use pending::WaitingCall;
 pub use request_page::RequestPage;
-pub use tool::call_form;
+pub use tool::{call_facts, call_form};
 pub use user::message_text;
 pub use versions::{VersionEntry, VersionsPage};

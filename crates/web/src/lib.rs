@@ -27,7 +27,7 @@ mod time;
 pub use assets::{Asset, Assets};
 pub use chat::{
     AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, VersionEntry,
-    VersionsPage, WaitingCall, call_form, message_text, older,
+    VersionsPage, WaitingCall, call_facts, call_form, message_text, older,
 };
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use form_field::{FilledForm, FormError};
@@ -40,4 +40,4 @@ pub use maud::Markup;
 pub use patch::{Patch, write_patches};
 pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 pub use schema_form::SchemaForm;
-pub use shell::{Area, ErrorPage, Menu, RailThread, Shell, rail_patch, waiting_patch};
+pub use shell::{Area, ErrorPage, Menu, RailThread, Shell, count_text, rail_patch, waiting_patch};

@@ -151,12 +151,20 @@ pub fn rail_patch(threads: &[RailThread], current: Option<&str>) -> Patch {
     }
 }
 
+/// A number of calls and requests as text; a large one is not exact.
+pub fn count_text(waiting: usize) -> String {
+    if waiting > MAX_COUNT {
+        return format!("{MAX_COUNT}+");
+    }
+    waiting.to_string()
+}
+
 /// The number of calls and requests that wait for a person.
 fn inbox_count(waiting: usize) -> Markup {
     html! {
         span id=(ids::INBOX_COUNT) class="count" data-count=(waiting) {
             @if waiting > 0 {
-                @if waiting > MAX_COUNT { (MAX_COUNT) "+" } @else { (waiting) }
+                (count_text(waiting))
                 span class="hidden" { " waiting" }
             }
         }

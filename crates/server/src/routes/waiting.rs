@@ -3,7 +3,7 @@
 mod entries;
 mod page;
 
-pub(super) use page::{WaitingFilter, WaitingReader};
+pub(super) use page::{WaitingCursor, WaitingFilter, WaitingReader};
 
 use crate::auth::Caller;
 use crate::body::Query;
@@ -12,7 +12,6 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use page::WaitingCursor;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -29,17 +28,6 @@ pub(crate) enum WaitingKind {
     External,
     /// A request of AITP is open.
     Request,
-}
-
-impl WaitingKind {
-    /// Its name, as it is serialised.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::External => "external",
-            Self::Request => "request",
-        }
-    }
 }
 
 /// What is listed.

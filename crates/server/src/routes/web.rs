@@ -6,8 +6,10 @@
 mod actions;
 mod assets;
 mod form;
+mod inbox;
 mod live;
 mod live_requests;
+mod live_side;
 mod pages;
 mod reading;
 mod reply;

@@ -346,6 +346,17 @@ impl ToolCard {
     }
 }
 
+/// A pending call whose answer the reader may not give, for a page other than its thread's.
+pub fn call_facts(call: &WaitingCall) -> Markup {
+    html! {
+        div class="card waits" {
+            h3 { "Call of " code { (json::visible(&call.tool)) } }
+            pre tabindex="0" { code { (json::pretty(&call.arguments)) } }
+            p class="note" { "This key may only read." }
+        }
+    }
+}
+
 /// The form of a pending call, for a page other than its thread's. `page_key` is the key of the thread to
 /// answer on, `back` the page to return to.
 pub fn call_form(call: &WaitingCall, page_key: &str, back: &str) -> Markup {

@@ -203,7 +203,9 @@ pub(super) async fn answer(
     }
     let answers = SubmittedAnswers::read(&caller, vec![answer], None, VIA)?;
     answers.answer(&api, &thread, None).await?;
-    Ok(Done::here().response(&headers, &chat_path(thread.key())))
+    let back = form.back().map(str::to_owned);
+    let back = back.unwrap_or_else(|| chat_path(thread.key()));
+    Ok(Done::here().response(&headers, &back))
 }
 
 /// The members of an answer that the pressed button means.

@@ -84,7 +84,8 @@ async fn requested(
 ) -> Result<(ThreadKey, CapabilityRequest), ApiError> {
     let thread = thread(api, caller, form)?;
     let id = form.required("request")?;
-    let request = read_request(api, &thread.find().await?, id).await?;
+    let mut request = read_request(api, &thread.find().await?, id).await?;
+    request.back = form.back().map(str::to_owned);
     if form.required("seq")? != request.seq.to_string() {
         let request = Key::read(id).ok_or(ApiError::RequestNotFound)?;
         let state = RequestState::Superseded;
@@ -101,8 +102,11 @@ fn token(form: &PageForm, kind: &str) -> Option<RequestToken> {
     Some(RequestToken::from(format!("{VIA}.{kind}:{token}")))
 }
 
-/// Where the request is shown.
+/// Where the request is shown, or the page that the form returns to.
 fn location(thread: &ThreadKey, request: &CapabilityRequest) -> String {
+    if let Some(back) = &request.back {
+        return back.clone();
+    }
     format!("{}#{}", chat_path(thread.key()), request.element())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Open, Read, Write};
-use crate::protocol::ThreadAt::{InBody, NoThread, PathKey};
+use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Visible};
 use crate::protocol::{Protocol, Route, Rules, undocumented};
 use axum::routing::{get, post};
 
@@ -12,10 +12,11 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     errors: ErrorFormat::Page,
     prefixes: &[
         ("/chat", ErrorFormat::Page),
+        ("/inbox", ErrorFormat::Page),
         ("/ui", ErrorFormat::Page),
         ("/assets", ErrorFormat::Page),
     ],
-    links: &[("chat", "/chat")],
+    links: &[("chat", "/chat"), ("inbox", "/inbox")],
     rules: Rules {
         checks_origin: true,
         ..Rules::NONE
@@ -26,10 +27,11 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    use super::{actions, assets, live, pages, requests};
+    use super::{actions, assets, inbox, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
+        Route::get("/inbox", Read, Visible, undocumented(get(inbox::inbox))),
         Route::get("/ui/thread/{id}", Read, InBody, undocumented(get(pages::by_id))),
         Route::get("/ui/older", Read, InBody, undocumented(get(pages::older))),
         Route::get("/ui/live", Read, InBody, undocumented(get(live::live))),
