@@ -61,3 +61,6 @@ mod threads_api;
 mod tls;
 mod tokens;
 mod versions;
+mod waiting;
+#[cfg(feature = "web")]
+mod web_inbox;
