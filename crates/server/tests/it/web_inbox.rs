@@ -80,7 +80,7 @@ async fn a_call_is_allowed_from_the_inbox_without_a_script() {
         "{html}"
     );
     let form = forms(&html, "/ui/answer").remove(0);
-    let mut fields = form.filled(|_| String::new());
+    let mut fields = form.filled(|_| None);
     fields.retain(|(name, _)| name != "verdict");
     fields.push(("verdict".to_owned(), "allow".to_owned()));
     let sent = submit(&server, "/ui/answer", &fields).await;
@@ -154,7 +154,7 @@ async fn a_sub_agents_call_is_answered_from_the_inbox() {
     let html = page(&server, &format!("/inbox?open={id}")).await;
     assert!(html.contains("href=\"/chat/t\""), "{html}");
     let form = forms(&html, "/ui/answer").remove(0);
-    let mut fields = form.filled(|_| String::new());
+    let mut fields = form.filled(|_| None);
     fields.retain(|(name, _)| name != "verdict");
     fields.push(("verdict".to_owned(), "deny".to_owned()));
     let sent = submit(&server, "/ui/answer", &fields).await;
