@@ -164,6 +164,7 @@ macro_rules! store_suite {
             a_message_that_may_ask_counts_until_it_is_settled
             a_part_of_an_agent_may_ask
             waiting_threads_are_paged_oldest_first
+            lists_can_have_waiting_threads_alone
             a_fork_waits_with_what_it_inherits
         }
     };

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use futures_util::stream::BoxStream;
 use http::HeaderMap;
-use runtime::{KeyPattern, ThreadRow, ThreadRows, WaitingRows};
+use runtime::{ThreadRow, ThreadRows};
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -185,22 +185,12 @@ impl SeenChanges {
 }
 
 async fn news(api: &Api, caller: &Caller, row: ThreadRow) -> Result<ThreadNews, ApiError> {
-    let key = key_of(&row).to_owned();
-    let page = WaitingRows {
-        key: Some(KeyPattern::Key(key.clone())),
-        limit: 1,
-        ..WaitingRows::default()
-    };
-    let mut waits = false;
-    for waiting in listing::waiting(api, caller, page).await? {
-        let reader = WaitingReader::new(api, caller);
-        waits |= !reader.entries(&waiting).await?.is_empty();
-    }
+    let reader = WaitingReader::new(api, caller);
     Ok(ThreadNews {
-        thread: key,
+        waits: reader.waits(&row).await?,
+        thread: key_of(&row).to_owned(),
         seq: row.tail,
         status: row.thread.status,
-        waits,
     })
 }
 

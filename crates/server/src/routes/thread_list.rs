@@ -1,6 +1,7 @@
 //! Lists of threads: all of them, or those that have some words.
 
 use super::view::ThreadView;
+use super::waiting::WaitingReader;
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
@@ -36,6 +37,10 @@ pub(crate) struct ListQuery {
     /// Only threads that changed at this instant or later.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
+    /// Only threads in which a call or a request of their own waits for a person. A page may then have
+    /// fewer threads than the limit, and a `next`.
+    #[serde(default)]
+    waits: bool,
     /// Maximum number of threads, default 50, at most 500, with `q` at most 100.
     limit: Option<usize>,
     /// The `next` of the previous page.
@@ -69,6 +74,8 @@ struct ListedThread {
     /// The key of the thread that it was forked from, if the caller may access that.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<String>,
+    /// Whether a call or a request of its own waits for a person.
+    waits: bool,
     /// With `q`: where the words are, the title first, then the newest text. At least 1, at most 3; older
     /// ones may be left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +124,7 @@ pub(crate) async fn list(
         status: query.status,
         agent: query.agent,
         since: query.since,
+        may_wait: query.waits,
     };
     let (rows, snippets, next) = if let Some(q) = query.q {
         let words = SearchWords::parse(&q).map_err(|error| ApiError::InvalidQuery {
@@ -148,20 +156,27 @@ pub(crate) async fn list(
     };
     let previews = api.runtime().previews(&rows).await?;
     let rows = rows.into_iter().zip(previews).zip(snippets);
-    let threads = rows.map(|((row, preview), hits)| {
+    let reader = WaitingReader::new(&api, &caller);
+    let mut threads = Vec::new();
+    for ((row, preview), hits) in rows {
         let ThreadPreview {
             agent,
             forked_from,
             last_text,
+            may_wait,
         } = preview;
-        ListedThread {
+        let waits = may_wait && reader.waits(&row).await?;
+        if query.waits && !waits {
+            continue;
+        }
+        threads.push(ListedThread {
             thread: row.into(),
             agent,
             last_text,
             forked_from: forked_from.filter(|key| caller.rights.cover(key)),
+            waits,
             snippets: hits.map(|hits| hits.into_iter().map(Snippet::from).collect()),
-        }
-    });
-    let threads = threads.collect();
+        });
+    }
     Ok(Json(ThreadList { threads, next }))
 }

@@ -175,6 +175,31 @@ async fn what_is_answered_waits_no_longer() {
 }
 
 #[tokio::test]
+async fn lists_of_threads_tell_whether_something_waits() {
+    let server = three().await;
+    let threads = async |query: &str| {
+        let list = server.get(&format!("/api/v1/threads{query}")).await.json();
+        let threads = list["threads"].as_array().unwrap().iter();
+        let pair = |it: &Value| (it["key"].as_str().unwrap().to_owned(), it["waits"] == true);
+        threads.map(pair).collect::<Vec<_>>()
+    };
+    let waits = |key: &str| (key.to_owned(), true);
+    let all = threads("").await;
+    assert_eq!(
+        all,
+        [
+            waits("three"),
+            waits("two"),
+            ("quiet".to_owned(), false),
+            waits("one")
+        ]
+    );
+    let only = [waits("three"), waits("two"), waits("one")];
+    assert_eq!(threads("?waits=true").await, only);
+    assert_eq!(threads("?waits=true&q=hello").await, [waits("two")]);
+}
+
+#[tokio::test]
 async fn an_expired_request_waits_no_longer() {
     let server = Server::new(CONFIG).await;
     server.say("t", "hello").await;

@@ -87,6 +87,11 @@ impl StoredThread {
 }
 
 impl Log {
+    /// Whether something waits, or may.
+    pub(super) fn may_wait(&self) -> bool {
+        self.waits.number().is_some()
+    }
+
     fn waiting(&self, number: u64) -> Option<WaitingRow> {
         let calls = self.waits.calls.as_ref();
         Some(WaitingRow {

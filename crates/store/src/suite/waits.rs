@@ -4,7 +4,8 @@ use super::Subject;
 use super::script::{
     Author, answer, complete_step, end, fork, item, keep, leave_open, respond, start, tenant,
 };
-use crate::{KeyPattern, Store, WaitingRow, WaitingRows};
+use crate::search::{Search, SearchWords};
+use crate::{KeyPattern, Store, ThreadFilter, ThreadRow, ThreadRows, WaitingRow, WaitingRows};
 use serde_json::json;
 use std::sync::Arc;
 use timeline::{Command, NewItem, NewThread, Seq, Trigger};
@@ -169,6 +170,50 @@ pub async fn waiting_threads_are_paged_oldest_first(subject: impl Subject) {
     assert_eq!(keys(&page(&store, rows.clone()).await), ["a/1", "a/2"]);
     rows.key = Some(KeyPattern::Key("c".to_owned()));
     assert_eq!(keys(&page(&store, rows).await), ["c"]);
+}
+
+/// Lists and searches can leave out the threads in which nothing waits, and previews tell it.
+pub async fn lists_can_have_waiting_threads_alone(subject: impl Subject) {
+    let store = subject.store();
+    let mut ids = Vec::new();
+    for key in ["a", "b", "c"] {
+        let mut author = thread(&store, key).await;
+        author.commit(keep("words")).await;
+        if key != "b" {
+            author.commit_all(waits()).await;
+        }
+        ids.push(author.thread);
+    }
+    let filter = ThreadFilter {
+        may_wait: true,
+        ..ThreadFilter::default()
+    };
+    let keys = |rows: Vec<ThreadRow>| -> Vec<String> {
+        let keys = rows.into_iter().map(|it| it.thread.key.unwrap());
+        keys.collect()
+    };
+    let mut rows = ThreadRows {
+        filter: filter.clone(),
+        limit: 1,
+        ..ThreadRows::default()
+    };
+    let first = store.list(&tenant(), rows.clone()).await.unwrap();
+    rows.after = first.last().map(|row| row.change);
+    assert_eq!(keys(first), ["c"]);
+    let second = store.list(&tenant(), rows).await.unwrap();
+    assert_eq!(keys(second), ["a"]);
+    let search = Search {
+        words: SearchWords::parse("héllo").unwrap(),
+        filter,
+        limit: 9,
+        ..Search::default()
+    };
+    let found = store.search(&tenant(), search).await.unwrap();
+    let found = found.threads.into_iter().map(|it| it.row);
+    assert_eq!(keys(found.collect()), ["c", "a"]);
+    let previews = store.previews(ids).await.unwrap();
+    let may_wait: Vec<bool> = previews.iter().map(|it| it.may_wait).collect();
+    assert_eq!(may_wait, [true, false, true]);
 }
 
 /// A fork waits for the calls that it inherits, and may inherit requests. A deleted thread waits no longer.

@@ -109,6 +109,13 @@ pub(super) fn waiting(
     Ok(found)
 }
 
+/// Whether something in a thread waits for a person, or may.
+pub(super) fn may_wait(conn: &Connection, no: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM thread_waits WHERE thread_no = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    select.exists([no]).map_err(statement)
+}
+
 /// Notes that no request of a thread was open after an event.
 pub(super) fn settle(conn: &Connection, thread: &ThreadId, seq: Seq) -> Result<(), StoreError> {
     let sql = "SELECT no FROM thread_threads WHERE id = ?1";

@@ -4,9 +4,9 @@ use super::{WaitingKind, WaitingView};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
-use crate::threads::listing;
+use crate::threads::{key_of, listing};
 use jiff::Timestamp;
-use runtime::{KeyPattern, WaitingRow, WaitingRows};
+use runtime::{KeyPattern, ThreadRow, WaitingRow, WaitingRows};
 use std::collections::BTreeMap;
 use std::fmt;
 use timeline::{Seq, ThreadId, ThreadStatus};
@@ -143,6 +143,21 @@ impl WaitingReader {
         }
         self.known = seen;
         Ok(page)
+    }
+
+    /// Whether something of its own waits in a thread.
+    pub(in crate::routes) async fn waits(&self, row: &ThreadRow) -> Result<bool, ApiError> {
+        let page = WaitingRows {
+            key: Some(KeyPattern::Key(key_of(row).to_owned())),
+            limit: 1,
+            ..WaitingRows::default()
+        };
+        for waiting in listing::waiting(&self.api, &self.caller, page).await? {
+            if !self.entries(&waiting).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// What waits in a thread, the oldest first.
