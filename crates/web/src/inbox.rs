@@ -2,8 +2,12 @@
 
 mod entry;
 mod filter;
+mod kind;
+mod opened;
 mod page;
 
-pub use entry::{InboxEntry, InboxKind, answered};
+pub use entry::{InboxEntry, answered};
 pub use filter::{InboxAge, InboxFilter};
-pub use page::{InboxPage, LeadingMessage, OpenedEntry, inbox_state};
+pub use kind::InboxKind;
+pub use opened::{LeadingMessage, OpenedEntry};
+pub use page::{InboxPage, inbox_state};

@@ -88,7 +88,11 @@ pub(crate) async fn waiting(
         return Ok(api.runtime().waiting(&caller.tenant, page).await?);
     };
     let prefix = match &page.key {
-        Some(KeyPattern::Prefix(prefix) | KeyPattern::Key(prefix)) => prefix,
+        Some(KeyPattern::Key(key)) if caller.rights.cover(key) => {
+            return Ok(api.runtime().waiting(&caller.tenant, page).await?);
+        }
+        Some(KeyPattern::Key(_)) => return Ok(Vec::new()),
+        Some(KeyPattern::Prefix(prefix)) => prefix,
         None => "",
     };
     let mut rows = Vec::new();

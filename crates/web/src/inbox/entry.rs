@@ -1,7 +1,8 @@
 //! An entry of the inbox: a call or a request that waits for a person.
 
 use super::filter::InboxFilter;
-use super::page::OpenedEntry;
+use super::kind::InboxKind;
+use super::opened::OpenedEntry;
 use crate::link::path_segment;
 use crate::patch::Patch;
 use crate::requests::topic_words;
@@ -9,52 +10,6 @@ use crate::{ids, json, time};
 use interop::aitp::Topic;
 use jiff::Timestamp;
 use maud::{Markup, html};
-
-/// The kind of answer that an entry waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InboxKind {
-    /// An approval of a call.
-    Approval,
-    /// The result of a call.
-    External,
-    /// The answer to a request.
-    Request,
-}
-
-impl InboxKind {
-    pub(super) const ALL: [Self; 3] = [Self::Approval, Self::External, Self::Request];
-
-    /// The kind with this name.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// Its name in the address of the page.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::External => "external",
-            Self::Request => "request",
-        }
-    }
-
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::Approval => "approval of a call",
-            Self::External => "result of a call",
-            Self::Request => "request",
-        }
-    }
-
-    /// The kind in a sentence about a new entry.
-    fn noun(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::External => "call",
-            Self::Request => "request",
-        }
-    }
-}
 
 /// A call or a request that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]

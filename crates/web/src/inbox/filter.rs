@@ -1,6 +1,6 @@
 //! The filters of the inbox. They are in the address of the page.
 
-use super::entry::InboxKind;
+use super::kind::InboxKind;
 use crate::json;
 use crate::link::path_segment;
 use maud::{Markup, html};

@@ -2,9 +2,10 @@
 
 use super::entry::InboxEntry;
 use super::filter::InboxFilter;
+use super::opened::OpenedEntry;
+use crate::ids;
 use crate::patch::Patch;
 use crate::shell::Shell;
-use crate::{ids, json};
 use maud::{Markup, html};
 
 /// The keys of the page, and what each does.
@@ -35,45 +36,6 @@ pub struct InboxPage<'a> {
     pub is_later: bool,
     /// The cursor of the next page.
     pub next: Option<&'a str>,
-}
-
-/// The opened entry.
-#[derive(Debug)]
-pub struct OpenedEntry {
-    /// The id of the entry.
-    pub id: String,
-    /// The last messages before it.
-    pub led: Vec<LeadingMessage>,
-    /// The form of the answer, as in the chat.
-    pub form: Markup,
-}
-
-/// A message that led to an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeadingMessage {
-    /// The name of the author; `None` for the person.
-    pub agent: Option<String>,
-    /// The beginning of the text.
-    pub text: String,
-}
-
-impl OpenedEntry {
-    pub(super) fn html(&self) -> Markup {
-        html! {
-            div class="opened" {
-                @if !self.led.is_empty() {
-                    h3 { "What led here" }
-                    @for message in &self.led {
-                        blockquote class="theirs" {
-                            p class="label" { (message.agent.as_deref().map_or("You".into(), json::visible)) }
-                            p class="plain" dir="auto" { (json::visible(&message.text)) }
-                        }
-                    }
-                }
-                (self.form)
-            }
-        }
-    }
 }
 
 impl InboxPage<'_> {
