@@ -5,6 +5,7 @@ mod landmarks;
 mod objects;
 mod search;
 mod stored;
+mod waiting;
 mod waits;
 
 use crate::search::{FoundThreads, Search, ThreadPreview};

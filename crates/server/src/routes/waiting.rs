@@ -2,8 +2,10 @@
 
 mod entries;
 mod page;
+mod view;
 
 pub(super) use page::{WaitingCursor, WaitingFilter, WaitingReader};
+pub(super) use view::{WaitingKind, WaitingView};
 
 use crate::auth::Caller;
 use crate::body::Query;
@@ -17,18 +19,6 @@ use utoipa::{IntoParams, ToSchema};
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 200;
-
-/// The kind of answer that something waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum WaitingKind {
-    /// A call waits for an approval.
-    Approval,
-    /// A call waits for a result.
-    External,
-    /// A request of AITP is open.
-    Request,
-}
 
 /// What is listed.
 #[derive(Deserialize, IntoParams)]
@@ -63,55 +53,6 @@ pub(crate) struct WaitingList {
     /// one: the server limits how many threads it examines for a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
-}
-
-/// A call or a request that waits for a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WaitingView {
-    /// The id of the entry. It stays the same while the entry waits.
-    pub(super) id: String,
-    /// `approval`: a call waits for an approval. `external`: a call waits for a result. `request`: a request
-    /// of AITP is open.
-    #[schema(value_type = String)]
-    pub(super) kind: WaitingKind,
-    /// The key of the thread to answer on. For a sub-agent's call it is the thread that the person began, if
-    /// the caller may access that.
-    pub(super) thread_key: String,
-    /// The title of that thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<String>,
-    /// The agent that made the call or the request, if it has a name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) agent: Option<String>,
-    /// The tool of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_name: Option<String>,
-    /// The id of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_call_id: Option<String>,
-    /// The key of the thread with the call: that one, or that of a sub-agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) call_thread_key: Option<String>,
-    /// The id to answer a request under, such as `decision:seat`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) request_id: Option<String>,
-    /// The topic of a request: `decision`, `data`, `payment`, `top_up`, or a topic of wallets.
-    #[schema(value_type = Option<String>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) topic: Option<interop::aitp::Topic>,
-    /// One line: the first argument of a call, the title of a request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) summary: Option<String>,
-    /// Since when it waits. For a call it is the end of the run that left it open.
-    #[schema(value_type = String, format = DateTime)]
-    pub(super) since: Timestamp,
-    /// The last instant at which an answer counts.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) expires_at: Option<Timestamp>,
-    /// Whether the caller may answer it.
-    pub(super) may_answer: bool,
 }
 
 /// Lists the calls and requests that wait for a person, in all threads that the key may see.

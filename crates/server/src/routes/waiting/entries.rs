@@ -1,7 +1,7 @@
 //! What waits in one thread: its own calls, and its open requests.
 
 use super::page::WaitingReader;
-use super::{WaitingKind, WaitingView};
+use super::view::{WaitingKind, WaitingView};
 use crate::auth::Scope;
 use crate::error::ApiError;
 use crate::hex::hex;

@@ -1,6 +1,6 @@
 //! Pages of what waits.
 
-use super::{WaitingKind, WaitingView};
+use super::view::{WaitingKind, WaitingView};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
