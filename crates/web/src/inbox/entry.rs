@@ -110,3 +110,41 @@ pub fn answered(id: &str) -> [Patch; 2] {
         },
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_others_are_text_in_an_entry() {
+        let evil = "<b onclick=x>\u{202e}\"";
+        let entry = InboxEntry {
+            id: "0f".to_owned(),
+            kind: InboxKind::Approval,
+            tool: Some(evil.to_owned()),
+            topic: None,
+            summary: Some(evil.to_owned()),
+            thread_key: evil.to_owned(),
+            title: Some(evil.to_owned()),
+            agent: Some(evil.to_owned()),
+            since: Timestamp::UNIX_EPOCH,
+            expires_at: None,
+            may_answer: false,
+        };
+        let html = entry.html(&InboxFilter::default(), None).into_string();
+        assert!(!html.contains("<b") && !html.contains('\u{202e}'), "{html}");
+        assert_eq!(
+            html.matches("&lt;b onclick=x&gt;⟨U+202E⟩").count(),
+            4,
+            "{html}"
+        );
+        assert!(
+            html.contains("href=\"/chat/%3Cb%20onclick%3Dx%3E%E2%80%AE%22\""),
+            "{html}"
+        );
+        assert!(html.contains("You can't answer it"));
+        let [_, told] = entry.added(&InboxFilter::default());
+        let words = "A new approval waits in <b onclick=x>⟨U+202E⟩\".".to_owned();
+        assert_eq!(told, Patch::Status { words });
+    }
+}
