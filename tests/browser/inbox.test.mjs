@@ -22,16 +22,20 @@ description = "Nothing good."
 parameters = { type = "object" }
 `;
 
-/** A server of its own for each claim: the inbox shows all threads. */
-async function serving(name, ...rest) {
-  const body = rest.pop();
-  const server = await Loomline.forTests(config);
-  claim(name, server, rest[0] ?? {}, (visitor) => body(visitor, server));
+/** The claims, each with a server of its own: the inbox shows all threads. */
+const planned = [];
+
+function serving(name, ...more) {
+  const body = more.pop();
+  planned.push({ name, options: more[0] ?? {}, body });
 }
 
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 const entries = (page) => page.locator("#inbox > .entry");
 const focused = (page) => page.evaluate(() => document.activeElement?.closest("[data-entry]")?.textContent ?? "");
+
+/** Waits until the entry with a text is open. */
+const opens = (page, text) => page.locator("#inbox > .entry[data-opened]").getByText(text).first().waitFor();
 
 /** Waits for so many entries. */
 const shows = (page, n) => until(`${n} entries`, async () => (await entries(page).count()) === n);
@@ -80,12 +84,11 @@ async function listen(page) {
   return () => page.evaluate(() => window.lines);
 }
 
-await serving("calls of two threads are allowed, edited and denied with the keyboard alone", async (visitor, server) => {
+serving("calls of two threads are allowed, edited and denied with the keyboard alone", async (visitor, server) => {
   await asks(server, "one");
   await asks(server, "two", "use compute 1 + 1");
   await asks(server, "three", "use compute 2 + 2");
   const page = await inbox(visitor);
-  const lines = await listen(page);
   assert.equal(await page.title(), "(3) Inbox · Loomline");
   await page.keyboard.press("j");
   assert.match(await focused(page), /6 \* 7/);
@@ -95,7 +98,7 @@ await serving("calls of two threads are allowed, edited and denied with the keyb
   assert.match(await focused(page), /1 \+ 1/);
   await page.keyboard.press("k");
   await page.keyboard.press("o");
-  await page.waitForURL(/open=/);
+  await opens(page, "6 * 7");
   await page.getByText("What led here").waitFor();
   await page.keyboard.press("a");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Allow once");
@@ -105,9 +108,10 @@ await serving("calls of two threads are allowed, edited and denied with the keyb
   assert.match(await lastText(server, "one"), /compute gave 42/);
   await until("the count in the title", async () => (await page.title()) === "(2) Inbox · Loomline");
 
-  await page.keyboard.press("j");
+  // The focus is on the next entry.
+  assert.match(await focused(page), /1 \+ 1/);
   await page.keyboard.press("o");
-  await page.waitForURL(/open=/);
+  await opens(page, "1 + 1");
   await page.keyboard.press("e");
   assert.equal(await page.evaluate(() => document.activeElement.name), "arguments");
   await page.keyboard.press("Control+A");
@@ -117,9 +121,10 @@ await serving("calls of two threads are allowed, edited and denied with the keyb
   await shows(page, 1);
   assert.match(await lastText(server, "two"), /compute gave 5/);
 
-  await page.keyboard.press("j");
+  // The focus is on the next entry.
+  assert.match(await focused(page), /2 \+ 2/);
   await page.keyboard.press("o");
-  await page.waitForURL(/open=/);
+  await opens(page, "2 + 2");
   await page.keyboard.press("d");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Deny");
   await page.keyboard.press("Enter");
@@ -128,10 +133,9 @@ await serving("calls of two threads are allowed, edited and denied with the keyb
   const { messages } = await get(server, "/api/v1/threads/three/messages");
   assert.match(JSON.stringify(messages), /denied/);
   await until("no count in the title", async () => (await page.title()) === "Inbox · Loomline");
-  assert.ok(Array.isArray(await lines()));
 });
 
-await serving("Enter in a field of an opened call does not allow it", async (visitor, server) => {
+serving("Enter in a field of an opened call does not allow it", async (visitor, server) => {
   await asks(server, "t");
   const page = await inbox(visitor);
   await entries(page).getByRole("link").first().click();
@@ -141,7 +145,7 @@ await serving("Enter in a field of an opened call does not allow it", async (vis
   assert.equal(await entries(page).count(), 1);
 });
 
-await serving("new entries appear and answered ones vanish, and the page says so", async (visitor, server) => {
+serving("new entries appear and answered ones vanish, and the page says so", async (visitor, server) => {
   await converse(server, "other", "Good morning");
   const page = await inbox(visitor);
   await page.getByText("Nothing waits for you.").waitFor();
@@ -161,7 +165,7 @@ await serving("new entries appear and answered ones vanish, and the page says so
   await until("no count in the chat", async () => (await tab.locator("#inbox-count").innerText()) === "");
 });
 
-await serving("the list at the side follows new threads, titles and runs", async (visitor, server) => {
+serving("the list at the side follows new threads, titles and runs", async (visitor, server) => {
   const page = await visitor.page;
   const live = page.waitForResponse((response) => response.url().includes("/ui/live"));
   await visitor.open("/chat");
@@ -180,7 +184,7 @@ await serving("the list at the side follows new threads, titles and runs", async
   await link.getByText("A new title").waitFor();
 });
 
-await serving("filters are in the address, and an empty filter is cleared by a link", async (visitor, server) => {
+serving("filters are in the address, and an empty filter is cleared by a link", async (visitor, server) => {
   await asks(server, "call");
   await requests(server, "seat");
   const page = await inbox(visitor);
@@ -201,7 +205,7 @@ await serving("filters are in the address, and an empty filter is cleared by a l
   await shows(page, 2);
 });
 
-await serving("a request is answered from the inbox", async (visitor, server) => {
+serving("a request is answered from the inbox", async (visitor, server) => {
   await requests(server, "seat");
   const page = await inbox(visitor);
   await page.keyboard.press("j");
@@ -216,7 +220,7 @@ await serving("a request is answered from the inbox", async (visitor, server) =>
   assert.deepEqual(open, []);
 });
 
-await serving("a sub-agent's call is one entry with the title of its thread", async (visitor, server) => {
+serving("a sub-agent's call is one entry with the title of its thread", async (visitor, server) => {
   await post(server, "lead", delegate("use compute 6 * 7"), { agent: "lead" });
   await pending(server, "lead");
   const page = await inbox(visitor);
@@ -228,7 +232,7 @@ await serving("a sub-agent's call is one entry with the title of its thread", as
   assert.match(await lastText(server, "lead"), /42/);
 });
 
-await serving("single keys are switched off and stay off", async (visitor, server) => {
+serving("single keys are switched off and stay off", async (visitor, server) => {
   await asks(server, "t");
   const page = await inbox(visitor);
   await page.keyboard.press("?");
@@ -244,7 +248,7 @@ await serving("single keys are switched off and stay off", async (visitor, serve
   assert.equal(await page.getByRole("dialog").count(), 0);
 });
 
-await serving("a call is allowed from the inbox without a script", { javaScriptEnabled: false }, async (visitor, server) => {
+serving("a call is allowed from the inbox without a script", { javaScriptEnabled: false }, async (visitor, server) => {
   await asks(server, "plain");
   const page = await visitor.open("/inbox?kind=approval");
   await entries(page).getByRole("link").first().click();
@@ -254,7 +258,7 @@ await serving("a call is allowed from the inbox without a script", { javaScriptE
   assert.match(await lastText(server, "plain"), /compute gave 42/);
 });
 
-await serving("names, arguments and titles of others can't do anything", async (visitor, server) => {
+serving("names, arguments and titles of others can't do anything", async (visitor, server) => {
   await converse(server, `key ${EVIL.slice(0, 60)}`, EVIL, { agent: "evil" });
   await requests(server, "evil-request", EVIL);
   await fetch(`${server.base}/api/v1/threads/evil-request`, {
@@ -281,7 +285,7 @@ for (const [name, options] of [
   ["dark", { colorScheme: "dark" }],
   ["narrow", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
 ]) {
-  await serving(`the inbox is accessible, ${name}`, options, async (visitor, server) => {
+  serving(`the inbox is accessible, ${name}`, options, async (visitor, server) => {
     let page = await visitor.open("/inbox");
     await isAccessible(page, "empty");
     await fits(page, "the empty inbox");
@@ -307,3 +311,7 @@ for (const [name, options] of [
     levels.forEach((level, at) => assert.ok(at === 0 || level <= levels[at - 1] + 1, levels.join()));
   });
 }
+
+// All servers first: the claims run as soon as one is there, and the file would be over after the first.
+for (const plan of planned) plan.server = await Loomline.forTests(config);
+for (const { name, options, body, server } of planned) claim(name, server, options, (visitor) => body(visitor, server));
