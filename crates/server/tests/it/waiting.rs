@@ -272,7 +272,9 @@ async fn a_key_sees_what_waits_in_its_threads_alone() {
     for key in ["secret", "mine-1", "mine-2", "own"] {
         say_to(&server, key, "a", "use compute 6 * 7").await;
     }
-    ask(&server, "secret", "seat", None).await;
+    say_to(&server, "secret-2", "a", "hello").await;
+    ask(&server, "secret-2", "seat", None).await;
+    assert_eq!(waiting(&server, "").await.len(), 5);
     let some = server.with_key("llk_some");
     let own = [
         ("mine-1", "approval"),

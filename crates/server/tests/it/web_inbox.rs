@@ -170,7 +170,7 @@ async fn a_key_that_only_reads_gets_no_form() {
         hash_text("llk_r")
     );
     let server = Server::new(&config).await.with_key("llk_x");
-    server.say("t", "use compute 6 * 7").await;
+    server.say("t", "hello").await;
     ask(&server, "t", "seat", None).await;
     server.say("u", "use compute 6 * 7").await;
     let reader = server.with_key("llk_r");

@@ -63,9 +63,11 @@ fn dump(path: &Path) -> Vec<String> {
     ];
     let mut rows = Vec::new();
     for table in tables {
-        let mut select = conn
-            .prepare(&format!("SELECT * FROM thread_{table}"))
-            .unwrap();
+        let sql = format!("SELECT * FROM thread_{table}");
+        // A file of an older version has fewer tables.
+        let Ok(mut select) = conn.prepare(&sql) else {
+            continue;
+        };
         let n_columns = select.column_count();
         let found = select.query_map([], |row| {
             (0..n_columns)

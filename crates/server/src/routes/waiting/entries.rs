@@ -12,9 +12,9 @@ use interop::aitp::{AitpState, Party, Request};
 use interop::parts::ToolPart;
 use jiff::Timestamp;
 use runtime::objects::sha256;
-use runtime::{Pending, Run, RuntimeError, StoreError, WaitingRow};
+use runtime::{Run, RuntimeError, StoreError, WaitingRow};
 use serde_json::Value;
-use timeline::{OpenKind, ThreadStatus};
+use timeline::{Execution, OpenCall, OpenKind, ThreadStatus};
 
 /// Maximum length of a summary, in characters.
 const SUMMARY: usize = 120;
@@ -68,48 +68,54 @@ impl WaitingReader {
         let Some(open) = open else {
             return Ok(Vec::new());
         };
-        let agent = Run::of(open.execution.run.as_ref()).agent;
-        let rights = self.caller.rights.clone();
-        let may_see = move |key: &str| rights.cover(key);
-        let root = if runtime::is_subagent(thread.row()) {
-            let row = thread.outermost(&may_see).await?;
-            ThreadRef::authorise(thread.runtime(), &self.caller, row)?
+        let (root, calls) = if runtime::is_subagent(thread.row()) {
+            self.calls_of_child(thread).await?
         } else {
-            thread.clone()
+            (thread.clone(), open.calls)
         };
-        let (pending, _) = root.pending().await?;
-        let own = pending
-            .iter()
-            .filter(|it| it.address.thread_id == *thread.id());
-        let views = own.filter_map(|pending| {
-            let kind = match pending.call.kind {
+        let views = calls.iter().filter_map(|call| {
+            let kind = match call.kind {
                 OpenKind::Approval => WaitingKind::Approval,
                 OpenKind::External => WaitingKind::External,
                 OpenKind::Others | OpenKind::Child => return None,
             };
-            Some(self.call(&root, pending, (kind, agent.clone(), since)))
+            Some(self.call((&root, thread), (&open.execution, call), (kind, since)))
         });
         Ok(views.collect())
     }
 
+    /// The thread that led to a sub-agent's thread, and those of the latter's calls that it waits for.
+    async fn calls_of_child(
+        &self,
+        thread: &ThreadRef,
+    ) -> Result<(ThreadRef, Vec<OpenCall>), ApiError> {
+        let rights = self.caller.rights.clone();
+        let may_see = move |key: &str| rights.cover(key);
+        let row = thread.outermost(&may_see).await?;
+        let root = ThreadRef::authorise(thread.runtime(), &self.caller, row)?;
+        let (pending, _) = root.pending().await?;
+        let own = pending.into_iter();
+        let own = own.filter(|it| it.address.thread_id == *thread.id());
+        Ok((root, own.map(|it| it.call).collect()))
+    }
+
     fn call(
         &self,
-        root: &ThreadRef,
-        pending: &Pending,
-        (kind, agent, since): (WaitingKind, Option<String>, Timestamp),
+        (root, thread): (&ThreadRef, &ThreadRef),
+        (execution, call): (&Execution, &OpenCall),
+        (kind, since): (WaitingKind, Timestamp),
     ) -> WaitingView {
-        let call = &pending.call.tool_call_id;
-        let tool = ToolPart::read(&pending.call.part);
-        let thread = pending.address.thread_id.as_str();
+        let id = &call.tool_call_id;
+        let tool = ToolPart::read(&call.part);
         WaitingView {
-            id: entry_id(&[thread, pending.execution_id.as_str(), call]),
+            id: entry_id(&[thread.id().as_str(), execution.id.as_str(), id]),
             kind,
             thread_key: root.key().to_owned(),
             title: root.row().thread.title.clone(),
-            agent,
+            agent: Run::of(execution.run.as_ref()).agent,
             tool_name: tool.as_ref().map(|tool| tool.tool_name().to_owned()),
-            tool_call_id: Some(call.clone()),
-            call_thread_key: Some(pending.address.key.clone()),
+            tool_call_id: Some(id.clone()),
+            call_thread_key: Some(thread.key().to_owned()),
             request_id: None,
             topic: None,
             summary: tool.and_then(|tool| first_argument(tool.arguments())),
