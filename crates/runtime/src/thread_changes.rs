@@ -34,8 +34,8 @@ impl Subscriptions {
     }
 }
 
-/// Wakes its owner after changes of a tenant's threads that this process makes. It tells neither the
-/// thread nor the change: the owner reads the list. Text that a model is writing is no change.
+/// Wakes its owner after changes of a tenant's threads that this process makes. It names neither
+/// the thread nor the change: the owner reads the list. Text that a model is writing is no change.
 #[derive(Debug)]
 pub struct ThreadChanges(watch::Receiver<()>);
 

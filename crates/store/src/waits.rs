@@ -36,8 +36,8 @@ pub struct WaitingRows {
 /// Finds the threads in which something waits for a person. The cost is proportional to their number.
 ///
 /// A thread is listed while calls of its own wait for an approval or a result, and from a message that
-/// may be a request of AITP on until it is settled. A store can't judge requests, so a caller that does
-/// tells the store when none is open.
+/// may be a request of AITP on until it is settled. A store can't judge requests: a caller that can
+/// settles a thread without open ones.
 pub trait WaitIndex: Send + Sync {
     /// The tenant's threads in which something waits.
     fn waiting<'a>(
@@ -64,7 +64,7 @@ pub fn waits_for_people(open: Option<&Open>) -> bool {
     })
 }
 
-/// What an event does to the open calls of its thread.
+/// The effect of an event on the open calls of its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsChange {
     /// No call is open.
@@ -74,7 +74,7 @@ pub enum CallsChange {
 }
 
 impl CallsChange {
-    /// What an event does to the open calls; `None` if it changes nothing.
+    /// The effect of an event on the open calls; `None` if it has none.
     pub fn of(event: &Event) -> Option<Self> {
         match event {
             Event::ThreadCreated { thread } => thread.fork.as_ref().map(|_| Self::Perhaps),

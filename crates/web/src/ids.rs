@@ -11,7 +11,7 @@ pub const WAITING: &str = "waiting";
 
 /// The number of calls and requests that wait, in the menu.
 pub const INBOX_COUNT: &str = "inbox-count";
-/// The line that tells how much waits, in the inbox.
+/// The line with the number of entries, in the inbox.
 pub const INBOX_STATE: &str = "inbox-state";
 /// The element before which new entries of the inbox are added.
 pub const INBOX_END: &str = "inbox-end";

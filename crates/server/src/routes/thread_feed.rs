@@ -19,8 +19,8 @@ use utoipa::ToSchema;
 
 /// Time in which changes are gathered.
 const GATHERED: Duration = Duration::from_millis(200);
-/// Maximum number of threads that are told at once. Where more have changed, the client reads the list.
-const TOLD: usize = 500;
+/// Maximum number of threads that are reported at once. If more have changed, the client reads the list.
+const REPORTED: usize = 500;
 /// Number of threads that are read at once.
 const BATCH: usize = 100;
 
@@ -53,8 +53,8 @@ enum FeedEvent {
 /// The first event is `ready`. Each change of a thread is an event `thread`; changes within 200 ms are one.
 /// Text that an agent is writing is no change. The id of an event is a place in the list of threads. A
 /// client that reconnects with `Last-Event-ID` gets each thread that has changed since, with its state by
-/// then; the last one may be repeated. An event `reset` means that more has changed than the stream tells:
-/// read the list again. A deletion alone is not told.
+/// then; the last one may be repeated. An event `reset` means that more has changed than the stream reports:
+/// read the list again. A deletion alone is not reported.
 #[utoipa::path(get, path = "/events", operation_id = "followThreads", tag = "events", security(("key" = [])),
     params(("last-event-id" = Option<String>, Header)),
     responses((status = 200, body = ThreadNews, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
@@ -121,7 +121,7 @@ fn feed(
     })
 }
 
-/// The last change that was told, and the tail of its thread then.
+/// The last reported change, and the tail of its thread then.
 struct SeenChanges {
     change: u64,
     tail: Option<Seq>,
@@ -161,7 +161,7 @@ impl SeenChanges {
             let n_before = found.len();
             found.extend(newer.take_while(|row| row.change >= self.change));
             let is_end = next.is_none() || found.len() - n_before < BATCH;
-            if is_end || found.len() > TOLD {
+            if is_end || found.len() > REPORTED {
                 break;
             }
         }
@@ -174,7 +174,7 @@ impl SeenChanges {
         let (change, tail) = (newest.change, newest.tail);
         let known = (self.change, self.tail);
         (self.change, self.tail) = (change, Some(tail));
-        if found.len() > TOLD {
+        if found.len() > REPORTED {
             return Ok(None);
         }
         // A thread keeps its place while it is the newest one.

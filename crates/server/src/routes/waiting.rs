@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 200;
 
-/// What is listed.
+/// The filters and the place of a page.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Record, Seq, State, ThreadId};
 
-/// What waits for a person in a thread. The numbers are those of events among all of the store.
+/// The calls and requests of a thread that wait for a person. The numbers are those of events among all of the store.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// The execution that left calls open, with the number and the instant of the event.

@@ -172,7 +172,7 @@ pub async fn waiting_threads_are_paged_oldest_first(subject: impl Subject) {
     assert_eq!(keys(&page(&store, rows).await), ["c"]);
 }
 
-/// Lists and searches can leave out the threads in which nothing waits, and previews tell it.
+/// Lists and searches can leave out the threads in which nothing waits, and previews have it.
 pub async fn lists_can_have_waiting_threads_alone(subject: impl Subject) {
     let store = subject.store();
     let mut ids = Vec::new();

@@ -43,7 +43,7 @@ impl InboxEntry {
         self.title.as_deref().unwrap_or(&self.thread_key)
     }
 
-    /// What waits.
+    /// The call or the request.
     fn what(&self) -> Markup {
         let tool = self.tool.as_deref().unwrap_or_default();
         html! {

@@ -41,7 +41,7 @@ impl InboxAge {
     }
 }
 
-/// What the inbox shows. The default is all of it.
+/// Which entries the inbox shows. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboxFilter {
     /// Only this kind.

@@ -1,4 +1,4 @@
-//! What waits in one thread: its own calls, and its open requests.
+//! The entries of one thread: its own calls that wait, and its open requests.
 
 use super::page::WaitingReader;
 use super::view::{WaitingKind, WaitingView};
@@ -166,7 +166,7 @@ impl WaitingReader {
         }
     }
 
-    /// Tells the store that no request is open. What is read is right without it, but is read again.
+    /// Settles a thread without open requests. If that fails, the thread is judged again by the next reader.
     async fn settle(&self, thread: &ThreadRef) {
         let store = self.api.runtime().store();
         let settled = store.settle(thread.id(), thread.row().tail).await;

@@ -160,7 +160,7 @@ impl WaitingReader {
         Ok(false)
     }
 
-    /// What waits in a thread, the oldest first.
+    /// The entries of a thread, the oldest first.
     pub(in crate::routes) async fn entries(
         &self,
         row: &WaitingRow,

@@ -1,5 +1,5 @@
-//! The live stream of a page: patches from the records of its thread and of the sub-agents below it, and of
-//! what is beside the thread.
+//! The live stream of a page: patches from the records of its thread and of the sub-agents below it, and for
+//! the other parts of the page.
 
 use super::inbox::FilterQuery;
 use super::live_requests::RequestWatch;

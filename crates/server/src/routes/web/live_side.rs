@@ -1,4 +1,4 @@
-//! What changes beside the thread of an open page: the list of threads, the number of all that waits, and
+//! The parts of an open page other than its thread: the list of threads, the number of entries that wait, and
 //! the inbox.
 
 use super::inbox::first_entries;
@@ -62,9 +62,9 @@ pub(super) struct PageSide {
     pub(super) inbox: Option<OpenInbox>,
 }
 
-/// What a page was told.
+/// The last state that a page was sent.
 #[derive(Default)]
-struct Told {
+struct SentState {
     rail: Option<Vec<RailThread>>,
     waiting: Option<usize>,
 }
@@ -77,9 +77,9 @@ impl PageSide {
         Box::pin(async_stream::try_stream! {
             let mut reader = WaitingReader::new(&self.api, &self.caller);
             let mut inbox_reader = WaitingReader::new(&self.api, &self.caller);
-            let mut told = Told::default();
+            let mut sent = SentState::default();
             loop {
-                let patches = self.changed((&mut reader, &mut inbox_reader), &mut told).await?;
+                let patches = self.changed((&mut reader, &mut inbox_reader), &mut sent).await?;
                 if !patches.is_empty() {
                     yield patches;
                 }
@@ -99,18 +99,18 @@ impl PageSide {
     async fn changed(
         &mut self,
         (reader, inbox_reader): (&mut WaitingReader, &mut WaitingReader),
-        told: &mut Told,
+        sent: &mut SentState,
     ) -> Result<Vec<Patch>, ApiError> {
         let mut patches = Vec::new();
         let rail = read_rail(&self.api, &self.caller).await?;
-        if told.rail.as_ref() != Some(&rail) {
+        if sent.rail.as_ref() != Some(&rail) {
             patches.push(web::rail_patch(&rail, self.current.as_deref()));
-            told.rail = Some(rail);
+            sent.rail = Some(rail);
         }
         let waiting = read_waiting(reader).await?;
-        if told.waiting != Some(waiting) {
+        if sent.waiting != Some(waiting) {
             patches.push(web::waiting_patch(waiting));
-            told.waiting = Some(waiting);
+            sent.waiting = Some(waiting);
         }
         if let Some(inbox) = &mut self.inbox {
             let entries = first_entries(inbox_reader, &inbox.filter).await?;
