@@ -97,7 +97,7 @@ async function isHarmless(page) {
       const { protocol, pathname, origin } = element.localName === "a" ? new URL(element.href) : {};
       if (protocol && !["http:", "https:", "mailto:"].includes(protocol)) out.push(`a link to ${element.href}`);
       const isOwn = origin === location.origin;
-      const isKnown = /^\/($|chat($|\/)|ui\/(thread\/|versions$))/.test(pathname);
+      const isKnown = /^\/($|inbox$|console$|chat($|\/)|ui\/(thread\/|versions$))/.test(pathname);
       if (isOwn && !isKnown) out.push(`a link to ${pathname}`);
       if (protocol?.startsWith("http") && !isOwn && element.rel !== "noopener noreferrer nofollow") out.push(`rel=${element.rel}`);
       if (element.localName === "form" && element.method !== "dialog" && !new URL(element.action).pathname.startsWith("/ui/")) {

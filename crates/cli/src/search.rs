@@ -32,6 +32,7 @@ pub(crate) async fn search(
         status,
         agent,
         since,
+        may_wait: false,
     };
     let found = match place.reach(&whose, OpenMode::ReadOnly)? {
         Reach::Server(client) => client.search(&query, &filter, limit).await?,

@@ -61,12 +61,17 @@ impl Runtime {
         let fork = NewRecord::thread_of(&first).and_then(|thread| thread.fork.clone());
         let store = Arc::clone(&self.inner.store);
         let Some(fork) = fork else {
-            return Ok(store.get_or_create(tenant, first, None).await?);
+            let created = store.get_or_create(tenant, first, None).await?;
+            self.inner.subscriptions.wake(tenant);
+            return Ok(created);
         };
         let (parent, tenant) = (self.live_by_id(&fork.thread_id).await?, tenant.clone());
+        let subscriptions = Arc::clone(&self.inner.subscriptions);
         self.run_to_completion(async move {
             let _forks = parent.forks().await;
-            Ok(store.get_or_create(&tenant, first, None).await?)
+            let created = store.get_or_create(&tenant, first, None).await?;
+            subscriptions.wake(&tenant);
+            Ok(created)
         })
         .await
     }

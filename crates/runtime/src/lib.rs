@@ -38,6 +38,7 @@ mod rewind;
 mod run;
 mod run_slots;
 mod runtime;
+mod thread_changes;
 mod thread_page;
 mod threads;
 pub mod tree;
@@ -70,9 +71,10 @@ pub use store::{
     Append, Claim, Created, Epoch, Filter, FoundExecution, Head, KeyError, KeyPattern, Landmark,
     LargeRecord, LimitKind, LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, PageSize,
     ParentRun, Quotas, Refusals, Run, Side, StorageLimits, StorageUsage, Store, StoreError,
-    TenantId, ThreadFilter, ThreadRow, ThreadRows, Token,
+    TenantId, ThreadFilter, ThreadRow, ThreadRows, Token, WaitingRow, WaitingRows,
 };
 pub use store::{objects, search};
+pub use thread_changes::ThreadChanges;
 pub use thread_page::{PageRequest, Position, ThreadPage};
 pub use versions::{MessageVersion, MessageVersions};
 pub use view::{ViewBudget, ViewRefused, ViewShare};

@@ -16,6 +16,7 @@ use crate::observer::{Ended, Observer};
 use crate::pages::{Page, Pages, ThreadPages, weight};
 use crate::run_slots::Occupied;
 use crate::runtime::Inner;
+use crate::thread_changes::Subscriptions;
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -134,6 +135,7 @@ pub(crate) struct Live {
     recent: RwLock<Recent>,
     read: ThreadPages,
     pages: Arc<Pages>,
+    subscriptions: Arc<Subscriptions>,
     pub(crate) share: Share,
     message_bytes: usize,
     /// The size of the log in the store, in bytes.
@@ -174,6 +176,7 @@ impl Live {
             recent: RwLock::default(),
             read: ThreadPages::default(),
             pages: Arc::clone(&inner.pages),
+            subscriptions: Arc::clone(&inner.subscriptions),
             share: Share::new(Arc::clone(&inner.cache)),
             message_bytes: inner.options.message_bytes,
             log_bytes: AtomicUsize::new(0),
@@ -302,6 +305,7 @@ impl Live {
     /// Notifies all followers that the thread is deleted.
     pub(crate) fn gone(&self) {
         self.tail.send_modify(|tail| tail.gone = true);
+        self.subscriptions.wake(&self.tenant);
     }
 
     /// The last known position of the log.
@@ -538,6 +542,8 @@ impl LockedThread<'_> {
                 }
                 // One that runs stays in memory, whatever it takes.
                 let state_bytes = if streaming { 0 } else { core.bytes() };
+                let mut events = records.iter().map(|record| &record.event);
+                let is_fact = events.any(|event| Filter::Facts.keeps(event));
                 live.publish(
                     logged(first, records),
                     state_bytes,
@@ -547,6 +553,9 @@ impl LockedThread<'_> {
                         gone: false,
                     },
                 );
+                if is_fact {
+                    live.subscriptions.wake(&live.tenant);
+                }
                 Ok(tail)
             }
             Err(error) => {

@@ -8,6 +8,7 @@ use crate::observer::{Nobody, Observer};
 use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::run_slots::RunSlots;
+use crate::thread_changes::Subscriptions;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -88,6 +89,7 @@ pub(crate) struct Inner {
     pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
     pub(crate) pages: Arc<Pages>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) cache: Arc<CacheSize>,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -137,6 +139,7 @@ impl Runtime {
                 trial: tokio::sync::Mutex::default(),
                 options,
                 pages: Arc::new(Pages::new(options.thread_cache_bytes)),
+                subscriptions: Arc::default(),
                 cache: Arc::new(CacheSize::new(options.thread_cache_bytes)),
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),

@@ -9,7 +9,9 @@ use crate::runtime::Runtime;
 use jiff::Timestamp;
 use std::sync::Arc;
 use store::search::{FoundThreads, Search, ThreadPreview};
-use store::{Filter, Logged, NewRecord, StoreError, TenantId, ThreadRow, ThreadRows};
+use store::{
+    Filter, Logged, NewRecord, StoreError, TenantId, ThreadRow, ThreadRows, WaitingRow, WaitingRows,
+};
 use timeline::{
     Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
 };
@@ -103,6 +105,16 @@ impl Runtime {
         search: Search,
     ) -> Result<FoundThreads, RuntimeError> {
         Ok(self.inner.store.search(tenant, search).await?)
+    }
+
+    /// Lists the tenant's threads in which something waits for a person, the one with the oldest event
+    /// first.
+    pub async fn waiting(
+        &self,
+        tenant: &TenantId,
+        page: WaitingRows,
+    ) -> Result<Vec<WaitingRow>, RuntimeError> {
+        Ok(self.inner.store.waiting(tenant, page).await?)
     }
 
     /// The previews of these rows, in their order.

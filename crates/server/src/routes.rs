@@ -24,12 +24,14 @@ pub(crate) mod relatives;
 mod responses;
 mod run_times;
 pub(crate) mod runs;
+pub(crate) mod thread_feed;
 pub(crate) mod thread_list;
 pub(crate) mod threads;
 mod threads_api;
 mod tree;
 pub(crate) mod versions;
 mod view;
+pub(crate) mod waiting;
 #[cfg(feature = "web")]
 pub(crate) mod web;
 

@@ -18,6 +18,7 @@ pub mod search;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
 mod threads;
+pub mod waits;
 
 pub use checkpoints::{CheckpointRow, CheckpointTable};
 pub use error::{KeyError, StoreError};
@@ -33,13 +34,15 @@ pub use quota::{Quotas, Refusals, StorageLimits, StorageUsage};
 pub use run::{ParentRun, Run, inherited};
 pub use search::TextIndex;
 pub use threads::{KeyPattern, TenantId, ThreadFilter, ThreadRow, ThreadRows, ThreadTable};
+pub use waits::{WaitIndex, WaitingRow, WaitingRows};
 
 use futures_util::future::BoxFuture;
 
-/// A store: logs of threads, their index, their rows, their words, and a tenant's sidecar objects.
+/// A store: logs of threads, their index, their rows, their words, what waits in them, and a tenant's
+/// sidecar objects.
 ///
 /// The suite (feature `suite`) tests every implementation against this.
-pub trait Store: EventLog + LogIndex + ThreadTable + TextIndex {
+pub trait Store: EventLog + LogIndex + ThreadTable + TextIndex + WaitIndex {
     /// The sidecar objects.
     fn objects(&self) -> &dyn ObjectTable;
 

@@ -5,12 +5,15 @@ mod landmarks;
 mod objects;
 mod search;
 mod stored;
+mod waiting;
+mod waits;
 
 use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
+    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex, WaitingRow,
+    WaitingRows,
 };
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, PoisonError};
@@ -196,6 +199,29 @@ impl TextIndex for MemoryStore {
     ) -> BoxFuture<'_, Result<Vec<ThreadPreview>, StoreError>> {
         Box::pin(async move {
             self.with(|kept| Ok(threads.iter().map(|id| kept.preview(id)).collect()))
+        })
+    }
+}
+
+impl WaitIndex for MemoryStore {
+    fn waiting<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: WaitingRows,
+    ) -> BoxFuture<'a, Result<Vec<WaitingRow>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.waiting(tenant, &page))) })
+    }
+
+    fn settle<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                kept.settle(thread, seq);
+                Ok(())
+            })
         })
     }
 }

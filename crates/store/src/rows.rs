@@ -9,6 +9,7 @@ mod trace;
 pub use tags::ResponseTag;
 pub use trace::{RunRow, SpanKind, SpanRow, TraceChange, TraceEventRow, TraceStatus};
 
+use crate::waits::may_ask;
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ pub enum RowChange<'e> {
     PartsDeleted(&'e str),
     /// Readers omit an item or a step from here on. Its rows don't change; its texts are not searched.
     Removed(Removed),
+    /// The event may open a request of AITP ([`crate::waits::may_ask`]).
+    MayAsk(Seq),
     /// A change of the traces. Rows that their constraints refuse are left out.
     Trace(TraceChange<'e>),
 }
@@ -234,6 +237,9 @@ impl<'e> Rows<'e> {
     /// All other changes.
     fn change(&mut self, seq: Seq, at: Timestamp, event: &'e Event) {
         let stamp = Stamp { seq, at };
+        if may_ask(event) {
+            self.changes.push(RowChange::MayAsk(seq));
+        }
         match event {
             Event::ThreadCreated { thread } => {
                 let row = RowChange::Thread(thread, thread.status);

@@ -72,6 +72,8 @@ pub struct ThreadPreview {
     /// The beginning of its newest own text, at most [`PREVIEW_CHARS`]. `None` if the event with the
     /// text is larger than 256 KiB.
     pub last_text: Option<String>,
+    /// Whether something in it waits for a person, or may.
+    pub may_wait: bool,
 }
 
 /// Finds threads by words.

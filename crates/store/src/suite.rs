@@ -24,6 +24,7 @@ pub mod script;
 mod search;
 mod sidecars;
 mod threads;
+mod waits;
 
 pub use appends::*;
 pub use checkpoints::*;
@@ -40,6 +41,7 @@ pub use script::{Author, script};
 pub use search::*;
 pub use sidecars::*;
 pub use threads::*;
+pub use waits::*;
 
 use crate::{Quotas, Store};
 use futures_util::future::BoxFuture;
@@ -158,6 +160,12 @@ macro_rules! store_suite {
             a_tenant_has_no_more_threads_than_its_limit
             a_tenant_stores_no_more_bytes_than_its_limit
             a_tenant_has_no_more_files_than_its_limit
+            a_thread_waits_from_the_end_of_its_run_to_its_answer
+            a_message_that_may_ask_counts_until_it_is_settled
+            a_part_of_an_agent_may_ask
+            waiting_threads_are_paged_oldest_first
+            lists_can_have_waiting_threads_alone
+            a_fork_waits_with_what_it_inherits
         }
     };
     (@each $subject:expr; $($name:ident)*) => {

@@ -73,15 +73,20 @@ pub struct ThreadFilter {
     pub agent: Option<String>,
     /// Only threads that changed at this instant or later.
     pub since: Option<Timestamp>,
+    /// Only threads in which something waits for a person, or may: those of
+    /// [`WaitIndex::waiting`](crate::WaitIndex::waiting).
+    pub may_wait: bool,
 }
 
 impl ThreadFilter {
-    /// Whether it accepts a thread whose last own run names this agent.
-    pub fn accepts(&self, thread: &Thread, agent: Option<&str>) -> bool {
+    /// Whether it accepts a thread whose last own run names this agent, and in which something waits or
+    /// may.
+    pub fn accepts(&self, thread: &Thread, agent: Option<&str>, may_wait: bool) -> bool {
         let changed = thread.updated_at.unwrap_or(thread.created_at);
         self.status.is_none_or(|status| thread.status == status)
             && self.since.is_none_or(|since| changed >= since)
             && (self.agent.is_none() || self.agent.as_deref() == agent)
+            && (may_wait || !self.may_wait)
     }
 }
 

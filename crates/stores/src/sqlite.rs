@@ -23,6 +23,7 @@ mod spelling;
 mod trace;
 mod usage;
 mod value;
+mod waits;
 mod words;
 mod writer;
 
@@ -46,7 +47,8 @@ use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
+    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex, WaitingRow,
+    WaitingRows,
 };
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
@@ -150,7 +152,8 @@ impl SqliteStore {
         connection::files(path)
     }
 
-    /// Rebuilds the nine tables and the full-text index from the log. Other writes wait for it.
+    /// Rebuilds the nine tables, the full-text index and the list of what waits from the log. Other writes
+    /// wait for it.
     pub async fn rebuild_tables(&self) -> Result<(), StoreError> {
         self.writer()?.run(0, rebuild::rebuild).await
     }
@@ -420,6 +423,33 @@ impl TextIndex for SqliteStore {
             self.readers
                 .run(move |conn| search::previews(conn, &threads)),
         )
+    }
+}
+
+impl WaitIndex for SqliteStore {
+    fn waiting<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: WaitingRows,
+    ) -> BoxFuture<'a, Result<Vec<WaitingRow>, StoreError>> {
+        let tenant = tenant.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| waits::waiting(conn, &tenant, &page)),
+        )
+    }
+
+    fn settle<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let thread = thread.clone();
+            self.writer()?
+                .run(0, move |conn| waits::settle(conn, &thread, seq))
+                .await
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 
 import { ask, showImage } from "./content.js";
 import { byId, dates, say } from "./dom.js";
+import "./inbox.js";
 import { open } from "./live.js";
 import { log, older, scrollToEnd } from "./log.js";
 

@@ -33,6 +33,8 @@ function drawOne(patch) {
         case "put": {
             if (!target) return;
             const fragment = elements(patch.html);
+            // What is the same keeps its focus.
+            if (fragment.children.length === 1 && fragment.firstElementChild?.isEqualNode(target)) return;
             keepState(target, fragment);
             target.replaceWith(fragment);
             return;

@@ -43,6 +43,7 @@ const EMBEDDED: &[Asset] = embedded! {
     "content.js": SCRIPT,
     "dom.js": SCRIPT,
     "forms.js": SCRIPT,
+    "inbox.js": SCRIPT,
     "live.js": SCRIPT,
     "log.js": SCRIPT,
     "page.js": SCRIPT,
@@ -54,11 +55,12 @@ const EMBEDDED: &[Asset] = embedded! {
 };
 
 /// The modules that every page loads, so that browsers fetch them at once.
-pub(crate) const MODULES: [&str; 8] = [
+pub(crate) const MODULES: &[&str] = &[
     "composer.js",
     "content.js",
     "dom.js",
     "forms.js",
+    "inbox.js",
     "live.js",
     "log.js",
     "patches.js",

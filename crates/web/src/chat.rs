@@ -18,6 +18,7 @@ pub use conversation::Conversation;
 pub use page::{ChatPage, ChatThread, StarterChoice, older};
 pub use pending::WaitingCall;
 pub use request_page::RequestPage;
+pub use tool::{call_facts, call_form};
 pub use tool_facts::{ToolFact, ToolFacts};
 pub use user::message_text;
 pub use versions::{VersionEntry, VersionsPage};

@@ -11,6 +11,17 @@ pub const WAITING: &str = "waiting";
 
 /// The number of calls and requests that wait, in the menu.
 pub const INBOX_COUNT: &str = "inbox-count";
+/// The line with the number of entries, in the inbox.
+pub const INBOX_STATE: &str = "inbox-state";
+/// The element before which new entries of the inbox are added.
+pub const INBOX_END: &str = "inbox-end";
+/// The list of threads at the side.
+pub const RAIL_THREADS: &str = "rail-threads";
+
+/// The element of an entry of the inbox.
+pub(crate) fn inbox_entry(id: &str) -> String {
+    format!("w-{id}")
+}
 
 /// The element of a message: `id` is that of its item, or of its first execution.
 pub(crate) fn message(id: &str) -> String {

@@ -13,6 +13,7 @@ mod hidden;
 #[path = "../../../tests/html_form.rs"]
 mod html_form;
 pub mod ids;
+mod inbox;
 mod json;
 mod link;
 pub mod markdown;
@@ -28,7 +29,7 @@ mod time;
 pub use assets::{Asset, Assets};
 pub use chat::{
     AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, ToolFact,
-    ToolFacts, VersionEntry, VersionsPage, WaitingCall, message_text, older,
+    ToolFacts, VersionEntry, VersionsPage, WaitingCall, call_facts, call_form, message_text, older,
 };
 pub use console::{
     ActorBinding, ActorEntry, AgentEntry, AgentsPage, BranchesPage, ConnectPage, ConnectTarget,
@@ -38,9 +39,13 @@ pub use console::{
     ThreadListQuery, ThreadSection, ThreadsPage, TimelinePage, TimelineRun, ToolEffect, ToolEntry,
 };
 pub use form_field::{FilledForm, FormError};
+pub use inbox::{
+    InboxAge, InboxEntry, InboxFilter, InboxKind, InboxPage, LeadingMessage, OpenedEntry, answered,
+    inbox_state,
+};
 pub use link::path_segment;
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
 pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 pub use schema_form::SchemaForm;
-pub use shell::{Area, ErrorPage, Menu, RailThread, Shell};
+pub use shell::{Area, ErrorPage, Menu, RailThread, Shell, count_text, rail_patch, waiting_patch};

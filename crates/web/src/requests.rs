@@ -113,6 +113,8 @@ pub struct CapabilityRequest {
     pub settlement: Option<Settlement>,
     /// A new key, so that the form is sent once.
     pub idempotency_key: String,
+    /// The page to return to after an answer without a script, if it is not the thread's.
+    pub back: Option<String>,
 }
 
 impl ThreadParty {
@@ -342,6 +344,7 @@ impl CapabilityRequest {
             input type="hidden" name="request" value=(self.id);
             input type="hidden" name="seq" value=(self.seq);
             input type="hidden" name="idempotency_key" value=(self.idempotency_key);
+            @if let Some(back) = &self.back { input type="hidden" name="to" value=(back); }
             @if let Answerability::Allowed(actors) = &self.answerability {
                 @match actors.as_slice() {
                     [] => {},

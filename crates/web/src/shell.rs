@@ -2,8 +2,12 @@
 
 use crate::assets::{Assets, MODULES};
 use crate::link::path_segment;
+use crate::patch::Patch;
 use crate::{ids, json};
 use maud::{DOCTYPE, Markup, html};
+
+/// The largest number of waiting calls and requests that is shown as it is.
+const MAX_COUNT: usize = 99;
 
 /// A thread in the list at the side of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +102,7 @@ impl Shell<'_> {
         let is_new = self.area == Area::Chat && self.current.is_none();
         let in_chat = self.current.filter(|_| self.area == Area::Chat);
         html! {
-            nav class="rail" aria-label="Threads" {
+            nav class="rail" aria-label="Threads" data-list[self.area != Area::Console] {
                 a class="brand" href="/" { (self.name) }
                 a class="new" href="/chat" aria-current=[is_new.then_some("page")] { "New chat" }
                 a href="/inbox" aria-current=[(self.area == Area::Inbox).then_some("page")] { "Inbox" (inbox_count(self.menu.waiting)) }
@@ -107,18 +111,7 @@ impl Shell<'_> {
                 }
                 details class="threads" open {
                     summary { "Threads" }
-                    @if self.threads.is_empty() { p class="quiet" { "Conversations appear here." } }
-                    ul {
-                        @for thread in self.threads {
-                            li {
-                                a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(in_chat == Some(thread.key.as_str())).then_some("page")] {
-                                    @if thread.is_fork { (fork_icon()) }
-                                    span class="name" dir="auto" { (json::visible(thread.title.as_deref().unwrap_or(&thread.key))) }
-                                    @if thread.is_running { span class="dot running" title="working" aria-label="working" {} }
-                                }
-                            }
-                        }
-                    }
+                    (thread_list(self.threads, in_chat))
                 }
                 button type="button" id="theme" class="quiet" hidden { "Light or dark" }
                 @if self.menu.has_session {
@@ -129,12 +122,60 @@ impl Shell<'_> {
     }
 }
 
+/// The list of threads; `current` is the key of the thread that the page shows.
+fn thread_list(threads: &[RailThread], current: Option<&str>) -> Markup {
+    html! {
+        div id=(ids::RAIL_THREADS) {
+            @if threads.is_empty() { p class="quiet" { "Conversations appear here." } }
+            ul {
+                @for thread in threads {
+                    li {
+                        a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(current == Some(thread.key.as_str())).then_some("page")] {
+                            @if thread.is_fork { (fork_icon()) }
+                            span class="name" dir="auto" { (json::visible(thread.title.as_deref().unwrap_or(&thread.key))) }
+                            @if thread.is_running { span class="dot running" title="working" aria-label="working" {} }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Updates the list of threads on an open page of the chat or the inbox. `current` is the key of the thread
+/// that a page of the chat shows.
+pub fn rail_patch(threads: &[RailThread], current: Option<&str>) -> Patch {
+    Patch::Put {
+        id: ids::RAIL_THREADS.to_owned(),
+        html: thread_list(threads, current).into_string(),
+    }
+}
+
+/// A number of calls and requests as text; a large one is not exact.
+pub fn count_text(waiting: usize) -> String {
+    if waiting > MAX_COUNT {
+        return format!("{MAX_COUNT}+");
+    }
+    waiting.to_string()
+}
+
 /// The number of calls and requests that wait for a person.
-pub(crate) fn inbox_count(waiting: usize) -> Markup {
+fn inbox_count(waiting: usize) -> Markup {
     html! {
         span id=(ids::INBOX_COUNT) class="count" data-count=(waiting) {
-            @if waiting > 0 { (waiting) span class="hidden" { " waiting" } }
+            @if waiting > 0 {
+                (count_text(waiting))
+                span class="hidden" { " waiting" }
+            }
         }
+    }
+}
+
+/// Updates the number of calls and requests that wait on an open page.
+pub fn waiting_patch(waiting: usize) -> Patch {
+    Patch::Put {
+        id: ids::INBOX_COUNT.to_owned(),
+        html: inbox_count(waiting).into_string(),
     }
 }
 
@@ -157,7 +198,7 @@ pub(crate) fn head(assets: &Assets, title: &str, area: Area) -> Markup {
             title { (title) }
             link rel="icon" href=(assets.path("icon.svg"));
             link rel="stylesheet" href=(assets.path("style.css"));
-            @if area == Area::Console { link rel="stylesheet" href=(assets.path("console.css")); }
+            @if area != Area::Chat { link rel="stylesheet" href=(assets.path("console.css")); }
             @for module in MODULES { link rel="modulepreload" href=(assets.path(module)); }
             script type="module" src=(assets.path("page.js")) {}
             @if area == Area::Console { script type="module" src=(assets.path("console.js")) {} }

@@ -117,6 +117,33 @@ impl Runtime {
         Ok(around.found)
     }
 
+    /// The thread whose run led to this one: the first above it that is no sub-agent's, or the thread
+    /// itself. The search ends below a thread whose key the caller may not see.
+    pub async fn outermost(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        may_see: &(dyn Fn(&str) -> bool + Send + Sync),
+    ) -> Result<ThreadRow, RuntimeError> {
+        let store = self.inner.store.as_ref();
+        let mut found = store.find(tenant, key).await?;
+        for _ in 0..MAX_ANCESTORS {
+            let Some((parent, _)) = spawned_from_call(found.thread.metadata.as_ref()) else {
+                break;
+            };
+            found = match store.row(&parent).await {
+                Ok(row)
+                    if row.tenant == *tenant && row.thread.key.as_deref().is_some_and(may_see) =>
+                {
+                    row
+                }
+                Ok(_) | Err(StoreError::NotFound) => break,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(found)
+    }
+
     /// The threads of sub-agents below a thread, found by their keys.
     async fn spawned_below(
         &self,

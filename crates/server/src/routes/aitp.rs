@@ -5,6 +5,7 @@
 
 pub(super) mod actors;
 pub(super) mod answer;
+pub(super) mod answerer;
 pub(super) mod requests;
 mod view;
 

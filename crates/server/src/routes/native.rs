@@ -3,7 +3,7 @@
 use super::aitp::{actors, answer, requests};
 use super::{
     agents, answers, branches, comparison, content, documents, events, messages, process,
-    relatives, runs, thread_list, threads, versions,
+    relatives, runs, thread_feed, thread_list, threads, versions, waiting,
 };
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Delete, Operator, Read, Write};
@@ -53,6 +53,8 @@ fn routes() -> Vec<Route> {
         Route::get("/threads/{key}/events", Read, PathKey("key"), routes!(events::follow)),
         Route::get("/threads/{key}/document", Read, PathKey("key"), routes!(documents::export)),
         Route::get("/threads/{key}/diff", Read, PathKey("key"), routes!(comparison::diff)),
+        Route::get("/waiting", Read, Visible, routes!(waiting::list)),
+        Route::get("/events", Read, Visible, routes!(thread_feed::follow)),
         Route::post("/import", Write, InBody, routes!(documents::import)),
         Route::get("/agents", Read, NoThread, routes!(agents::list)),
         Route::get("/health", Operator, Process, routes!(process::read)),

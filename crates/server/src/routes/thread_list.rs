@@ -1,6 +1,7 @@
 //! Lists of threads: all of them, or those that have some words.
 
 use super::view::ThreadView;
+use super::waiting::WaitingReader;
 use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::{ApiError, ErrorBody};
@@ -36,6 +37,10 @@ pub(crate) struct ListQuery {
     /// Only threads that changed at this instant or later.
     #[param(value_type = Option<String>, format = DateTime)]
     pub(super) since: Option<Timestamp>,
+    /// Only threads in which a call or a request of their own waits for a person. A page may then have
+    /// fewer threads than the limit, and a `next`.
+    #[serde(default)]
+    pub(super) waits: bool,
     /// Maximum number of threads, default 50, at most 500, with `q` at most 100.
     pub(super) limit: Option<usize>,
     /// The `next` of the previous page.
@@ -69,6 +74,8 @@ struct ListedThread {
     /// The key of the thread that it was forked from, if the caller may access that.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<String>,
+    /// Whether a call or a request of its own waits for a person.
+    waits: bool,
     /// With `q`: where the words are, the title first, then the newest text. At least 1, at most 3; older
     /// ones may be left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,6 +136,8 @@ pub(super) struct ListedRow {
     pub(super) row: ThreadRow,
     /// Its agent, its last text and its parent, as far as the caller may know that.
     pub(super) preview: ThreadPreview,
+    /// Whether a call or a request of its own waits for a person.
+    pub(super) waits: bool,
     /// The hits of a search.
     pub(super) hits: Option<Vec<SearchHit>>,
 }
@@ -139,6 +148,7 @@ impl From<ListedRow> for ListedThread {
             agent,
             forked_from,
             last_text,
+            may_wait: _,
         } = listed.preview;
         let hits = listed.hits;
         Self {
@@ -146,6 +156,7 @@ impl From<ListedRow> for ListedThread {
             agent,
             last_text,
             forked_from,
+            waits: listed.waits,
             snippets: hits.map(|hits| hits.into_iter().map(Snippet::from).collect()),
         }
     }
@@ -165,6 +176,7 @@ impl ListedRows {
             status: query.status,
             agent: query.agent,
             since: query.since,
+            may_wait: query.waits,
         };
         let (rows, snippets, next) = if let Some(q) = query.q {
             let words = SearchWords::parse(&q).map_err(|error| ApiError::InvalidQuery {
@@ -196,15 +208,25 @@ impl ListedRows {
         };
         let previews = api.runtime().previews(&rows).await?;
         let rows = rows.into_iter().zip(previews).zip(snippets);
-        let rows = rows.map(|((row, preview), hits)| ListedRow {
-            row,
-            preview: ThreadPreview {
-                forked_from: preview.forked_from.filter(|key| caller.rights.cover(key)),
-                ..preview
-            },
-            hits,
-        });
-        let rows = rows.collect();
+        let reader = WaitingReader::new(api, caller);
+        let mut listed = Vec::new();
+        for ((row, preview), hits) in rows {
+            let waits = preview.may_wait && reader.waits(&row).await?;
+            if query.waits && !waits {
+                continue;
+            }
+            let forked_from = preview.forked_from.filter(|key| caller.rights.cover(key));
+            listed.push(ListedRow {
+                row,
+                preview: ThreadPreview {
+                    forked_from,
+                    ..preview
+                },
+                waits,
+                hits,
+            });
+        }
+        let rows = listed;
         Ok(Self { rows, next })
     }
 }

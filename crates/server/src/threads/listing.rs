@@ -4,7 +4,7 @@ use crate::auth::{Caller, ThreadPattern};
 use crate::error::ApiError;
 use crate::state::Api;
 use runtime::search::{FoundThread, Search};
-use runtime::{KeyPattern, ThreadRow, ThreadRows};
+use runtime::{KeyPattern, ThreadRow, ThreadRows, WaitingRow, WaitingRows};
 use std::cmp::Reverse;
 
 /// A page of the threads that the caller may see, and the cursor of the next page if there is one. Other
@@ -75,6 +75,38 @@ pub(crate) async fn found(
     let search = Search { keys, ..search };
     let found = api.runtime().search(&caller.tenant, search).await?;
     Ok((found.threads, found.next.map(|next| next.to_string())))
+}
+
+/// A page of the threads that the caller may see and in which something waits, the one with the oldest
+/// event first.
+pub(crate) async fn waiting(
+    api: &Api,
+    caller: &Caller,
+    page: WaitingRows,
+) -> Result<Vec<WaitingRow>, ApiError> {
+    let Some(patterns) = &caller.rights.threads else {
+        return Ok(api.runtime().waiting(&caller.tenant, page).await?);
+    };
+    let prefix = match &page.key {
+        Some(KeyPattern::Key(key)) if caller.rights.cover(key) => {
+            return Ok(api.runtime().waiting(&caller.tenant, page).await?);
+        }
+        Some(KeyPattern::Key(_)) => return Ok(Vec::new()),
+        Some(KeyPattern::Prefix(prefix)) => prefix,
+        None => "",
+    };
+    let mut rows = Vec::new();
+    for key in patterns.iter().filter_map(|pattern| pattern.within(prefix)) {
+        let page = WaitingRows {
+            key: Some(key),
+            ..page.clone()
+        };
+        rows.extend(api.runtime().waiting(&caller.tenant, page).await?);
+    }
+    rows.sort_by_key(|row| row.number);
+    rows.dedup_by_key(|row| row.number);
+    rows.truncate(page.limit);
+    Ok(rows)
 }
 
 fn cursor(row: &ThreadRow) -> String {

@@ -145,6 +145,7 @@ operations! {
     update_thread(update: ThreadUpdate) -> Seq;
     remove(what: Removed) -> Seq;
     branches() -> Vec<Branch>;
+    outermost(may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> ThreadRow;
     relatives(limit: usize, may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> Relatives;
     delete() -> ();
     delete_stopping() -> ();

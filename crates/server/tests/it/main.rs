@@ -61,6 +61,10 @@ mod threads_api;
 mod tls;
 mod tokens;
 mod versions;
+mod waiting;
+#[cfg(feature = "web")]
 mod web_console;
 #[cfg(feature = "web")]
 mod web_console_thread;
+#[cfg(feature = "web")]
+mod web_inbox;

@@ -111,7 +111,7 @@ impl Log {
     /// Whether a list with this filter has the thread.
     pub(super) fn passes(&self, filter: &ThreadFilter, row: &ThreadRow) -> bool {
         let agent = filter.agent.as_ref().and_then(|_| self.agent());
-        filter.accepts(&row.thread, agent.as_deref())
+        filter.accepts(&row.thread, agent.as_deref(), self.may_wait())
     }
 
     /// The agent of the last run.
@@ -177,6 +177,7 @@ impl StoredThread {
             agent: log.agent(),
             forked_from: parent.and_then(|log| log.state.thread()?.key.clone()),
             last_text: text.map(|it| it.content.chars().take(PREVIEW_CHARS).collect()),
+            may_wait: log.may_wait(),
         }
     }
 }

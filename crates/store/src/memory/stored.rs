@@ -2,6 +2,7 @@
 
 use super::landmarks::Landmarks;
 use super::objects::Objects;
+use super::waits::{WaitingThreads, Waits};
 use crate::{
     Append, CheckpointRow, Claim, Created, Epoch, Filter, Head, KeyPattern, LimitReached, Logged,
     NewRecord, PageSize, Quotas, Side, StorageUsage, StoreError, TenantId, ThreadRow, ThreadRows,
@@ -22,6 +23,7 @@ pub(super) struct StoredThread {
     recent: BTreeMap<TenantId, BTreeMap<u64, ThreadId>>,
     // The forks of each thread that has some, in the order they were made.
     pub(super) forks: BTreeMap<ThreadId, Vec<ThreadId>>,
+    pub(super) waiting: WaitingThreads,
     pub(super) checkpoints: BTreeMap<(TenantId, String), (CheckpointRow, String)>,
     pub(super) objects: Objects,
     /// The threads of each tenant, and their bytes.
@@ -54,6 +56,7 @@ pub(super) struct Log {
     change: u64,
     pub(super) tokens: BTreeMap<String, String>,
     pub(super) landmarks: Landmarks,
+    pub(super) waits: Waits,
 }
 
 /// The size of the records' texts, in bytes.
@@ -89,6 +92,7 @@ impl Log {
             let record = Record { seq, at, event };
             self.landmarks.note(&record, &self.records);
             *n_written += 1;
+            self.waits.note(*n_written, &record, &self.state);
             self.numbers.push(*n_written);
             self.records.push(Logged {
                 record,
@@ -113,6 +117,7 @@ impl StoredThread {
             keys: BTreeMap::new(),
             recent: BTreeMap::new(),
             forks: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
             objects: Objects::default(),
             usage: BTreeMap::new(),
@@ -206,6 +211,7 @@ impl StoredThread {
             change: 0,
             tokens: token.map(|it| (it.token, it.answer)).into_iter().collect(),
             landmarks: Landmarks::default(),
+            waits: Waits::default(),
         };
         log.extend(first, &mut self.n_written)?;
         let recent = self.recent.entry(tenant.clone()).or_default();
@@ -220,6 +226,7 @@ impl StoredThread {
             forks.push(thread.id.clone());
         }
         self.threads.insert(thread.id.clone(), log);
+        self.relist(&thread.id, None);
         Ok(Created {
             thread: thread.id,
             claim: Some(Epoch::FIRST),
@@ -287,6 +294,7 @@ impl StoredThread {
         if let Some(reached) = refused {
             return Err(reached.into());
         }
+        let waited = log.waits.number();
         log.extend(records, &mut self.n_written)?;
         if let Some(usage) = self.usage.get_mut(&log.tenant) {
             usage.bytes += bytes;
@@ -297,9 +305,11 @@ impl StoredThread {
         if let Some(recent) = self.recent.get_mut(&log.tenant) {
             recent.remove(&log.change);
             log.change = next_change(recent);
-            recent.insert(log.change, thread);
+            recent.insert(log.change, thread.clone());
         }
-        Ok(log.tail())
+        let tail = log.tail();
+        self.relist(&thread, waited);
+        Ok(tail)
     }
 
     /// Why no events of this size are appended to a thread.
@@ -356,6 +366,9 @@ impl StoredThread {
             }
             if let Some(recent) = self.recent.get_mut(tenant) {
                 recent.remove(&log.change);
+            }
+            if let Some((list, number)) = self.waiting.get_mut(tenant).zip(log.waits.number()) {
+                list.remove(&number);
             }
             if let Some(key) = key {
                 self.keys.remove(&(tenant.clone(), key));

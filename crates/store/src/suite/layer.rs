@@ -4,7 +4,7 @@ use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
     Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
     LogIndex, Logged, NewRecord, ObjectTable, Side, StorageUsage, Store, StoreError, TenantId,
-    TextIndex, ThreadRow, ThreadRows, ThreadTable, Token,
+    TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex, WaitingRow, WaitingRows,
 };
 use futures_util::future::BoxFuture;
 use timeline::{Removed, Seq, ThreadId};
@@ -226,6 +226,24 @@ impl<L: Layer> TextIndex for L {
         threads: Vec<ThreadId>,
     ) -> BoxFuture<'_, Result<Vec<ThreadPreview>, StoreError>> {
         self.passed(self.inner().previews(threads))
+    }
+}
+
+impl<L: Layer> WaitIndex for L {
+    fn waiting<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: WaitingRows,
+    ) -> BoxFuture<'a, Result<Vec<WaitingRow>, StoreError>> {
+        self.passed(self.inner().waiting(tenant, page))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        seq: Seq,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.passed(self.inner().settle(thread, seq))
     }
 }
 

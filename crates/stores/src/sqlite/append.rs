@@ -256,7 +256,10 @@ fn write(conn: &Connection, no: i64, tail: Seq, records: &[NewRecord]) -> Result
     }
     let tables = Tables::of(conn, no);
     let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, &record.event)));
-    changes.iter().try_for_each(|change| tables.execute(change))
+    changes
+        .iter()
+        .try_for_each(|change| tables.execute(change))?;
+    tables.note_calls(records.iter().map(|record| &record.event))
 }
 
 /// The instant of the last record.

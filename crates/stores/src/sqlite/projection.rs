@@ -17,7 +17,8 @@ pub(super) struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// The tables that reference `thread_threads` and are derived from the log, children first.
-    pub(super) const DERIVED: [&'static str; 8] = [
+    pub(super) const DERIVED: [&'static str; 9] = [
+        "thread_waits",
         "thread_trace_events",
         "thread_trace_spans",
         "thread_trace_runs",
@@ -92,6 +93,7 @@ impl<'a> Tables<'a> {
                 self.add_part(seq, part)
             }
             RowChange::Removed(what) => self.remove_texts(what),
+            RowChange::MayAsk(seq) => self.may_ask(*seq),
             RowChange::PartsDeleted(step) => {
                 self.remove_parts(step)?;
                 let sql = "DELETE FROM thread_parts WHERE thread_no = ?1 AND step_id = ?2";

@@ -1,4 +1,4 @@
-//! Rebuilds the nine tables and the full-text index from the log.
+//! Rebuilds the nine tables, the full-text index and the list of what waits from the log.
 
 use super::error::statement;
 use super::projection::Tables;
@@ -55,5 +55,5 @@ fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
             }
         }
     }
-    Ok(())
+    tables.find_calls()
 }

@@ -43,6 +43,12 @@ pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreEr
     })
 }
 
+/// The calls of a thread that are open, from the tables. It reads nothing of the log but the beginning of the
+/// last execution.
+pub(super) fn open_calls(conn: &Connection, no: i64) -> Result<Option<Open>, StoreError> {
+    Log { conn, no }.open(i64::MAX)
+}
+
 struct Log<'a> {
     conn: &'a Connection,
     no: i64,

@@ -79,15 +79,23 @@ pub(super) fn list(
         status,
         agent,
         since,
+        may_wait,
     } = &page.filter;
     let by_agent = match agent {
         None => "?7 IS NULL".to_owned(),
         Some(_) => format!("{AGENT} = ?7"),
     };
+    // Those in which something waits are few: they are found by their numbers.
+    let (tenant_is, change) = if *may_wait {
+        let waits = "+t.tenant = ?1 AND t.no IN (SELECT w.thread_no FROM thread_waits w WHERE w.tenant = ?1)";
+        (waits, "+t.change")
+    } else {
+        ("t.tenant = ?1", "t.change")
+    };
     let sql = format!(
-        "{ROW} WHERE t.tenant = ?1 AND t.change < ?2 AND {keyed}
+        "{ROW} WHERE {tenant_is} AND {change} < ?2 AND {keyed}
                  AND (?5 IS NULL OR t.status = ?5) AND (?6 IS NULL OR t.updated_at >= ?6) AND {by_agent}
-           ORDER BY t.change DESC LIMIT ?4"
+           ORDER BY {change} DESC LIMIT ?4"
     );
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let values = params![

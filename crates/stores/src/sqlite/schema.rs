@@ -2,7 +2,7 @@
 
 use super::connection::sibling;
 use super::error::{failed, statement};
-use super::words;
+use super::{waits, words};
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -19,10 +19,13 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/v6.sql"),
     include_str!("schema/v7.sql"),
     include_str!("schema/v8.sql"),
+    include_str!("schema/v9.sql"),
 ];
 
 /// The version that has the full-text index.
 const SEARCHED: usize = 8;
+/// The version that knows in which threads something waits.
+const WAITING: usize = 9;
 
 // "LOOM": tells our files from others.
 const APPLICATION_ID: i64 = 0x4c4f_4f4d;
@@ -55,6 +58,9 @@ pub(super) fn migrate(
     let newest = migrations.len();
     if version < SEARCHED && newest >= SEARCHED {
         words::build(&tx)?;
+    }
+    if version < WAITING && newest >= WAITING {
+        waits::build(&tx)?;
     }
     tx.execute_batch(&format!(
         "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"

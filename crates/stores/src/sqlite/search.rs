@@ -3,6 +3,7 @@
 use super::error::statement;
 use super::rows::{AGENT, decoded, thread_of};
 use super::value::{count, int};
+use super::waits;
 use super::words::{TITLES, tenant_word, thread_word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
@@ -210,7 +211,8 @@ fn passes(
         }
         None => None,
     };
-    Ok(filter.accepts(&row.thread, agent.as_deref()))
+    let may_wait = filter.may_wait && waits::may_wait(conn, no)?;
+    Ok(filter.accepts(&row.thread, agent.as_deref(), may_wait))
 }
 
 /// The text of an event and the role of its author.
@@ -263,5 +265,6 @@ fn preview(conn: &Connection, thread: &ThreadId) -> Result<ThreadPreview, StoreE
         agent,
         forked_from,
         last_text: text.map(|text| text.chars().take(PREVIEW_CHARS).collect()),
+        may_wait: waits::may_wait(conn, no)?,
     })
 }

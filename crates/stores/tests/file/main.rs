@@ -46,7 +46,7 @@ async fn written(store: &Arc<SqliteStore>, name: &str, commands: Vec<Command>) -
     author
 }
 
-// Every row of the nine tables, as text.
+// Every row of the nine tables and of what waits, as text.
 fn dump(path: &Path) -> Vec<String> {
     let conn = Connection::open(path).unwrap();
     let tables = [
@@ -59,12 +59,15 @@ fn dump(path: &Path) -> Vec<String> {
         "trace_events",
         "trace_runs",
         "trace_spans",
+        "waits",
     ];
     let mut rows = Vec::new();
     for table in tables {
-        let mut select = conn
-            .prepare(&format!("SELECT * FROM thread_{table}"))
-            .unwrap();
+        let sql = format!("SELECT * FROM thread_{table}");
+        // A file of an older version has fewer tables.
+        let Ok(mut select) = conn.prepare(&sql) else {
+            continue;
+        };
         let n_columns = select.column_count();
         let found = select.query_map([], |row| {
             (0..n_columns)

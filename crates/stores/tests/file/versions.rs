@@ -3,9 +3,12 @@
 use super::{dump, open, place, read_only, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
+use serde_json::json;
 use store::objects::NewObject;
 use store::suite::script;
+use store::suite::script::script_of_answers;
 use store::{EventLog as _, Store, StoreError, ThreadRows, ThreadTable as _};
+use timeline::{Command, NewItem};
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused_by_version() {
@@ -22,7 +25,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 8
+                    known: 9
                 })
             ),
             "{refused:?}"
@@ -30,8 +33,9 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
     }
 }
 
-// Takes back what version 8 has made.
+// Takes back what versions 8 and 9 have made.
 pub(crate) const WITHOUT_V8: &str = "
+    DROP TABLE thread_waits;
     DROP TABLE thread_words;
     ALTER TABLE thread_parts DROP COLUMN seq;
     PRAGMA user_version=7;";
@@ -80,7 +84,39 @@ async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let store = open(&path);
 
     assert_eq!(dump(&path), before);
-    assert_eq!(store.stats().await.unwrap().schema_version, 8);
+    assert_eq!(store.stats().await.unwrap().schema_version, 9);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_of_version_8_knows_what_waits() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    written(&store, "answered", script_of_answers()).await;
+    written(
+        &store,
+        "waits",
+        script_of_answers().into_iter().take(4).collect(),
+    )
+    .await;
+    let ask = json!({"$schema": "s", "request_data": {"id": "d"}}).to_string();
+    let content = json!([{"type": "input_text", "text": ask}]);
+    let item = NewItem::user("i", content.into());
+    written(&store, "asks", vec![Command::Record { item }]).await;
+    store.close().await.unwrap();
+    let before = dump(&path);
+    let waits = |rows: &[String]| rows.iter().filter(|row| row.starts_with("waits")).count();
+    assert_eq!(waits(&before), 2);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("DROP TABLE thread_waits; PRAGMA user_version=8;")
+        .unwrap();
+    drop(conn);
+
+    let store = open(&path);
+
+    assert_eq!(dump(&path), before);
+    store.rebuild_tables().await.unwrap();
+    assert_eq!(dump(&path), before);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 

@@ -465,6 +465,7 @@ impl Answer {
                     page_key: keys.0.clone(),
                     thread_key: keys.1.clone(),
                     agent: agent.clone(),
+                    back: None,
                 };
                 card.set_waiting(Some(waiting), out);
             }

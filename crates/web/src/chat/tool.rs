@@ -23,6 +23,8 @@ pub(crate) struct Waiting {
     pub(crate) thread_key: String,
     /// The agent that calls; empty if the page does not know it.
     pub(crate) agent: String,
+    /// The page to return to after an answer without a script, if it is not that thread's.
+    pub(crate) back: Option<String>,
 }
 
 /// A sub-agent of a call.
@@ -86,6 +88,7 @@ impl ToolCard {
             page_key: page_key.to_owned(),
             thread_key: call.thread_key.clone(),
             agent: String::new(),
+            back: None,
         });
         self.nested.push(card);
     }
@@ -308,6 +311,8 @@ impl ToolCard {
         let title = ids::within(id, "t");
         html! {
             form class="card waits" id=(id) method="post" action="/ui/answer" aria-labelledby=(title) {
+                // Enter in a field presses the first button: it must not allow.
+                button type="submit" disabled hidden {}
                 h3 id=(title) { "Allow " code { (json::visible(&self.name)) } "?" }
                 p class="quiet" { "The call does not run before you allow it." }
                 @if let Some(fact) = &self.fact { (fact.html()) }
@@ -358,6 +363,33 @@ impl ToolCard {
             input type="hidden" name="thread" value=(waiting.page_key);
             input type="hidden" name="call_thread" value=(waiting.thread_key);
             input type="hidden" name="call" value=(self.call_id);
+            @if let Some(back) = &waiting.back { input type="hidden" name="to" value=(back); }
         }
     }
+}
+
+/// A pending call whose answer the reader may not give, for a page other than its thread's.
+pub fn call_facts(call: &WaitingCall) -> Markup {
+    html! {
+        div class="card waits" {
+            h3 { "Call of " code { (json::visible(&call.tool)) } }
+            pre tabindex="0" { code { (json::pretty(&call.arguments)) } }
+            p class="note" { "This key may only read." }
+        }
+    }
+}
+
+/// The form of a pending call, for a page other than its thread's. `page_key` is the key of the thread to
+/// answer on, `back` the page to return to.
+pub fn call_form(call: &WaitingCall, page_key: &str, back: &str) -> Markup {
+    let mut card = ToolCard::new(&call.thread_key, &call.call_id, (&call.tool, None));
+    card.arguments.clone_from(&call.arguments);
+    card.waiting = Some(Waiting {
+        kind: call.kind,
+        page_key: page_key.to_owned(),
+        thread_key: call.thread_key.clone(),
+        agent: String::new(),
+        back: Some(back.to_owned()),
+    });
+    card.form()
 }

@@ -102,6 +102,7 @@ impl Desk {
             closing: RequestClosing::default(),
             settlement: request.life.settlement,
             idempotency_key: "k".to_owned(),
+            back: None,
         }
     }
 }

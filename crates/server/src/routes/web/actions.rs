@@ -185,7 +185,9 @@ pub(super) async fn answer(action: LongAction) -> Result<Response, ApiError> {
     }
     let answers = SubmittedAnswers::read(&action.caller, vec![answer], None, VIA)?;
     answers.answer(&action.api, &thread, None).await?;
-    Ok(action.shown_at(&chat_path(thread.key())))
+    let back = form.back().map(str::to_owned);
+    let back = back.unwrap_or_else(|| chat_path(thread.key()));
+    Ok(action.shown_at(&back))
 }
 
 /// The members of an answer that the pressed button means.

@@ -22,6 +22,12 @@ const MAX_QUESTIONS: usize = 3_100;
 /// Number of bytes of a body for each byte of a file, with base64 and JSON.
 const BASE64_SHARE: usize = 3;
 
+/// Whether an address is a path of this server: browsers read some others as those of another one.
+fn is_local(path: &str) -> bool {
+    let is_plain = path.chars().all(|c| c.is_ascii_graphic() && c != '\\');
+    is_plain && path.starts_with('/') && !path.starts_with("//")
+}
+
 /// The size of all files of a message, in bytes. They are stored within the message.
 pub(super) fn max_files(config: &Config) -> usize {
     config
@@ -70,6 +76,11 @@ impl PageForm {
     pub(super) fn required(&self, name: &str) -> Result<&str, ApiError> {
         self.optional(name)
             .ok_or_else(|| ApiError::field(format!("/{name}"), "the form needs this field"))
+    }
+
+    /// The page of this server to return to, if the form names one.
+    pub(super) fn back(&self) -> Option<&str> {
+        self.optional("to").filter(|path| is_local(path))
     }
 
     /// The files: name, media type, content.
@@ -125,5 +136,30 @@ impl<const MAX_FIELDS: usize> FromRequest<Api> for Action<MAX_FIELDS> {
             headers,
             form: PageForm::read(request, api, MAX_FIELDS).await?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn only_a_path_of_this_server_is_returned_to() {
+        for own in ["/", "/inbox?kind=approval&agent=a%20b", "/chat/k#r-1"] {
+            assert!(is_local(own), "{own}");
+        }
+        for other in [
+            "",
+            "inbox",
+            "//evil.example",
+            "/\\evil.example",
+            "/\t/evil.example",
+            "https://evil.example",
+            "javascript:alert(1)",
+            "/a b",
+            "/\r\nset-cookie: a=b",
+        ] {
+            assert!(!is_local(other), "{other:?}");
+        }
     }
 }

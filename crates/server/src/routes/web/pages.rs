@@ -10,6 +10,7 @@ use crate::body::{PathOf, Query};
 use crate::config::Starter;
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
+use crate::routes::waiting::{WaitingFilter, WaitingReader};
 use crate::state::Api;
 use crate::threads::{ThreadKey, ThreadRef, key_of, listing};
 use axum::extract::State;
@@ -30,6 +31,8 @@ const MESSAGES: usize = 60;
 const OLDER: usize = 50;
 /// Number of threads in the list.
 const THREADS: usize = 40;
+/// Maximum number of calls and requests that are counted.
+const COUNTED: usize = 100;
 
 /// Which part of a thread a page shows.
 #[derive(Deserialize)]
@@ -206,21 +209,30 @@ pub(super) struct PageParts {
     menu: Menu,
 }
 
+/// Reads the threads of the list at the side.
+pub(super) async fn read_rail(api: &Api, caller: &Caller) -> Result<Vec<RailThread>, ApiError> {
+    let rows = ThreadRows {
+        limit: THREADS,
+        ..ThreadRows::default()
+    };
+    let (rows, _) = listing::visible(api, caller, rows).await?;
+    let own = rows.iter().filter(|row| !runtime::is_subagent(row));
+    Ok(own.map(rail_thread).collect())
+}
+
+/// Counts all that waits, up to a number from which pages don't show it as it is.
+pub(super) async fn read_waiting(reader: &mut WaitingReader) -> Result<usize, ApiError> {
+    let all = WaitingFilter::default();
+    Ok(reader.page(&all, None, COUNTED).await?.entries.len())
+}
+
 impl PageParts {
     pub(super) async fn read(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
-        let rows = ThreadRows {
-            limit: THREADS,
-            ..ThreadRows::default()
-        };
-        let (rows, _) = listing::visible(api, caller, rows).await?;
         let agents = api.app().agents().into_iter();
         let config = api.app().config();
+        let waiting = read_waiting(&mut WaitingReader::new(api, caller)).await?;
         Ok(Self {
-            threads: rows
-                .iter()
-                .filter(|row| !runtime::is_subagent(row))
-                .map(rail_thread)
-                .collect(),
+            threads: read_rail(api, caller).await?,
             agents: agents
                 .map(|agent| AgentChoice {
                     name: agent.name,
@@ -232,10 +244,16 @@ impl PageParts {
             max_file_bytes: super::form::max_files(config),
             starters: config.starters.iter().map(starter).collect(),
             menu: Menu {
+                waiting,
                 has_console: true,
                 ..Menu::default()
             },
         })
+    }
+
+    /// The number of calls and requests that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.menu.waiting
     }
 
     pub(super) fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {

@@ -93,7 +93,8 @@ fn last_agent(transcript: &Transcript) -> Option<String> {
     })
 }
 
-fn pending_call(pending: Pending) -> Option<WaitingCall> {
+/// A pending call, for a page.
+pub(super) fn pending_call(pending: Pending) -> Option<WaitingCall> {
     let tool = ToolPart::read(&pending.call.part)?;
     Some(WaitingCall {
         call_id: pending.call.tool_call_id,

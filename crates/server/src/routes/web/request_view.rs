@@ -1,16 +1,15 @@
 //! The requests of AITP in a thread, as pages show them.
 
-use crate::aitp::MessagePost;
-use crate::auth::{Caller, Scope};
+use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::aitp::answer::own_actors;
+use crate::routes::aitp::answerer::answering_actors;
 use crate::routes::aitp::looked;
 use crate::routes::page_query::of_past;
 use crate::state::Api;
 use crate::threads::ThreadRef;
 use interop::aitp::{AitpState, Key, Party, Request, RequestStatus, SubmittedAnswer};
 use jiff::Timestamp;
-use timeline::{Payload, Seq, ThreadStatus};
+use timeline::{Payload, Seq};
 use web::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};
 
 /// Reads the requests of a thread, in the order of their messages: those that are open, and the last ones
@@ -122,6 +121,7 @@ impl RequestReader<'_> {
             closing: self.closing(&request.life.status),
             settlement: request.life.settlement,
             idempotency_key: self.api.runtime().mint(),
+            back: None,
         })
     }
 
@@ -146,29 +146,9 @@ impl RequestReader<'_> {
 
     /// Whether the caller may answer, by the checks that its answer will meet.
     fn answerability(&self, request: &Request) -> Answerability {
-        if self.caller().check_scope(Scope::Write).is_err() {
-            return Answerability::Refused("this key may only read".to_owned());
-        }
-        if self.thread.row().thread.status == ThreadStatus::Closed {
-            return Answerability::Refused("this thread is closed".to_owned());
-        }
-        let post = MessagePost::new(self.api, self.caller());
-        let check = |actor: Option<&str>| post.check_answerer(self.desk, actor, &request.ask);
-        let own = own_actors(self.desk, self.caller());
-        let mut refusal = None;
-        let mut allowed = Vec::new();
-        for actor in &own {
-            match check(Some(actor)) {
-                Ok(()) => allowed.push(actor.clone()),
-                Err(why) => refusal = Some(why),
-            }
-        }
-        if own.is_empty() {
-            refusal = check(None).err();
-        }
-        match refusal {
-            Some(why) if allowed.is_empty() => Answerability::Refused(why.to_string()),
-            Some(_) | None => Answerability::Allowed(allowed),
+        match answering_actors(self.api, self.thread, self.desk, request) {
+            Ok(actors) => Answerability::Allowed(actors),
+            Err(why) => Answerability::Refused(why),
         }
     }
 

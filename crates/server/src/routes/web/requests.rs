@@ -66,7 +66,8 @@ async fn requested<const MAX: usize>(
 ) -> Result<(ThreadKey, CapabilityRequest), ApiError> {
     let thread = action.thread()?;
     let id = action.form.required("request")?;
-    let request = read_request(&action.api, &thread.find().await?, id).await?;
+    let mut request = read_request(&action.api, &thread.find().await?, id).await?;
+    request.back = action.form.back().map(str::to_owned);
     if action.form.required("seq")? != request.seq.to_string() {
         let request = Key::read(id).ok_or(ApiError::RequestNotFound)?;
         let state = RequestState::Superseded;
@@ -77,8 +78,11 @@ async fn requested<const MAX: usize>(
     Ok((thread, request))
 }
 
-/// Where the request is shown.
+/// Where the request is shown, or the page that the form returns to.
 fn location(thread: &ThreadKey, request: &CapabilityRequest) -> String {
+    if let Some(back) = &request.back {
+        return back.clone();
+    }
     format!("{}#{}", chat_path(thread.key()), request.element())
 }
 

@@ -13,10 +13,11 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     prefixes: &[
         ("/chat", ErrorFormat::Page),
         ("/console", ErrorFormat::Page),
+        ("/inbox", ErrorFormat::Page),
         ("/ui", ErrorFormat::Page),
         ("/assets", ErrorFormat::Page),
     ],
-    links: &[("chat", "/chat")],
+    links: &[("chat", "/chat"), ("inbox", "/inbox")],
     rules: Rules {
         checks_origin: true,
         ..Rules::NONE
@@ -28,10 +29,11 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
     use super::console::{agents, branches, connect, diff, document, events, health, live_events, requests as thread_requests, run, threads, timeline};
-    use super::{actions, assets, files, live, pages, requests};
+    use super::{actions, assets, files, inbox, live, pages, requests};
     vec![
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
+        Route::get("/inbox", Read, Visible, undocumented(get(inbox::inbox))),
         Route::get("/ui/thread/{id}", Read, InBody, undocumented(get(pages::by_id))),
         Route::get("/ui/older", Read, InBody, undocumented(get(pages::older))),
         Route::get("/ui/file", Read, InBody, undocumented(get(files::read))),

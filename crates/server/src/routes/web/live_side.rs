@@ -1,0 +1,121 @@
+//! The parts of an open page other than its thread: the list of threads, the number of entries that wait, and
+//! the inbox.
+
+use super::inbox::first_entries;
+use super::pages::{read_rail, read_waiting};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::routes::waiting::WaitingReader;
+use crate::state::Api;
+use futures_util::stream::BoxStream;
+use runtime::ThreadChanges;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use web::{InboxEntry, InboxFilter, Patch, RailThread};
+
+/// Time in which changes are gathered.
+const GATHERED: Duration = Duration::from_millis(250);
+/// Time after which the page is brought up to date without a change: requests expire.
+const EXPIRY: Duration = Duration::from_secs(20);
+/// Maximum number of entries that a page says it shows.
+const MAX_SHOWN: usize = 500;
+
+/// The inbox that an open page shows.
+pub(super) struct OpenInbox {
+    filter: InboxFilter,
+    /// The ids of the entries on the page.
+    shown: BTreeSet<String>,
+}
+
+impl OpenInbox {
+    /// The inbox of a page that shows these entries.
+    pub(super) fn new(filter: InboxFilter, shown: &str) -> Self {
+        let shown = shown.split_whitespace().take(MAX_SHOWN);
+        Self {
+            filter,
+            shown: shown.map(str::to_owned).collect(),
+        }
+    }
+
+    /// Shows these entries, and adds the patches that do it.
+    fn show(&mut self, entries: &[InboxEntry], patches: &mut Vec<Patch>) {
+        let now: BTreeSet<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+        if now == self.shown {
+            return;
+        }
+        for id in self.shown.difference(&now) {
+            patches.extend(web::answered(id));
+        }
+        let added = entries.iter().filter(|it| !self.shown.contains(&it.id));
+        patches.extend(added.flat_map(|entry| entry.added(&self.filter)));
+        patches.push(web::inbox_state(entries.len(), &self.filter));
+        self.shown = now;
+    }
+}
+
+/// An open page, without its thread.
+pub(super) struct PageSide {
+    pub(super) api: Api,
+    pub(super) caller: Caller,
+    /// The key of the thread that the page shows.
+    pub(super) current: Option<String>,
+    pub(super) inbox: Option<OpenInbox>,
+}
+
+/// The last state that a page was sent.
+#[derive(Default)]
+struct SentState {
+    rail: Option<Vec<RailThread>>,
+    waiting: Option<usize>,
+}
+
+impl PageSide {
+    /// The patches of the page, from now on.
+    pub(super) fn patches(mut self) -> BoxStream<'static, Result<Vec<Patch>, ApiError>> {
+        // The subscription comes first, so no change falls between it and what is read.
+        let mut changes: ThreadChanges = self.api.runtime().thread_changes(&self.caller.tenant);
+        Box::pin(async_stream::try_stream! {
+            let mut reader = WaitingReader::new(&self.api, &self.caller);
+            let mut inbox_reader = WaitingReader::new(&self.api, &self.caller);
+            let mut sent = SentState::default();
+            loop {
+                let patches = self.changed((&mut reader, &mut inbox_reader), &mut sent).await?;
+                if !patches.is_empty() {
+                    yield patches;
+                }
+                tokio::select! {
+                    is_open = changes.changed() => {
+                        if !is_open {
+                            return;
+                        }
+                    }
+                    () = tokio::time::sleep(EXPIRY) => {}
+                }
+                tokio::time::sleep(GATHERED).await;
+            }
+        })
+    }
+
+    async fn changed(
+        &mut self,
+        (reader, inbox_reader): (&mut WaitingReader, &mut WaitingReader),
+        sent: &mut SentState,
+    ) -> Result<Vec<Patch>, ApiError> {
+        let mut patches = Vec::new();
+        let rail = read_rail(&self.api, &self.caller).await?;
+        if sent.rail.as_ref() != Some(&rail) {
+            patches.push(web::rail_patch(&rail, self.current.as_deref()));
+            sent.rail = Some(rail);
+        }
+        let waiting = read_waiting(reader).await?;
+        if sent.waiting != Some(waiting) {
+            patches.push(web::waiting_patch(waiting));
+            sent.waiting = Some(waiting);
+        }
+        if let Some(inbox) = &mut self.inbox {
+            let entries = first_entries(inbox_reader, &inbox.filter).await?;
+            inbox.show(&entries, &mut patches);
+        }
+        Ok(patches)
+    }
+}

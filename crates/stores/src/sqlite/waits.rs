@@ -1,0 +1,156 @@
+//! The threads in which something waits for a person.
+
+use super::error::statement;
+use super::projection::Tables;
+use super::restore;
+use super::rows::{decoded, thread_of};
+use super::value::{count, instant, int};
+use super::words;
+use rusqlite::{Connection, OptionalExtension, params};
+use store::waits::{CallsChange, may_ask, waits_for_people};
+use store::{KeyPattern, StoreError, TenantId, WaitingRow, WaitingRows};
+use timeline::{Event, Seq, ThreadId};
+
+impl Tables<'_> {
+    /// Notes an event that may open a request.
+    pub(super) fn may_ask(&self, seq: Seq) -> Result<(), StoreError> {
+        let sql = "INSERT INTO thread_waits (thread_no, tenant, asks, asked)
+                   SELECT t.no, t.tenant, e.id, e.seq
+                   FROM thread_threads t JOIN thread_events e ON e.thread_no = t.no AND e.seq = ?2
+                   WHERE t.no = ?1
+                   ON CONFLICT (thread_no) DO UPDATE SET
+                       asks = min(coalesce(asks, excluded.asks), excluded.asks),
+                       asked = max(coalesce(asked, excluded.asked), excluded.asked)";
+        self.run(sql, params![self.thread, int(seq.0)])
+    }
+
+    /// Notes the calls that are open after these events of an append, once the tables have them.
+    pub(super) fn note_calls<'e>(
+        &self,
+        events: impl DoubleEndedIterator<Item = &'e Event>,
+    ) -> Result<(), StoreError> {
+        match events.rev().find_map(CallsChange::of) {
+            None => Ok(()),
+            Some(CallsChange::None) => self.no_calls(),
+            Some(CallsChange::Perhaps) => self.find_calls(),
+        }
+    }
+
+    fn no_calls(&self) -> Result<(), StoreError> {
+        let sql = "DELETE FROM thread_waits WHERE thread_no = ?1 AND asks IS NULL";
+        self.run(sql, [self.thread])?;
+        let sql = "UPDATE thread_waits SET calls = NULL WHERE thread_no = ?1 AND calls IS NOT NULL";
+        self.run(sql, [self.thread])
+    }
+
+    /// Finds out which calls of the thread are open.
+    pub(super) fn find_calls(&self) -> Result<(), StoreError> {
+        let open = restore::open_calls(self.conn, self.thread)?;
+        let Some(open) = open.filter(|open| waits_for_people(Some(open))) else {
+            return self.no_calls();
+        };
+        // A fork inherits calls with its first event.
+        let sql = "INSERT INTO thread_waits (thread_no, tenant, calls)
+                   SELECT t.no, t.tenant, e.id
+                   FROM thread_threads t JOIN thread_events e ON e.thread_no = t.no AND e.seq = coalesce(
+                       (SELECT x.end_seq FROM thread_executions x WHERE x.thread_no = ?1 AND x.id = ?2), 1)
+                   WHERE t.no = ?1
+                   ON CONFLICT (thread_no) DO UPDATE SET calls = excluded.calls";
+        self.run(sql, params![self.thread, open.execution.id.as_str()])
+    }
+}
+
+/// A page of the tenant's threads in which something waits.
+pub(super) fn waiting(
+    conn: &Connection,
+    tenant: &TenantId,
+    page: &WaitingRows,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    let tx = conn.unchecked_transaction().map_err(statement)?;
+    // One thread is found by its number, many in the order of the list.
+    let (one, key) = match &page.key {
+        Some(KeyPattern::Key(key)) => (
+            "w.thread_no = (SELECT no FROM thread_threads WHERE tenant = ?1 AND key = ?3)",
+            Some(key),
+        ),
+        Some(KeyPattern::Prefix(_)) | None => ("?3 IS NULL", None),
+    };
+    let sql = format!(
+        "SELECT w.thread_no, w.number, w.asks IS NOT NULL, e.at
+         FROM thread_waits w LEFT JOIN thread_events e ON e.id = w.calls
+         WHERE w.tenant = ?1 AND w.number > ?2 AND {one} ORDER BY w.number"
+    );
+    let mut select = tx.prepare_cached(&sql).map_err(statement)?;
+    let after = page.after.map_or(0, int);
+    let mut rows = select
+        .query(params![tenant.as_str(), after, key])
+        .map_err(statement)?;
+    let mut found = Vec::new();
+    while found.len() < page.limit
+        && let Some(row) = rows.next().map_err(statement)?
+    {
+        let no = row.get(0).map_err(statement)?;
+        let Some(thread) = thread_of(&tx, no)? else {
+            continue;
+        };
+        let key = thread.thread.key.as_deref();
+        let covers = |pattern: &KeyPattern| key.is_some_and(|key| pattern.covers(key));
+        if !page.key.as_ref().is_none_or(covers) {
+            continue;
+        }
+        let calls: Option<i64> = row.get(3).map_err(statement)?;
+        found.push(WaitingRow {
+            row: thread,
+            calls_since: calls.map(instant).transpose()?,
+            may_ask: row.get(2).map_err(statement)?,
+            number: count(row.get(1).map_err(statement)?),
+        });
+    }
+    Ok(found)
+}
+
+/// Whether something in a thread waits for a person, or may.
+pub(super) fn may_wait(conn: &Connection, no: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM thread_waits WHERE thread_no = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    select.exists([no]).map_err(statement)
+}
+
+/// Notes that no request of a thread was open after an event.
+pub(super) fn settle(conn: &Connection, thread: &ThreadId, seq: Seq) -> Result<(), StoreError> {
+    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([thread.as_str()], |row| row.get(0));
+    let Some(no) = found.optional().map_err(statement)? else {
+        return Ok(());
+    };
+    let tables = Tables::of(conn, no);
+    let values = params![no, int(seq.0)];
+    let sql = "DELETE FROM thread_waits WHERE thread_no = ?1 AND asked <= ?2 AND calls IS NULL";
+    tables.run(sql, values)?;
+    let sql =
+        "UPDATE thread_waits SET asks = NULL, asked = NULL WHERE thread_no = ?1 AND asked <= ?2";
+    tables.run(sql, values)
+}
+
+/// Finds out what waits in the threads of a store that does not know it.
+pub(super) fn build(conn: &Connection) -> Result<(), StoreError> {
+    for no in words::numbers(conn)? {
+        let tables = Tables::of(conn, no);
+        let sql = "SELECT e.seq, e.payload FROM thread_events e
+                   WHERE e.thread_no = ?1 AND e.kind <> 14 AND (
+                       e.seq = 1 OR instr(e.payload, '$schema') OR instr(e.payload, '\\u'))
+                   ORDER BY e.seq";
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let mut rows = select.query([no]).map_err(statement)?;
+        while let Some(row) = rows.next().map_err(statement)? {
+            let seq: i64 = row.get(0).map_err(statement)?;
+            let payload: String = row.get(1).map_err(statement)?;
+            if may_ask(&decoded(&payload)?) {
+                tables.may_ask(Seq(count(seq)))?;
+            }
+        }
+        tables.find_calls()?;
+    }
+    Ok(())
+}
