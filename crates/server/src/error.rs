@@ -35,6 +35,8 @@ use utoipa::ToSchema;
 pub(crate) enum ApiError {
     #[error("a key is needed: send the header \"authorization: Bearer llk_…\" with a valid one")]
     Unauthorized,
+    #[error("you are not logged in; log in and try again")]
+    NotLoggedIn,
     #[error("the key has expired; use its successor, or ask the operator of this server for one")]
     KeyExpired,
     #[error(transparent)]
@@ -55,6 +57,8 @@ pub(crate) enum ApiError {
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
     ForeignOrigin { origin: String },
+    #[error("pages of other origins may not send forms to this server")]
+    ForeignForm,
     #[error("there is no such session with this key; begin one with initialize")]
     SessionNotFound,
     #[error("this is not a request of MCP over HTTP: {reason}")]
@@ -294,6 +298,7 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
+            Self::NotLoggedIn => Verdict::new(S::UNAUTHORIZED, "not_logged_in"),
             Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
             Self::KeyRevoked => Verdict::new(S::UNAUTHORIZED, "key_revoked"),
             Self::Token(TokenRefused::NoKeys) => {
@@ -313,7 +318,9 @@ impl ApiError {
                 Verdict::new(S::FORBIDDEN, "forbidden_actor").at(pointer)
             }
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
-            Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
+            Self::ForeignOrigin { .. } | Self::ForeignForm => {
+                Verdict::new(S::FORBIDDEN, "foreign_origin")
+            }
             Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
             Self::McpTransport { status, .. } => Verdict {
                 status: *status,

@@ -13,6 +13,7 @@ mod html_form;
 pub mod ids;
 mod json;
 mod link;
+mod login;
 pub mod markdown;
 mod patch;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use chat::{
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;
+pub use login::{ContinuePage, LoginPage};
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
 pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};

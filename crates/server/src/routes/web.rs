@@ -8,6 +8,7 @@ mod assets;
 mod form;
 mod live;
 mod live_requests;
+mod login;
 mod pages;
 mod reading;
 mod reply;
@@ -15,11 +16,10 @@ mod request_view;
 mod requests;
 mod routes;
 
+pub(crate) use login::turned_away;
 pub(crate) use pages::wants_page;
 pub(crate) use reply::error_page;
 pub(crate) use routes::PROTOCOL;
 
 /// The protocol's name in the records of answers.
 const VIA: &str = "web";
-/// The name of the server in titles.
-const NAME: &str = "Loomline";

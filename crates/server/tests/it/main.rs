@@ -61,3 +61,5 @@ mod threads_api;
 mod tls;
 mod tokens;
 mod versions;
+#[cfg(feature = "web")]
+mod web_sessions;

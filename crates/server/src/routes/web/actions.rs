@@ -64,7 +64,7 @@ pub(super) async fn send(
 
 /// The first message with this index.
 fn starter<'a>(api: &'a Api, index: &str) -> Result<&'a Starter, ApiError> {
-    let starters = &api.app().config().starters;
+    let starters = &api.app().config().web.starters;
     let found = index
         .parse()
         .ok()
@@ -130,10 +130,11 @@ async fn begin(
     caller: &Caller,
     (text, token): (&str, Option<&str>),
 ) -> Result<String, ApiError> {
-    let key = match token {
+    let name = match token {
         Some(token) => token.to_owned(),
         None => api.runtime().mint(),
     };
+    let key = format!("{}{name}", caller.rights.new_key_prefix());
     crate::threads::check_new_key(caller, Some(&key), "/thread")?;
     let line = text.lines().find(|line| !line.trim().is_empty());
     let title: String = line

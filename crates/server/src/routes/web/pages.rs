@@ -1,6 +1,5 @@
 //! The pages.
 
-use super::NAME;
 use super::assets::ASSETS;
 use super::reading::ReadConversation;
 use super::reply::{chat_path, page};
@@ -187,6 +186,7 @@ pub(super) struct PageParts {
     max_file_bytes: usize,
     starters: Vec<StarterChoice>,
     menu: Menu,
+    name: String,
 }
 
 impl PageParts {
@@ -213,23 +213,26 @@ impl PageParts {
             idempotency_key: api.runtime().mint(),
             may_write: caller.check_scope(Scope::Write).is_ok(),
             max_file_bytes: super::form::max_files(config),
-            starters: config.starters.iter().map(starter).collect(),
+            starters: config.web.starters.iter().map(starter).collect(),
             menu: Menu {
-                has_console: true,
+                has_console: config.web.has_console && caller.check_scope(Scope::Inspect).is_ok(),
+                has_session: caller.has_session(),
                 ..Menu::default()
             },
+            name: config.web.name.clone(),
         })
     }
 
     pub(super) fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {
         Shell {
             assets: &ASSETS,
-            name: NAME,
+            name: &self.name,
             title,
             threads: &self.threads,
             current,
             area: Area::Chat,
             menu: self.menu,
+            is_read_only: !self.may_write,
         }
     }
 

@@ -14,10 +14,12 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
         ("/chat", ErrorFormat::Page),
         ("/ui", ErrorFormat::Page),
         ("/assets", ErrorFormat::Page),
+        ("/login", ErrorFormat::Page),
+        ("/logout", ErrorFormat::Page),
     ],
     links: &[("chat", "/chat")],
     rules: Rules {
-        checks_origin: true,
+        own_pages: true,
         ..Rules::NONE
     },
     routes,
@@ -26,8 +28,11 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    use super::{actions, assets, live, pages, requests};
+    use super::{actions, assets, live, login, pages, requests};
     vec![
+        Route::get("/login", Open, NoThread, undocumented(get(login::form))),
+        Route::post("/login", Open, NoThread, undocumented(post(login::log_in))),
+        Route::post("/logout", Open, NoThread, undocumented(post(login::log_out))),
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
         Route::get("/ui/thread/{id}", Read, InBody, undocumented(get(pages::by_id))),
