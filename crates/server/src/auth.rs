@@ -12,7 +12,7 @@ pub(crate) use budget::Budget;
 pub(crate) use budget::SubjectBudgets;
 pub use rights::{Rights, Scope, ThreadPattern};
 #[cfg(feature = "web")]
-pub(crate) use session::SessionCredential;
+pub(crate) use session::{SessionCredential, TokenLimits};
 pub use tenant::{DEV_TENANT, TenantUnclear, tenant_of};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
 pub use token::{KeySource, TokenClaims, TokenConfig, TokenKeysError};
@@ -160,6 +160,9 @@ pub(crate) struct Caller {
     /// The session that the caller has in place of the key itself.
     #[cfg(feature = "web")]
     session: Option<session::SessionLife>,
+    /// The actor in whose name its messages on pages are.
+    #[cfg(feature = "web")]
+    speaks_as: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -181,6 +184,8 @@ impl Caller {
             revoked: CancellationToken::new(),
             #[cfg(feature = "web")]
             session: None,
+            #[cfg(feature = "web")]
+            speaks_as: None,
         }
     }
 
@@ -260,6 +265,8 @@ impl Key {
             revoked: CancellationToken::new(),
             #[cfg(feature = "web")]
             session: None,
+            #[cfg(feature = "web")]
+            speaks_as: None,
         };
         if let Some(former) = former.filter(|it| it.opens_the_same(&caller)) {
             caller.revoked = former.caller.revoked.clone();
@@ -324,6 +331,8 @@ impl Keys {
             revoked: revoked.clone(),
             #[cfg(feature = "web")]
             session: None,
+            #[cfg(feature = "web")]
+            speaks_as: None,
         })
     }
 

@@ -18,6 +18,7 @@ use crate::config::{AddressRange, LimitsConfig};
 use crate::metrics::ConnectionFigures;
 use addresses::Addresses;
 use axum::Router;
+#[cfg(feature = "web")]
 pub(crate) use client::ClientAddress;
 use connection::{Connection, Timeouts};
 use descriptors::{Caps, Spare};

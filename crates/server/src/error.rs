@@ -11,6 +11,7 @@ pub(crate) mod mcp;
 mod not_ready;
 pub(crate) mod openai;
 mod pointer;
+mod retry_after;
 
 pub use causes::render_error;
 pub use exchange::ExchangeError;
@@ -23,6 +24,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::MessageViolation;
 use pointer::content_pointer;
+use retry_after::retry_after;
 use runtime::{LimitKind, LimitReached, RuntimeError, StoreError, ViewRefused};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -449,19 +451,6 @@ fn of_limit(reached: &LimitReached) -> Verdict {
         LimitKind::Storage => Verdict::new(S::INSUFFICIENT_STORAGE, "storage_limit_reached"),
     };
     verdict.with(json!({ "limit": reached.name, "max": reached.max }))
-}
-
-/// The wait before a client should repeat a refused request.
-fn retry_after(error: &ApiError) -> Duration {
-    if let ApiError::RateLimited { wait }
-    | ApiError::Runtime(RuntimeError::LimitReached(LimitReached {
-        kind: LimitKind::Rate { wait },
-        ..
-    })) = error
-    {
-        return *wait + Duration::from_secs(1);
-    }
-    Duration::from_secs(1)
 }
 
 fn of_rejected(error: &Rejected) -> Verdict {

@@ -21,7 +21,9 @@ use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State
 use axum::middleware::Next;
 use axum::response::Response;
 use host::check_origin;
-pub(crate) use host::{check_host, is_local, is_this_machine};
+#[cfg(feature = "web")]
+pub(crate) use host::is_this_machine;
+pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
 use http::{HeaderMap, header};
 use jiff::Timestamp;
@@ -190,7 +192,12 @@ async fn caller(
     if policy.rules.checks_origin {
         check_origin(headers, &config.server.cors_origins)?;
     }
-    match bearer(headers).or_else(|| api_key(headers)) {
+    match key_in(headers) {
+        #[cfg(feature = "web")]
+        Some(token) if policy.rules.own_pages && sessions::is_token(token) => {
+            let caller = sessions::find_token(api, token).await?;
+            caller.ok_or(ApiError::NotLoggedIn)
+        }
         Some(key) => caller_with(api, key).await,
         #[cfg(feature = "web")]
         None if policy.rules.own_pages => {
@@ -258,6 +265,11 @@ async fn check_rights(caller: &Caller, policy: &Policy, parts: &mut Parts) -> Re
         }
         ThreadAt::NoThread => Ok(()),
     }
+}
+
+/// The key or the token of a request.
+pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
+    bearer(headers).or_else(|| api_key(headers))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

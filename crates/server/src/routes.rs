@@ -31,6 +31,8 @@ pub(crate) mod versions;
 mod view;
 #[cfg(feature = "web")]
 pub(crate) mod web;
+#[cfg(feature = "web")]
+mod web_tokens;
 
 use crate::protocol::Protocol;
 

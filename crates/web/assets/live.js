@@ -1,6 +1,7 @@
 // The stream of a thread's changes. A hidden page closes it, because browsers open only six at a time.
 // @ts-check
 
+import { TokenSource, forget, isEmbedded } from "./bearer.js";
 import { sendUnsent } from "./composer.js";
 import { banner } from "./dom.js";
 import { log, thread } from "./log.js";
@@ -9,7 +10,7 @@ import { apply } from "./patches.js";
 const HIDDEN_FOR = 20_000;
 const MAX_PAUSE = 30_000;
 
-/** @type {EventSource | null} */
+/** @type {EventSource | TokenSource | null} */
 let source = null;
 let after = log?.dataset.after ?? "";
 let pause = 1_000;
@@ -21,7 +22,8 @@ let lostAt;
 export function open() {
     if (!thread || source) return;
     clearTimeout(retry);
-    source = new EventSource(`/ui/live?thread=${encodeURIComponent(thread)}&after=${encodeURIComponent(after)}`);
+    const path = `/ui/live?thread=${encodeURIComponent(thread)}&after=${encodeURIComponent(after)}`;
+    source = isEmbedded ? new TokenSource(path) : new EventSource(path);
     source.addEventListener("open", () => {
         pause = 1_000;
         if (lostAt) {
@@ -31,21 +33,32 @@ export function open() {
         lostAt = undefined;
         sendUnsent();
     });
-    source.addEventListener("patch", (event) => {
+    source.addEventListener("patch", (/** @type {any} */ event) => {
         if (event.lastEventId) after = event.lastEventId;
         apply(JSON.parse(event.data));
     });
-    source.addEventListener("refused", (event) => {
+    source.addEventListener("refused", (/** @type {any} */ event) => {
+        const told = JSON.parse(event.data);
+        if (isEmbedded && told.code === "not_logged_in") {
+            forget();
+            later();
+            return;
+        }
         close();
-        banner(JSON.parse(event.data).message);
+        banner(told.message);
     });
     source.addEventListener("error", () => {
-        close();
         lostAt ??= Date.now();
         banner(`Not connected. Trying again in ${Math.round(pause / 1_000)} s.`);
-        retry = setTimeout(open, pause);
-        pause = Math.min(pause * 2, MAX_PAUSE);
+        later();
     });
+}
+
+/** Opens the stream again after a pause. */
+function later() {
+    close();
+    retry = setTimeout(open, pause);
+    pause = Math.min(pause * 2, MAX_PAUSE);
 }
 
 function close() {

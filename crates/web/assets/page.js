@@ -3,7 +3,7 @@
 // @ts-check
 
 import { ask, showImage } from "./content.js";
-import { byId, dates, say } from "./dom.js";
+import { byId, dates, kept, say } from "./dom.js";
 import { open } from "./live.js";
 import { log, older, scrollToEnd } from "./log.js";
 
@@ -60,7 +60,7 @@ function step(by) {
 // --- Colours, and the start ----------------------------------------------------------------------
 
 const theme = byId("theme");
-const chosen = localStorage.getItem("theme");
+const chosen = kept("localStorage")?.getItem("theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 if (theme) {
     theme.hidden = false;
@@ -68,7 +68,7 @@ if (theme) {
         const now = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
         const next = now === "dark" ? "light" : "dark";
         document.documentElement.dataset.theme = next;
-        localStorage.setItem("theme", next);
+        kept("localStorage")?.setItem("theme", next);
     });
 }
 const threads = document.querySelector(".rail details.threads");

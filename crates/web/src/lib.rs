@@ -6,6 +6,7 @@
 mod assets;
 mod chat;
 mod console;
+mod embed;
 mod form_field;
 #[cfg(test)]
 #[path = "../../../tests/html_form.rs"]
@@ -30,6 +31,7 @@ pub use chat::{
     VersionsPage, WaitingCall, message_text, older,
 };
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
+pub use embed::EmbedPage;
 pub use form_field::{FilledForm, FormError};
 pub use link::path_segment;
 pub use login::{ContinuePage, LoginPage};

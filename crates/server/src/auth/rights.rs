@@ -91,6 +91,7 @@ impl ThreadPattern {
     }
 
     /// The text that [`ThreadPattern::parse`] reads.
+    #[cfg(any(test, feature = "web"))]
     pub(crate) fn text(&self) -> String {
         let star = if self.whole { "" } else { "*" };
         format!("{}{star}", self.prefix)
@@ -133,6 +134,15 @@ impl Rights {
     pub fn cover(&self, key: &str) -> bool {
         let covers = |patterns: &Vec<ThreadPattern>| patterns.iter().any(|it| it.covers(key));
         self.threads.as_ref().is_none_or(covers)
+    }
+
+    /// Whether it may access all threads whose keys begin so.
+    #[cfg(feature = "web")]
+    pub(crate) fn cover_all(&self, prefix: &str) -> bool {
+        let covers =
+            |pattern: &ThreadPattern| !pattern.whole && prefix.starts_with(&pattern.prefix);
+        let threads = self.threads.as_ref();
+        threads.is_none_or(|patterns| patterns.iter().any(covers))
     }
 
     /// How the keys of new threads begin: as the first pattern for several threads says.

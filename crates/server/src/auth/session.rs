@@ -1,4 +1,4 @@
-//! The key or the token that a session of the web interface stands for.
+//! The key or the token behind a session of the web interface.
 
 use super::{
     Caller, Claimed, Credential, Keys, Rights, Scope, TOKEN, ThreadPattern, Tokens, hash_text,
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use runtime::TenantId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The key or the token of a session, as it is stored. It contains no secret.
@@ -19,7 +20,7 @@ pub(crate) enum SessionCredential {
         /// Its hash, as the configuration has it.
         hash: String,
     },
-    /// A token. Its issuer is not asked again, so the session keeps its claims until it expires.
+    /// A token. Its issuer is not queried again, so the session keeps its claims until it expires.
     Token {
         issuer: String,
         subject: String,
@@ -109,6 +110,16 @@ impl Keys {
     }
 }
 
+/// The limits of a token of the widget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TokenLimits {
+    /// How the keys of its threads begin.
+    pub(crate) thread_prefix: String,
+    /// The actor in whose name its messages are.
+    pub(crate) actor: Option<String>,
+    pub(crate) scopes: BTreeSet<Scope>,
+}
+
 /// How long a session lasts.
 #[derive(Clone, Debug)]
 pub(super) struct SessionLife {
@@ -126,7 +137,35 @@ impl Caller {
         }
     }
 
-    /// Whether a session stands for the key.
+    /// The caller within the limits of a token. None if the caller itself may do less.
+    pub(crate) fn limited(self, limits: &TokenLimits) -> Option<Self> {
+        let TokenLimits {
+            thread_prefix,
+            actor,
+            scopes,
+        } = limits;
+        let speaks_as = |actor: &String| self.rights.may_speak_as(actor);
+        let is_within = self.rights.scopes.is_superset(scopes)
+            && self.rights.cover_all(thread_prefix)
+            && actor.as_ref().is_none_or(speaks_as);
+        let pattern = ThreadPattern::parse(&format!("{thread_prefix}*"))?;
+        is_within.then(|| Self {
+            rights: Arc::new(Rights {
+                scopes: scopes.clone(),
+                threads: Some(vec![pattern]),
+                actors: Some(actor.iter().cloned().collect()),
+            }),
+            speaks_as: actor.as_deref().map(Into::into),
+            ..self
+        })
+    }
+
+    /// The actor in whose name its messages on pages are.
+    pub(crate) fn speaks_as(&self) -> Option<&str> {
+        self.speaks_as.as_deref()
+    }
+
+    /// Whether the caller has a session in place of the key.
     pub(crate) fn has_session(&self) -> bool {
         self.session.is_some()
     }

@@ -18,6 +18,8 @@ pub struct WebConfig {
     pub starters: Vec<Starter>,
     /// How long a person stays logged in.
     pub session_lifetime: Duration,
+    /// The origins whose pages may show the chat of an agent; none means that no page may.
+    pub embed_origins: Vec<String>,
 }
 
 impl Default for WebConfig {
@@ -28,6 +30,7 @@ impl Default for WebConfig {
             name: "Loomline".to_owned(),
             starters: Vec::new(),
             session_lifetime: SESSION,
+            embed_origins: Vec::new(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The address of a request's client.
 
+#[cfg(feature = "web")]
 use super::addresses::network;
+#[cfg(feature = "web")]
 use http::{Extensions, HeaderMap};
 use std::net::IpAddr;
 
@@ -9,6 +11,7 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientAddress(pub(super) IpAddr);
 
+#[cfg(feature = "web")]
 impl ClientAddress {
     /// The address of a request's client as text. A trusted proxy names it: the last address in
     /// `X-Forwarded-For`. Clients that it does not name share one text.
@@ -20,13 +23,14 @@ impl ClientAddress {
 }
 
 /// The address that the last proxy has seen.
+#[cfg(feature = "web")]
 fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
     let lines = headers.get_all("x-forwarded-for").iter();
     let last = lines.last()?.to_str().ok()?.rsplit(',').next()?;
     Some(network(last.trim().parse().ok()?))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "web"))]
 mod tests {
     use super::*;
 

@@ -5,6 +5,7 @@
 
 mod actions;
 mod assets;
+mod embed;
 mod form;
 mod live;
 mod live_requests;

@@ -62,4 +62,6 @@ mod tls;
 mod tokens;
 mod versions;
 #[cfg(feature = "web")]
+mod web_embed;
+#[cfg(feature = "web")]
 mod web_sessions;

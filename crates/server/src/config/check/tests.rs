@@ -370,6 +370,9 @@ fn the_web_interface_is_on_unless_the_file_says_otherwise() {
             ),
             ("session_hours = 9000", 17, "at most 8760 hours"),
             ("starters = [\"\"]", 13, "the text is empty"),
+            ("embed_origins = [\"*\"]", 18, "is no origin"),
+            ("embed_origins = [\"https://a/b\"]", 18, "is no origin"),
+            ("embed_origins = [\"https://a; b\"]", 18, "is no origin"),
             (
                 "starters = [{ text = \"x\", agent = \"none\" }]",
                 13,

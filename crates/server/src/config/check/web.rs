@@ -29,6 +29,16 @@ impl Checker<'_> {
             }
             config.web.session_lifetime = Duration::from_secs(n_hours * 3_600);
         }
+        for origin in &file.embed_origins {
+            if !is_origin(origin.get_ref()) {
+                let expected =
+                    "expected an origin such as \"https://shop.example\", without a path";
+                let message = format!("{:?} is no origin, {expected}", origin.get_ref());
+                return Err(self.wrong(origin, message));
+            }
+        }
+        let origins = file.embed_origins.into_iter();
+        config.web.embed_origins = origins.map(Spanned::into_inner).collect();
         if let Some(starters) = file.starters {
             let starters = starters.iter().map(|starter| self.starter(starter, config));
             config.web.starters = starters.collect::<Result<_, _>>()?;
@@ -56,4 +66,17 @@ impl Checker<'_> {
             agent: named.into_inner(),
         })
     }
+}
+
+/// Whether a text is one origin, as browsers write it.
+fn is_origin(text: &str) -> bool {
+    let host = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let is_part = |byte: u8| {
+        byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || matches!(byte, b'.' | b'-' | b':' | b'[' | b']')
+    };
+    host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_part))
 }

@@ -12,6 +12,7 @@ pub(in crate::config) struct Web {
     pub(in crate::config) name: Option<Spanned<String>>,
     pub(in crate::config) starters: Option<Vec<Spanned<toml::Value>>>,
     pub(in crate::config) session_hours: Option<Spanned<NonZeroU64>>,
+    pub(in crate::config) embed_origins: Vec<Spanned<String>>,
 }
 
 /// A first message as typed: its text, or a table with the text in `text`.

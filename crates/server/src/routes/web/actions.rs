@@ -3,7 +3,7 @@
 use super::VIA;
 use super::form::PageForm;
 use super::reply::{Done, chat_path};
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::config::Starter;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
@@ -49,7 +49,7 @@ pub(super) async fn send(
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
     };
-    let message = message(content, agent, policy);
+    let message = message(&caller, content, (agent, policy));
     let token = token.map(|token| RequestToken::from(format!("{VIA}:{token}")));
     message.read(&api)?.post(&api, &thread, token).await?;
     let location = chat_path(&key);
@@ -81,7 +81,8 @@ pub(super) async fn edit(
 ) -> Result<Response, ApiError> {
     let thread = thread(&api, &caller, &form)?;
     let item = form.required("item")?;
-    let message = message(content(form.required("text")?, &form)?, None, Policy::Queue);
+    let content = content(form.required("text")?, &form)?;
+    let message = message(&caller, content, (None, Policy::Queue));
     if form.text("keep") != "both" {
         let new = (message.read(&api)?, None);
         replace_message(&api, &thread, item, new).await?;
@@ -111,14 +112,15 @@ pub(super) async fn regenerate(
 }
 
 /// A message with the defaults of this interface.
-fn message(content: Value, agent: Option<&str>, policy: Policy) -> NewMessage {
+fn message(caller: &Caller, content: Value, (agent, policy): (Option<&str>, Policy)) -> NewMessage {
+    let actor = caller.speaks_as().map(|actor| json!({ "actor": actor }));
     NewMessage {
         content: content.into(),
         agent: agent.map(str::to_owned),
         policy,
         max_steps: None,
         timeout_ms: None,
-        metadata: None,
+        metadata: actor.map(Into::into),
         channel: Some(VIA.to_owned()),
         stream: false,
     }
@@ -143,14 +145,33 @@ async fn begin(
         .chars()
         .take(TITLE)
         .collect();
+    let title = Some(title).filter(|title| !title.is_empty());
+    create(api, caller, (&key, title)).await?;
+    Ok(key)
+}
+
+/// Begins the thread with this key, if it does not exist and the caller may write.
+pub(super) async fn begin_empty(api: &Api, caller: &Caller, key: &str) -> Result<(), ApiError> {
+    if caller.check_scope(Scope::Write).is_err() {
+        return Ok(());
+    }
+    crate::threads::check_new_key(caller, Some(key), "/thread")?;
+    create(api, caller, (key, None)).await
+}
+
+async fn create(
+    api: &Api,
+    caller: &Caller,
+    (key, title): (&str, Option<String>),
+) -> Result<(), ApiError> {
     let new = NewThreadRequest {
-        key: Some(key.clone()),
-        title: Some(title).filter(|title| !title.is_empty()),
+        key: Some(key.to_owned()),
+        title,
         metadata: None,
         fork: None,
     };
     api.runtime().get_or_create(&caller.tenant, new).await?;
-    Ok(key)
+    Ok(())
 }
 
 /// The parts of a message: its text, and its files as data URLs.
@@ -202,7 +223,7 @@ pub(super) async fn answer(
     if let Some(key) = form.optional("call_thread") {
         answer.insert("threadKey".to_owned(), key.into());
     }
-    let answers = SubmittedAnswers::read(&caller, vec![answer], None, VIA)?;
+    let answers = SubmittedAnswers::read(&caller, vec![answer], caller.speaks_as(), VIA)?;
     answers.answer(&api, &thread, None).await?;
     Ok(Done::here().response(&headers, &chat_path(thread.key())))
 }

@@ -1,4 +1,4 @@
-//! Logging in and out. A form takes a key or a token, and a cookie stands for it from then on.
+//! Logging in and out. A form takes a key or a token; after that the browser has a cookie.
 
 use super::assets::ASSETS;
 use super::pages::wants_page;
@@ -66,7 +66,7 @@ impl LoginForm {
     }
 }
 
-/// The log-in page. A person who is logged in, or needs no key, goes on at once.
+/// The log-in page. A person who is logged in, or needs no key, is redirected at once.
 pub(super) async fn form(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -136,7 +136,7 @@ async fn known(api: &Api, key: &str) -> Result<Caller, ApiError> {
 }
 
 /// The response to a request for a page whose caller is not known. A page sends the person to the
-/// log-in, a stream tells its page.
+/// log-in; a stream ends with an event.
 pub(crate) fn turned_away(request: &Request, error: ApiError) -> Result<Response, ApiError> {
     if !matches!(error, ApiError::NotLoggedIn) {
         return Err(error);

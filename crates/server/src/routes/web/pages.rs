@@ -19,8 +19,8 @@ use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
 use web::{
-    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsolePlace, Menu, RailThread, Shell,
-    StarterChoice, VersionEntry, VersionsPage,
+    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsolePlace, Markup, Menu, RailThread,
+    Shell, StarterChoice, VersionEntry, VersionsPage,
 };
 
 /// Number of messages on a page.
@@ -73,24 +73,48 @@ pub(super) async fn chat(
     thread: ThreadKey,
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
+    let parts = PageParts::read(&api, &caller).await?;
+    let html = draw_chat((&api, &caller), &thread, &query, &parts, |page| page.html());
+    Ok(page(html.await?))
+}
+
+/// The conversation of a thread without the frame of a page.
+pub(super) async fn chat_content(
+    (api, caller): (&Api, &Caller),
+    thread: &ThreadKey,
+    parts: &PageParts,
+) -> Result<Markup, ApiError> {
+    let query = ChatQuery {
+        before: None,
+        at: None,
+    };
+    draw_chat((api, caller), thread, &query, parts, |page| page.content()).await
+}
+
+async fn draw_chat(
+    (api, caller): (&Api, &Caller),
+    thread: &ThreadKey,
+    query: &ChatQuery,
+    parts: &PageParts,
+    draw: impl FnOnce(&ChatPage<'_>) -> Markup,
+) -> Result<Markup, ApiError> {
     let found = thread.find().await?;
     let mut read = if let Some(at) = query.at {
-        ReadConversation::at(&thread, Seq(at), MESSAGES).await?
+        ReadConversation::at(thread, Seq(at), MESSAGES).await?
     } else {
         let before = query.before.map_or(Position::END, Position);
-        ReadConversation::before(&thread, before, MESSAGES).await?
+        ReadConversation::before(thread, before, MESSAGES).await?
     };
     if query.at.is_none() {
-        let requests = read_requests(&api, &found).await?;
+        let requests = read_requests(api, &found).await?;
         read.conversation.note_requests(requests);
     }
-    let parts = PageParts::read(&api, &caller).await?;
     let row = found.row();
     let id = EventId {
         seq: read.page.transcript.seq,
         incarnation: Some(Incarnation::of(found.id())),
     };
-    let (after, parent) = (id.to_string(), parent_key(&api, &caller, row).await?);
+    let (after, parent) = (id.to_string(), parent_key(api, caller, row).await?);
     let shown = ChatThread {
         key: thread.key(),
         title: row.thread.title.as_deref(),
@@ -105,8 +129,8 @@ pub(super) async fn chat(
         ThreadStatus::Closed => Some("This thread is closed. Fork it to continue."),
         ThreadStatus::Open | ThreadStatus::Streaming | ThreadStatus::Failed => None,
     };
-    let html = parts.page(Some(shown), read.agent.as_deref(), closed);
-    Ok(page(html.html()))
+    let page = parts.page(Some(shown), read.agent.as_deref(), closed);
+    Ok(draw(&page))
 }
 
 /// The key of the thread that a thread was forked off, if the caller may access that.
@@ -221,6 +245,12 @@ impl PageParts {
             },
             name: config.web.name.clone(),
         })
+    }
+
+    /// The data for a page on which one agent answers.
+    pub(super) fn with_agent(mut self, name: &str) -> Self {
+        self.agents.retain(|agent| agent.name == name);
+        self
     }
 
     pub(super) fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {

@@ -28,11 +28,14 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    use super::{actions, assets, live, login, pages, requests};
+    use super::{actions, assets, embed, live, login, pages, requests};
     vec![
         Route::get("/login", Open, NoThread, undocumented(get(login::form))),
         Route::post("/login", Open, NoThread, undocumented(post(login::log_in))),
         Route::post("/logout", Open, NoThread, undocumented(post(login::log_out))),
+        Route::get("/embed.js", Open, NoThread, undocumented(get(embed::script))),
+        Route::get("/embed/{agent}", Open, NoThread, undocumented(get(embed::frame))),
+        Route::post("/ui/embedded", Read, InBody, undocumented(post(embed::content))),
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
         Route::get("/ui/thread/{id}", Read, InBody, undocumented(get(pages::by_id))),
