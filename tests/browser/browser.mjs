@@ -70,9 +70,14 @@ export class Visitor {
     this.#expected.push(...errors);
   }
 
+  /** Allows requests to another origin. */
+  trust(origin) {
+    this.#foreign.push(`${origin}/`);
+  }
+
   /** Answers another origin itself, and allows requests to it. */
   async allow(origin) {
-    this.#foreign.push(`${origin}/`);
+    this.trust(origin);
     const answer = { contentType: "text/html", body: "<!doctype html><title>another origin</title>" };
     await this.context.route(`${origin}/**`, (route) => route.fulfill(answer));
   }

@@ -2,11 +2,17 @@
 
 mod budget;
 mod rights;
+#[cfg(feature = "web")]
+mod session;
 mod tenant;
 mod token;
 
 pub(crate) use budget::Budget;
+#[cfg(feature = "web")]
+pub(crate) use budget::SubjectBudgets;
 pub use rights::{Rights, Scope, ThreadPattern};
+#[cfg(feature = "web")]
+pub(crate) use session::{SessionCredential, TokenLimits};
 pub use tenant::{DEV_TENANT, TenantUnclear, tenant_of};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
 pub use token::{KeySource, TokenClaims, TokenConfig, TokenKeysError};
@@ -47,7 +53,8 @@ pub fn new_store_key() -> Result<SecretString, NoRandomness> {
     Ok(random()?.into())
 }
 
-fn random() -> Result<String, NoRandomness> {
+/// 256 random bits as hexadecimal digits.
+pub(crate) fn random() -> Result<String, NoRandomness> {
     let mut bytes = [0u8; 32];
     rand::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(hex(&bytes))
@@ -150,6 +157,12 @@ pub(crate) struct Caller {
     budget: Option<Budget>,
     /// Cancelled when the key is removed or its rights change.
     revoked: CancellationToken,
+    /// The session that the caller has in place of the key itself.
+    #[cfg(feature = "web")]
+    session: Option<session::SessionLife>,
+    /// The actor in whose name its messages on pages are.
+    #[cfg(feature = "web")]
+    speaks_as: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -169,6 +182,10 @@ impl Caller {
             expires: None,
             budget: None,
             revoked: CancellationToken::new(),
+            #[cfg(feature = "web")]
+            session: None,
+            #[cfg(feature = "web")]
+            speaks_as: None,
         }
     }
 
@@ -197,21 +214,26 @@ impl Caller {
 
     /// Waits until the credential expires.
     pub(crate) async fn expired(&self) {
-        let Some(expires) = self.expires else {
-            return std::future::pending().await;
-        };
-        loop {
-            let left = expires.duration_since(Timestamp::now());
-            if !left.is_positive() {
-                return;
-            }
-            tokio::time::sleep(left.unsigned_abs().min(LOOK_AT_CLOCK)).await;
+        match self.expires {
+            Some(expires) => reached(expires).await,
+            None => std::future::pending().await,
         }
     }
 
     /// Waits until the key is removed or its rights change.
     pub(crate) async fn revoked(&self) {
         self.revoked.cancelled().await;
+    }
+}
+
+/// Waits until an instant.
+async fn reached(instant: Timestamp) {
+    loop {
+        let left = instant.duration_since(Timestamp::now());
+        if !left.is_positive() {
+            return;
+        }
+        tokio::time::sleep(left.unsigned_abs().min(LOOK_AT_CLOCK)).await;
     }
 }
 
@@ -241,6 +263,10 @@ impl Key {
             expires: config.expires,
             budget,
             revoked: CancellationToken::new(),
+            #[cfg(feature = "web")]
+            session: None,
+            #[cfg(feature = "web")]
+            speaks_as: None,
         };
         if let Some(former) = former.filter(|it| it.opens_the_same(&caller)) {
             caller.revoked = former.caller.revoked.clone();
@@ -303,6 +329,10 @@ impl Keys {
             expires: Some(claimed.expires),
             budget: claimed.budget,
             revoked: revoked.clone(),
+            #[cfg(feature = "web")]
+            session: None,
+            #[cfg(feature = "web")]
+            speaks_as: None,
         })
     }
 

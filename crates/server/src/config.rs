@@ -11,6 +11,7 @@ mod limits;
 mod models;
 mod remote;
 mod template;
+mod web;
 
 pub use self::agents::{
     AgentSettings, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
@@ -25,6 +26,7 @@ pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel, Sc
 pub use remote::{RemoteConfig, RemoteProtocol};
 pub use stores::{NoStoreKey, StoreKey};
 pub use template::{PromptTemplate, TemplateError};
+pub use web::{Starter, WebConfig};
 
 use crate::auth::KeyConfig;
 use ::agents::mcp::McpServer;
@@ -49,8 +51,6 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentSettings>,
     /// The agent that answers when a message names none.
     pub default_agent: String,
-    /// First messages that the page of a new thread offers.
-    pub starters: Vec<Starter>,
     /// The tools.
     pub tools: ToolsConfig,
     /// The MCP servers whose tools agents may use, by name.
@@ -59,6 +59,8 @@ pub struct Config {
     pub outbound: OutboundConfig,
     /// The checks of capability messages.
     pub aitp: AitpConfig,
+    /// The web interface.
+    pub web: WebConfig,
     /// The destination of traces; none when absent.
     pub telemetry: Option<TelemetryConfig>,
     /// The tokens that are accepted besides the tenants' keys; none when absent.
@@ -118,17 +120,6 @@ impl Default for ServerConfig {
     }
 }
 
-/// A first message that the page of a new thread offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Starter {
-    /// Its label: the feature that it shows.
-    pub label: String,
-    /// The message.
-    pub text: String,
-    /// The agent that answers it.
-    pub agent: String,
-}
-
 /// The storage of threads.
 #[derive(Clone, Debug, Default)]
 pub struct StoreConfig {
@@ -182,11 +173,14 @@ impl Default for Config {
             models: demo::models(),
             agents: demo::agents(),
             default_agent: demo::AGENT.into(),
-            starters: demo::starters(),
             tools: ToolsConfig::default(),
             mcp: BTreeMap::new(),
             outbound: OutboundConfig::default(),
             aitp: AitpConfig::default(),
+            web: WebConfig {
+                starters: demo::starters(),
+                ..WebConfig::default()
+            },
             telemetry: None,
             tokens: None,
             tenants: BTreeMap::new(),

@@ -6,6 +6,7 @@
 //! accepted for health checks only, so that `/healthz` and `/readyz` are always answered.
 
 mod addresses;
+mod client;
 mod connection;
 mod descriptors;
 mod group;
@@ -17,6 +18,8 @@ use crate::config::{AddressRange, LimitsConfig};
 use crate::metrics::ConnectionFigures;
 use addresses::Addresses;
 use axum::Router;
+#[cfg(feature = "web")]
+pub(crate) use client::ClientAddress;
 use connection::{Connection, Timeouts};
 use descriptors::{Caps, Spare};
 use group::Group;

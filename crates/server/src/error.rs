@@ -11,6 +11,7 @@ pub(crate) mod mcp;
 mod not_ready;
 pub(crate) mod openai;
 mod pointer;
+mod retry_after;
 
 pub use causes::render_error;
 pub use exchange::ExchangeError;
@@ -23,6 +24,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::MessageViolation;
 use pointer::content_pointer;
+use retry_after::retry_after;
 use runtime::{LimitKind, LimitReached, RuntimeError, StoreError, ViewRefused};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -35,6 +37,8 @@ use utoipa::ToSchema;
 pub(crate) enum ApiError {
     #[error("a key is needed: send the header \"authorization: Bearer llk_…\" with a valid one")]
     Unauthorized,
+    #[error("you are not logged in; log in and try again")]
+    NotLoggedIn,
     #[error("the key has expired; use its successor, or ask the operator of this server for one")]
     KeyExpired,
     #[error(transparent)]
@@ -55,6 +59,8 @@ pub(crate) enum ApiError {
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
     ForeignOrigin { origin: String },
+    #[error("pages of other origins may not send forms to this server")]
+    ForeignForm,
     #[error("there is no such session with this key; begin one with initialize")]
     SessionNotFound,
     #[error("this is not a request of MCP over HTTP: {reason}")]
@@ -294,6 +300,7 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
+            Self::NotLoggedIn => Verdict::new(S::UNAUTHORIZED, "not_logged_in"),
             Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
             Self::KeyRevoked => Verdict::new(S::UNAUTHORIZED, "key_revoked"),
             Self::Token(TokenRefused::NoKeys) => {
@@ -313,7 +320,9 @@ impl ApiError {
                 Verdict::new(S::FORBIDDEN, "forbidden_actor").at(pointer)
             }
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
-            Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
+            Self::ForeignOrigin { .. } | Self::ForeignForm => {
+                Verdict::new(S::FORBIDDEN, "foreign_origin")
+            }
             Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
             Self::McpTransport { status, .. } => Verdict {
                 status: *status,
@@ -442,19 +451,6 @@ fn of_limit(reached: &LimitReached) -> Verdict {
         LimitKind::Storage => Verdict::new(S::INSUFFICIENT_STORAGE, "storage_limit_reached"),
     };
     verdict.with(json!({ "limit": reached.name, "max": reached.max }))
-}
-
-/// The wait before a client should repeat a refused request.
-fn retry_after(error: &ApiError) -> Duration {
-    if let ApiError::RateLimited { wait }
-    | ApiError::Runtime(RuntimeError::LimitReached(LimitReached {
-        kind: LimitKind::Rate { wait },
-        ..
-    })) = error
-    {
-        return *wait + Duration::from_secs(1);
-    }
-    Duration::from_secs(1)
 }
 
 fn of_rejected(error: &Rejected) -> Verdict {

@@ -11,12 +11,18 @@ use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::local::LocalKey;
 use crate::protocol::{Access, Policy, RouteTable, ThreadAt};
+#[cfg(feature = "web")]
+use crate::routes::web;
+#[cfg(feature = "web")]
+use crate::sessions;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use host::check_origin;
+#[cfg(feature = "web")]
+pub(crate) use host::is_this_machine;
 pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -84,9 +90,14 @@ impl Caller {
 
     /// Waits until the key becomes invalid, and returns the reason.
     pub(crate) async fn ended(&self) -> ApiError {
+        #[cfg(feature = "web")]
+        let session_ended = self.session_ended();
+        #[cfg(not(feature = "web"))]
+        let session_ended = std::future::pending::<()>();
         tokio::select! {
             () = self.revoked() => ApiError::KeyRevoked,
             () = self.expired() => ApiError::KeyExpired,
+            () = session_ended => ApiError::NotLoggedIn,
         }
     }
 }
@@ -114,6 +125,9 @@ pub(crate) async fn check_policy(
     let policy = template.and_then(|template| table.policy(template, request.method()));
     let policy = policy.ok_or(ApiError::UnknownRoute)?;
     request.extensions_mut().insert(Arc::clone(&policy));
+    if policy.access.is_console() && !api.app().config().web.has_console {
+        return Err(ApiError::UnknownRoute);
+    }
     if policy.access == Access::Open {
         return answered(&policy, request, next).await;
     }
@@ -128,7 +142,11 @@ async fn authenticate(
     next: Next,
 ) -> Result<Response, ApiError> {
     let local = request.extensions().get::<LocalKey>().cloned();
-    let caller = caller(api, local, request.headers(), policy).await?;
+    let caller = match caller(api, local, request.headers(), policy).await {
+        #[cfg(feature = "web")]
+        Err(error) if policy.rules.own_pages => return web::turned_away(&request, error),
+        known => known?,
+    };
     let (mut parts, body) = request.into_parts();
     // Before anything is judged or done: the audit log tells who it was, however this ends.
     if let Some(who) = parts.extensions.get::<Who>() {
@@ -174,8 +192,24 @@ async fn caller(
     if policy.rules.checks_origin {
         check_origin(headers, &config.server.cors_origins)?;
     }
-    let key = bearer(headers).or_else(|| api_key(headers));
-    let key = key.ok_or(ApiError::Unauthorized)?;
+    match key_in(headers) {
+        #[cfg(feature = "web")]
+        Some(token) if policy.rules.own_pages && sessions::is_token(token) => {
+            let caller = sessions::find_token(api, token).await?;
+            caller.ok_or(ApiError::NotLoggedIn)
+        }
+        Some(key) => caller_with(api, key).await,
+        #[cfg(feature = "web")]
+        None if policy.rules.own_pages => {
+            let caller = sessions::find(api, headers).await?;
+            caller.ok_or(ApiError::NotLoggedIn)
+        }
+        None => Err(ApiError::Unauthorized),
+    }
+}
+
+/// The caller with this key or token.
+pub(crate) async fn caller_with(api: &Api, key: &str) -> Result<Caller, ApiError> {
     let known = api.app().keys().caller(key).cloned();
     if let Some(caller) = known {
         return Ok(caller);
@@ -211,7 +245,7 @@ pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
 
 /// Checks the rights of the key.
 async fn check_rights(caller: &Caller, policy: &Policy, parts: &mut Parts) -> Result<(), ApiError> {
-    if let Some(needed) = policy.access.scope(&parts.method, parts.uri.path()) {
+    for needed in policy.access.scopes(&parts.method, parts.uri.path()) {
         caller.check_scope(needed)?;
     }
     if !caller.is_restricted() {
@@ -231,6 +265,11 @@ async fn check_rights(caller: &Caller, policy: &Policy, parts: &mut Parts) -> Re
         }
         ThreadAt::NoThread => Ok(()),
     }
+}
+
+/// The key or the token of a request.
+pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
+    bearer(headers).or_else(|| api_key(headers))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

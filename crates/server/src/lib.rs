@@ -41,6 +41,8 @@ mod hex;
 mod idempotency;
 mod local;
 mod serde_messages;
+#[cfg(feature = "web")]
+mod sessions;
 mod state;
 mod watchdog;
 

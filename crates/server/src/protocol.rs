@@ -47,6 +47,9 @@ pub(crate) struct Rules {
     pub(crate) local_pages: bool,
     /// Web pages of origins that are not configured are refused, even with a valid key.
     pub(crate) checks_origin: bool,
+    /// The routes are the server's own pages: a session's cookie counts, and forms of other origins are
+    /// refused.
+    pub(crate) own_pages: bool,
     /// A query parameter without a declaration in the route is refused.
     pub(crate) declared_query: bool,
     /// An empty body is read as an empty object, so that errors name the missing member.
@@ -58,6 +61,7 @@ impl Rules {
     pub(crate) const NONE: Self = Self {
         local_pages: false,
         checks_origin: false,
+        own_pages: false,
         declared_query: false,
         empty_body_is_object: false,
     };
@@ -82,6 +86,10 @@ pub(crate) enum Access {
     Delete,
     /// The scope `operator`.
     Operator,
+    /// The scopes `inspect` and `read`: a page of the console.
+    Inspect,
+    /// The scopes `inspect` and `operator`: the page of the console about the process.
+    InspectProcess,
     /// The body names the operation (JSON-RPC): the handler checks the scope after reading it.
     ByBody,
     /// The end of the path names the operation: scope `read` for this one, `write` for all others.
@@ -91,14 +99,24 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The scope that a request needs; none if it needs no scope, or if the handler checks it.
-    pub(crate) fn scope(self, method: &Method, path: &str) -> Option<Scope> {
+    /// The scopes that a request needs; none if it needs no scope, or if the handler checks it.
+    pub(crate) fn scopes(self, method: &Method, path: &str) -> impl Iterator<Item = Scope> {
+        let inspect = self.is_console().then_some(Scope::Inspect);
+        inspect.into_iter().chain(self.scope(method, path))
+    }
+
+    /// Whether the route is a page of the console.
+    pub(crate) fn is_console(self) -> bool {
+        matches!(self, Self::Inspect | Self::InspectProcess)
+    }
+
+    fn scope(self, method: &Method, path: &str) -> Option<Scope> {
         match self {
             Self::Open | Self::ByBody => None,
-            Self::Read => Some(Scope::Read),
+            Self::Read | Self::Inspect => Some(Scope::Read),
             Self::Write => Some(Scope::Write),
             Self::Delete => Some(Scope::Delete),
-            Self::Operator => Some(Scope::Operator),
+            Self::Operator | Self::InspectProcess => Some(Scope::Operator),
             Self::ReadAction(action) => Some(if ends_with_action(path, action) {
                 Scope::Read
             } else {

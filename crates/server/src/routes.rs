@@ -34,6 +34,8 @@ mod view;
 pub(crate) mod waiting;
 #[cfg(feature = "web")]
 pub(crate) mod web;
+#[cfg(feature = "web")]
+mod web_tokens;
 
 use crate::protocol::Protocol;
 

@@ -13,7 +13,7 @@ use crate::guard::{self, Guard};
 use crate::local::LocalListener;
 use crate::openapi::{Description, Document};
 use crate::operator;
-use crate::protocol::{RouteTable, Rules};
+use crate::protocol::{Protocol, RouteTable, Rules};
 use crate::routes::PROTOCOLS;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
@@ -228,11 +228,11 @@ async fn unrecovered(app: &App) -> ServeError {
     }
 }
 
-/// The routes of all protocols, and their description.
-fn assemble() -> (Router<Api>, Description) {
-    let (router, table) = RouteTable::assemble(PROTOCOLS, Document::openapi());
+/// The routes of these protocols, and their description.
+fn assemble(protocols: &[&Protocol]) -> (Router<Api>, Description) {
+    let (router, table) = RouteTable::assemble(protocols, Document::openapi());
     let (router, openapi) = router.split_for_parts();
-    let links = PROTOCOLS.iter().flat_map(|protocol| protocol.links);
+    let links = protocols.iter().flat_map(|protocol| protocol.links);
     let description = Description {
         openapi,
         table: Arc::new(table),
@@ -243,7 +243,7 @@ fn assemble() -> (Router<Api>, Description) {
 
 /// The description of all routes.
 pub(crate) fn description() -> Description {
-    assemble().1
+    assemble(PROTOCOLS).1
 }
 
 /// The `OpenAPI` document (3.1) of all routes, as JSON.
@@ -256,7 +256,12 @@ pub fn openapi() -> Result<String, serde_json::Error> {
 ///
 /// Streams end when `shutdown` is cancelled.
 pub fn router(app: App, shutdown: CancellationToken) -> Router {
-    let (router, description) = assemble();
+    let has_pages = app.config().web.is_enabled;
+    let protocols = PROTOCOLS.iter().copied();
+    let served: Vec<_> = protocols
+        .filter(|protocol| has_pages || !protocol.rules.own_pages)
+        .collect();
+    let (router, description) = assemble(&served);
     let table = Arc::clone(&description.table);
     let cors = cors(app.config(), Arc::clone(&table));
     let api = Api::new(app, shutdown);

@@ -1,7 +1,7 @@
 // The form for a message: its draft, its files, and what could not be sent.
 // @ts-check
 
-import { byId } from "./dom.js";
+import { byId, kept } from "./dom.js";
 import { refuse, send } from "./forms.js";
 import { scrollToEnd, thread } from "./log.js";
 
@@ -22,7 +22,7 @@ async function submitMessage(submitter) {
         message.value = "";
         files = [];
         drawFiles();
-        sessionStorage.removeItem(draftKey);
+        kept("sessionStorage")?.removeItem(draftKey);
         delete composer.dataset.unsent;
         const key = composer.elements.namedItem("idempotency_key");
         if (key instanceof HTMLInputElement && told.idempotencyKey) key.value = told.idempotencyKey;
@@ -52,11 +52,11 @@ function grow() {
 }
 
 if (message) {
-    const draft = sessionStorage.getItem(draftKey);
+    const draft = kept("sessionStorage")?.getItem(draftKey);
     if (draft && !message.value) message.value = draft;
     grow();
     message.addEventListener("input", () => {
-        sessionStorage.setItem(draftKey, message.value);
+        kept("sessionStorage")?.setItem(draftKey, message.value);
         grow();
     });
     message.addEventListener("keydown", (event) => {

@@ -28,6 +28,18 @@ export function dates(within) {
     }
 }
 
+/**
+ * What the browser keeps for the page. Within another site it may keep nothing.
+ * @param {"localStorage" | "sessionStorage"} name
+ */
+export function kept(name) {
+    try {
+        return window[name];
+    } catch {
+        return undefined;
+    }
+}
+
 /** @param {string} words */
 export function say(words) {
     const line = byId("say");

@@ -2,8 +2,9 @@
 // Every page works without this script, but does not change by itself.
 // @ts-check
 
+import { request } from "./bearer.js";
 import { ask, showImage } from "./content.js";
-import { byId, dates, say } from "./dom.js";
+import { byId, dates, kept, say } from "./dom.js";
 import "./inbox.js";
 import { open } from "./live.js";
 import { log, older, scrollToEnd } from "./log.js";
@@ -37,7 +38,7 @@ document.addEventListener("click", async (event) => {
         return;
     }
     if (copy) {
-        const answer = await fetch(copy.getAttribute("data-text") ?? "");
+        const answer = await request(copy.getAttribute("data-text") ?? "");
         if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
         say(answer.ok ? "Copied." : "The text can't be read.");
     }
@@ -94,7 +95,7 @@ setInterval(expire, 1_000);
 // --- Colours, and the start ----------------------------------------------------------------------
 
 const theme = byId("theme");
-const chosen = localStorage.getItem("theme");
+const chosen = kept("localStorage")?.getItem("theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 if (theme) {
     theme.hidden = false;
@@ -102,7 +103,7 @@ if (theme) {
         const now = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
         const next = now === "dark" ? "light" : "dark";
         document.documentElement.dataset.theme = next;
-        localStorage.setItem("theme", next);
+        kept("localStorage")?.setItem("theme", next);
     });
 }
 const threads = document.querySelector(".rail details.threads");

@@ -1,6 +1,7 @@
 // A stream of patches from the server. A hidden page closes it, because browsers open only six at a time.
 // @ts-check
 
+import { TokenSource, forget, isEmbedded } from "./bearer.js";
 import { banner } from "./dom.js";
 
 const HIDDEN_FOR = 20_000;
@@ -9,7 +10,7 @@ const MAX_PAUSE = 30_000;
 /** @typedef {import("./patches.js").Patch} Patch */
 
 export class LiveStream {
-    /** @type {EventSource | null} */
+    /** @type {EventSource | TokenSource | null} */
     #source = null;
     #pause = 1_000;
     #isPaused = false;
@@ -49,24 +50,36 @@ export class LiveStream {
     open() {
         if (this.#source || this.#isPaused) return;
         clearTimeout(this.#retry);
-        const source = new EventSource(this.#address(this.#after));
+        const address = this.#address(this.#after);
+        const source = isEmbedded ? new TokenSource(address) : new EventSource(address);
         this.#source = source;
         source.addEventListener("open", () => this.#open());
-        source.addEventListener("patch", (event) => {
+        source.addEventListener("patch", (/** @type {any} */ event) => {
             if (event.lastEventId) this.#after = event.lastEventId;
             this.#apply(JSON.parse(event.data));
         });
-        source.addEventListener("refused", (event) => {
+        source.addEventListener("refused", (/** @type {any} */ event) => {
+            const told = JSON.parse(event.data);
+            if (isEmbedded && told.code === "not_logged_in") {
+                forget();
+                this.#later();
+                return;
+            }
             this.#close();
-            banner(JSON.parse(event.data).message);
+            banner(told.message);
         });
         source.addEventListener("error", () => {
-            this.#close();
             this.#lostAt ??= Date.now();
             banner(`Not connected. Trying again in ${Math.round(this.#pause / 1_000)} s.`);
-            this.#retry = setTimeout(() => this.open(), this.#pause);
-            this.#pause = Math.min(this.#pause * 2, MAX_PAUSE);
+            this.#later();
         });
+    }
+
+    /** Opens it again after a pause. */
+    #later() {
+        this.#close();
+        this.#retry = setTimeout(() => this.open(), this.#pause);
+        this.#pause = Math.min(this.#pause * 2, MAX_PAUSE);
     }
 
     #open() {

@@ -38,10 +38,13 @@ macro_rules! embedded {
 }
 
 const EMBEDDED: &[Asset] = embedded! {
+    "bearer.js": SCRIPT,
     "composer.js": SCRIPT,
     "console.js": SCRIPT,
     "content.js": SCRIPT,
     "dom.js": SCRIPT,
+    "embed.js": SCRIPT,
+    "embedded.js": SCRIPT,
     "forms.js": SCRIPT,
     "inbox.js": SCRIPT,
     "live.js": SCRIPT,
@@ -56,6 +59,7 @@ const EMBEDDED: &[Asset] = embedded! {
 
 /// The modules that every page loads, so that browsers fetch them at once.
 pub(crate) const MODULES: &[&str] = &[
+    "bearer.js",
     "composer.js",
     "content.js",
     "dom.js",
@@ -94,7 +98,11 @@ impl Assets {
 
     /// The asset with this name, if the hash is that of the assets.
     pub fn find(&self, hash: &str, name: &str) -> Option<&'static Asset> {
-        let mut all = EMBEDDED.iter().filter(|_| hash == self.hash);
-        all.find(|asset| asset.name == name)
+        self.named(name).filter(|_| hash == self.hash)
+    }
+
+    /// The asset with this name.
+    pub fn named(&self, name: &str) -> Option<&'static Asset> {
+        EMBEDDED.iter().find(|asset| asset.name == name)
     }
 }

@@ -6,6 +6,7 @@
 mod assets;
 mod chat;
 mod console;
+mod embed;
 mod execution;
 mod form_field;
 mod hidden;
@@ -16,6 +17,7 @@ pub mod ids;
 mod inbox;
 mod json;
 mod link;
+mod login;
 pub mod markdown;
 mod patch;
 #[cfg(test)]
@@ -38,12 +40,14 @@ pub use console::{
     MarkedText, RelatedThread, RequestsPage, RunContinuation, RunPage, TableChange, ThreadEntry,
     ThreadListQuery, ThreadSection, ThreadsPage, TimelinePage, TimelineRun, ToolEffect, ToolEntry,
 };
+pub use embed::EmbedPage;
 pub use form_field::{FilledForm, FormError};
 pub use inbox::{
     InboxAge, InboxEntry, InboxFilter, InboxKind, InboxPage, LeadingMessage, OpenedEntry, answered,
     inbox_state,
 };
 pub use link::path_segment;
+pub use login::{ContinuePage, LoginPage};
 pub use maud::Markup;
 pub use patch::{Patch, write_patches};
 pub use requests::{Answerability, CapabilityRequest, RequestAnswer, RequestClosing, ThreadParty};

@@ -62,6 +62,8 @@ pub struct Shell<'a> {
     pub area: Area,
     /// The parts that the reader may open.
     pub menu: Menu,
+    /// Whether the reader may change nothing: forms are not shown.
+    pub is_read_only: bool,
 }
 
 impl Shell<'_> {
@@ -70,7 +72,7 @@ impl Shell<'_> {
             (DOCTYPE)
             html lang="en" {
                 (head(self.assets, &format!("{} · {}", json::visible(self.title), self.name), self.area))
-                body {
+                body class=[self.is_read_only.then_some("read-only")] {
                     a class="skip" href=(self.content_link()) { "Skip to the content" }
                     div id="offline" class="banner" role="status" hidden {}
                     (self.rail())
@@ -224,19 +226,26 @@ pub struct ErrorPage<'a> {
 impl ErrorPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
+        let title = match self.status {
+            404 => "There is nothing here",
+            _ => "That did not work",
+        };
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head(self.assets, "Loomline", Area::default()))
+                (head(self.assets, title, Area::default()))
                 body class="plain" {
                     main class="error" {
-                        h1 { @if self.status == 404 { "There is nothing here" } @else { "That did not work" } }
+                        h1 { (title) }
                         p dir="auto" { (json::visible(self.message)) }
                         p class="quiet" {
                             "Code " code { (self.code) }
                             @if let Some(id) = self.request_id { ", request " code { (json::visible(id)) } }
                         }
                         p { a href="/" { "To the start" } }
+                        @if self.code == "missing_scope" {
+                            form method="post" action="/logout" { button type="submit" { "Log out" } }
+                        }
                     }
                 }
             }

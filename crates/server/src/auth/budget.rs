@@ -59,12 +59,12 @@ pub(crate) struct SubjectBudgets<C: Clock = MonotonicClock> {
 }
 
 impl SubjectBudgets {
-    pub(super) fn new(requests_per_minute: NonZeroU32) -> Self {
+    pub(crate) fn new(requests_per_minute: NonZeroU32) -> Self {
         Self::with_clock(requests_per_minute, MonotonicClock)
     }
 
     /// The bucket of a subject.
-    pub(super) fn of(self: &Arc<Self>, subject: &str) -> Budget {
+    pub(crate) fn of(self: &Arc<Self>, subject: &str) -> Budget {
         Budget::Subject(Arc::clone(self), subject.into())
     }
 }

@@ -1,11 +1,11 @@
 //! The rights of a key.
 
 use runtime::KeyPattern;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// One kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// To look.
@@ -16,11 +16,19 @@ pub enum Scope {
     Delete,
     /// Reading the metrics of the process and of all tenants.
     Operator,
+    /// Opening the console of the web interface.
+    Inspect,
 }
 
 impl Scope {
     /// All scopes: those of a key without a list.
-    pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Delete, Self::Operator];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Delete,
+        Self::Operator,
+        Self::Inspect,
+    ];
 
     /// The scope that a request with this method needs, unless its operation needs another one.
     pub(crate) fn of(method: &http::Method) -> Self {
@@ -38,6 +46,7 @@ impl Scope {
             Self::Write => "write",
             Self::Delete => "delete",
             Self::Operator => "operator",
+            Self::Inspect => "inspect",
         }
     }
 }
@@ -81,6 +90,13 @@ impl ThreadPattern {
         Some(KeyPattern::Prefix(longer.to_owned()))
     }
 
+    /// The text that [`ThreadPattern::parse`] reads.
+    #[cfg(any(test, feature = "web"))]
+    pub(crate) fn text(&self) -> String {
+        let star = if self.whole { "" } else { "*" };
+        format!("{}{star}", self.prefix)
+    }
+
     /// Whether the pattern matches this key.
     pub fn covers(&self, key: &str) -> bool {
         if self.whole {
@@ -120,6 +136,23 @@ impl Rights {
         self.threads.as_ref().is_none_or(covers)
     }
 
+    /// Whether it may access all threads whose keys begin so.
+    #[cfg(feature = "web")]
+    pub(crate) fn cover_all(&self, prefix: &str) -> bool {
+        let covers =
+            |pattern: &ThreadPattern| !pattern.whole && prefix.starts_with(&pattern.prefix);
+        let threads = self.threads.as_ref();
+        threads.is_none_or(|patterns| patterns.iter().any(covers))
+    }
+
+    /// How the keys of new threads begin: as the first pattern for several threads says.
+    #[cfg(feature = "web")]
+    pub(crate) fn new_key_prefix(&self) -> &str {
+        let mut patterns = self.threads.iter().flatten();
+        let pattern = patterns.find(|pattern| !pattern.whole);
+        pattern.map_or("", |pattern| &pattern.prefix)
+    }
+
     /// Whether it may speak as this actor.
     pub fn may_speak_as(&self, actor: &str) -> bool {
         let actors = self.actors.as_ref();
@@ -138,6 +171,9 @@ mod tests {
         let one = ThreadPattern::parse("support-7").unwrap();
         assert!(one.covers("support-7") && !one.covers("support-77"));
         assert!(ThreadPattern::parse("*").unwrap().covers("anything"));
+        for text in ["support-*", "support-7", "*"] {
+            assert_eq!(ThreadPattern::parse(text).unwrap().text(), text);
+        }
         for wrong in ["", "a*b", "**", "*a*"] {
             assert_eq!(ThreadPattern::parse(wrong), None, "{wrong}");
         }

@@ -12,7 +12,7 @@ pub use claims::TokenClaims;
 pub(crate) use keys::parse as parse_keys;
 pub use keys::{KeySource, TokenKeysError};
 
-use super::budget::SubjectBudgets;
+use super::budget::{Budget, SubjectBudgets};
 use crate::outbound::Outbound;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
@@ -129,6 +129,18 @@ impl Tokens {
         })
     }
 
+    /// The issuer of accepted tokens.
+    #[cfg(feature = "web")]
+    pub(super) fn issuer(&self) -> &str {
+        &self.config.issuer
+    }
+
+    /// The remaining requests of a subject; unlimited when absent.
+    pub(super) fn budget(&self, subject: &str) -> Option<Budget> {
+        let budgets = self.budgets.as_ref();
+        budgets.map(|budgets| budgets.of(subject))
+    }
+
     /// Whether a text has the form of a token: three parts in base64.
     pub(crate) fn looks_like(text: &str) -> bool {
         let is_part = |part: &str| {
@@ -172,9 +184,8 @@ impl Tokens {
             return Err(TokenRefused::Issuer);
         }
         let claimed = self.config.claims.read(&claims, self.config.leeway)?;
-        let budgets = self.budgets.as_ref();
         Ok(Claimed {
-            budget: budgets.map(|budgets| budgets.of(&claimed.subject)),
+            budget: self.budget(&claimed.subject),
             ..claimed
         })
     }

@@ -12,6 +12,7 @@ mod remote;
 mod secrets;
 mod subagents;
 mod tenants;
+mod web;
 
 use super::NoStoreKey;
 use super::file::{File, Server, Store, Telemetry, Tools};
@@ -157,7 +158,7 @@ impl Checker<'_> {
         if !file.agents.is_empty() {
             config.models.clear();
             config.agents.clear();
-            config.starters.clear();
+            config.web.starters.clear();
         }
         for (name, model) in file.models {
             if let Some(max) = model.get_ref().concurrent_runs {
@@ -178,6 +179,7 @@ impl Checker<'_> {
             // The first by name, so that one agent alone needs no word.
             config.default_agent = config.agents.keys().next().cloned().unwrap_or_default();
         }
+        self.web(file.web, &mut config)?;
         config.telemetry = file
             .telemetry
             .map(|telemetry| self.telemetry(telemetry))

@@ -3,10 +3,12 @@
 mod agent;
 mod mcp;
 mod model;
+mod web;
 
 pub(super) use agent::{Agent, External, Remote, Subagent};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
+pub(super) use web::{StarterTable, Web};
 
 use crate::auth::Scope;
 use serde::Deserialize;
@@ -28,6 +30,7 @@ pub(super) struct File {
     pub(super) mcp: BTreeMap<String, Spanned<McpTable>>,
     pub(super) outbound: Outbound,
     pub(super) aitp: Aitp,
+    pub(super) web: Web,
     pub(super) telemetry: Option<Telemetry>,
     pub(super) auth: Auth,
     pub(super) tenants: BTreeMap<Spanned<String>, Tenant>,

@@ -26,13 +26,7 @@ impl Addresses {
 
     /// The group of a client: that of its IPv4 address, or of its IPv6 network (the first 64 bits).
     pub(super) fn of(&self, client: IpAddr) -> (IpAddr, Arc<Group>) {
-        let address = match client.to_canonical() {
-            IpAddr::V4(address) => IpAddr::V4(address),
-            IpAddr::V6(address) => {
-                let network = address.to_bits() >> 64 << 64;
-                IpAddr::V6(Ipv6Addr::from_bits(network))
-            }
-        };
+        let address = network(client);
         let known = self.lock().get(&address).cloned();
         let group = known.unwrap_or_else(|| Arc::new(Group::new(self.max)));
         (address, group)
@@ -58,6 +52,17 @@ impl Addresses {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.lock().len()
+    }
+}
+
+/// An IPv4 address, or the network of an IPv6 address (its first 64 bits).
+pub(super) fn network(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One connection: its state, and how long it may stay in it.
 
 use super::Shared;
+use super::client::ClientAddress;
 use super::group::Group;
 use http::Version;
 use std::net::IpAddr;
@@ -130,6 +131,12 @@ impl Connection {
 
     pub(super) fn signal(&self) -> &CancellationToken {
         &self.signal
+    }
+
+    /// The client's address, or its network; none for a trusted proxy.
+    pub(super) fn client(&self) -> Option<ClientAddress> {
+        let address = self.address.as_ref();
+        address.map(|(address, _)| ClientAddress(*address))
     }
 
     /// Whether it is beyond the cap.

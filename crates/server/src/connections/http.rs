@@ -1,5 +1,6 @@
 //! HTTP on one connection, until it ends, is idle too long, or must make room.
 
+use super::client::ClientAddress;
 use super::connection::{Connection, Due, InProgress};
 use super::socket::{Socket, SocketSlot, Stream};
 use super::{Overflow, Shared};
@@ -91,13 +92,13 @@ async fn handshake(
 
 async fn drive(socket: Socket, connection: Arc<Connection>, shared: &Shared, router: Router) {
     let builder = builder(&connection, shared.http2_streams);
-    let overflow = connection.is_overflow();
+    let (overflow, client) = (connection.is_overflow(), connection.client());
     let own = Arc::clone(&connection);
     let service = service_fn(move |request: Request<Incoming>| {
         let Some(held) = own.begin(request.version()) else {
             return Either::Left(ready(Err(Closed)));
         };
-        Either::Right(answer(router.clone(), request, held, overflow))
+        Either::Right(answer(router.clone(), request, held, (overflow, client)))
     });
     let mut http = pin!(builder.serve_connection_with_upgrades(TokioIo::new(socket), service));
     let mut signal = pin!(connection.signal().cancelled());
@@ -159,10 +160,13 @@ fn answer(
     mut router: Router,
     mut request: Request<Incoming>,
     held: InProgress,
-    overflow: bool,
+    (overflow, client): (bool, Option<ClientAddress>),
 ) -> impl Future<Output = Result<http::Response<HeldBody<Option<InProgress>>>, Closed>> {
     if overflow {
         request.extensions_mut().insert(Overflow);
+    }
+    if let Some(client) = client {
+        request.extensions_mut().insert(client);
     }
     router.call(request).map(move |answered| {
         let Ok(mut response): Result<Response, Infallible> = answered;

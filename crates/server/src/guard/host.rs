@@ -62,7 +62,7 @@ pub(crate) fn is_local(origin: &str) -> bool {
 }
 
 /// Whether an authority is `localhost` or a loopback address, with or without a port.
-fn is_this_machine(authority: &str) -> bool {
+pub(crate) fn is_this_machine(authority: &str) -> bool {
     let (is_local, port) = if let Some(rest) = authority.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else {
             return false;

@@ -1,11 +1,13 @@
 //! All routes with their policies, by the path template that the router matched.
 
 use super::{Access, Protocol, Route, Rules, ThreadAt};
-use crate::error::ErrorFormat;
+use crate::error::{ApiError, ErrorFormat};
 use crate::state::Api;
+use axum::response::{IntoResponse as _, Response};
 use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tower_http::csrf::{CsrfLayer, ProtectionError};
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem, Paths};
 use utoipa::openapi::{OpenApi, RefOr};
 use utoipa_axum::router::OpenApiRouter;
@@ -47,6 +49,9 @@ impl RouteTable {
             let mut own = OpenApiRouter::new();
             for route in (protocol.routes)() {
                 own = table.add(protocol, route, own);
+            }
+            if protocol.rules.own_pages {
+                own = own.layer(refuse_foreign_forms());
             }
             router = if protocol.base.is_empty() {
                 router.merge(own)
@@ -142,7 +147,11 @@ impl Policy {
     /// The policy for the methods that the path does not have.
     fn without_handler(&self) -> Self {
         let access = match self.access {
-            Access::Open | Access::ByBody | Access::Operator => self.access,
+            Access::Open
+            | Access::ByBody
+            | Access::Operator
+            | Access::Inspect
+            | Access::InspectProcess => self.access,
             Access::Read
             | Access::Write
             | Access::Delete
@@ -157,6 +166,11 @@ impl Policy {
             ..self.clone()
         }
     }
+}
+
+/// Refuses requests of other origins that change something: browsers send them with the person's cookie.
+fn refuse_foreign_forms() -> CsrfLayer<fn(ProtectionError) -> Response> {
+    CsrfLayer::new().with_rejection_response(|_| ApiError::ForeignForm.into_response())
 }
 
 /// The names of a documented route's query parameters.

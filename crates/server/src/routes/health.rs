@@ -9,7 +9,7 @@ use crate::protocol::ThreadAt::{NoThread, Process};
 use crate::protocol::{Protocol, Route, Rules};
 use crate::state::Api;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::{HeaderMap, header};
 use serde::Serialize;
@@ -65,13 +65,16 @@ pub(crate) struct Index {
 /// chat.
 #[utoipa::path(get, path = "/", operation_id = "index", tag = "operation", responses((status = 200, body = Index)))]
 pub(crate) async fn index(
+    State(api): State<Api>,
     headers: HeaderMap,
     Extension(description): Extension<Arc<Description>>,
 ) -> Response {
     #[cfg(feature = "web")]
-    if super::web::wants_page(&headers) {
-        return Redirect::to("/chat").into_response();
+    if api.app().config().web.is_enabled && super::web::wants_page(&headers) {
+        return axum::response::Redirect::to("/chat").into_response();
     }
+    #[cfg(not(feature = "web"))]
+    let _ = (api, headers);
     let links = description.links.iter();
     let links = links.map(|(name, path)| ((*name).to_owned(), Value::from(*path)));
     Json(Index {

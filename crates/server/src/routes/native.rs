@@ -1,6 +1,8 @@
 //! The native API, below `/api/v1`.
 
 use super::aitp::{actors, answer, requests};
+#[cfg(feature = "web")]
+use super::web_tokens;
 use super::{
     agents, answers, branches, comparison, content, documents, events, messages, process,
     relatives, runs, thread_feed, thread_list, threads, versions, waiting,
@@ -27,7 +29,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
-    vec![
+    let all = vec![
         Route::get("/threads", Read, Visible, routes!(thread_list::list)),
         Route::post("/threads", Write, InBody, routes!(threads::create)),
         Route::get("/threads/{key}", Read, PathKey("key"), routes!(threads::read)),
@@ -68,5 +70,10 @@ fn routes() -> Vec<Route> {
         Route::post("/threads/{key}/requests/{request}/answer", Write, PathKey("key"), routes!(answer::answer)),
         Route::post("/threads/{key}/requests/{request}/decline", Write, PathKey("key"), routes!(answer::decline)),
         Route::post("/threads/{key}/requests/{request}/cancel", Write, PathKey("key"), routes!(answer::cancel)),
-    ]
+    ];
+    #[cfg(feature = "web")]
+    let of_pages = [Route::post("/web/tokens", Write, InBody, routes!(web_tokens::create))];
+    #[cfg(not(feature = "web"))]
+    let of_pages = [];
+    all.into_iter().chain(of_pages).collect()
 }

@@ -6,6 +6,7 @@
 mod actions;
 mod assets;
 mod console;
+mod embed;
 mod files;
 mod form;
 mod inbox;
@@ -13,6 +14,7 @@ mod inherited;
 mod live;
 mod live_requests;
 mod live_side;
+mod login;
 mod pages;
 mod reading;
 mod reply;
@@ -20,11 +22,10 @@ mod request_view;
 mod requests;
 mod routes;
 
+pub(crate) use login::turned_away;
 pub(crate) use pages::wants_page;
 pub(crate) use reply::error_page;
 pub(crate) use routes::PROTOCOL;
 
 /// The protocol's name in the records of answers.
 const VIA: &str = "web";
-/// The name of the server in titles.
-const NAME: &str = "Loomline";

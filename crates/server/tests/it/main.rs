@@ -67,4 +67,8 @@ mod web_console;
 #[cfg(feature = "web")]
 mod web_console_thread;
 #[cfg(feature = "web")]
+mod web_embed;
+#[cfg(feature = "web")]
 mod web_inbox;
+#[cfg(feature = "web")]
+mod web_sessions;

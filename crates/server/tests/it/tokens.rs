@@ -20,14 +20,14 @@ const ISSUER: &str = "https://id.example";
 const AUDIENCE: &str = "loomline";
 
 /// A key that signs.
-struct Signer {
+pub(crate) struct Signer {
     id: &'static str,
     algorithm: Algorithm,
     key: EncodingKey,
 }
 
 impl Signer {
-    fn new(id: &'static str, algorithm: Algorithm) -> Self {
+    pub(crate) fn new(id: &'static str, algorithm: Algorithm) -> Self {
         let key = if algorithm == Algorithm::EdDSA {
             let pair = Ed25519KeyPair::generate().unwrap();
             EncodingKey::from_ed_der(pair.to_pkcs8v1().unwrap().as_ref())
@@ -45,19 +45,19 @@ impl Signer {
         jwk
     }
 
-    fn sign(&self, claims: &Value) -> String {
+    pub(crate) fn sign(&self, claims: &Value) -> String {
         let mut header = Header::new(self.algorithm);
         header.kid = Some(self.id.to_owned());
         encode(&header, claims, &self.key).unwrap()
     }
 }
 
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
 /// What a token says that may do everything for the tenant `a`, but for what `other` says.
-fn claims(other: Value) -> Value {
+pub(crate) fn claims(other: Value) -> Value {
     let mut claims = json!({
         "iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": now() + 600, "tenant": "a",
         "scope": "openid read write delete",
@@ -89,7 +89,7 @@ fn config(keys: &str) -> String {
     )
 }
 
-fn inline(signers: &[&Signer]) -> String {
+pub(crate) fn inline(signers: &[&Signer]) -> String {
     config(&format!("jwks = '{}'", set(signers)))
 }
 

@@ -51,6 +51,7 @@ impl Composer<'_> {
                     button class="primary" type="submit" { "Send" }
                 }
                 div class="row options" {
+                    @if let [only] = self.agents { input type="hidden" name="agent" value=(only.name); }
                     @if self.agents.len() > 1 {
                         label { span class="quiet" { "Agent" }
                             select name="agent" {

@@ -60,14 +60,19 @@ pub struct ChatThread<'a> {
 impl ChatPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        self.shell.html(&html! {
+        self.shell.html(&self.content())
+    }
+
+    /// The conversation without the frame of the page.
+    pub fn content(&self) -> Markup {
+        html! {
             (self.header())
             (self.log())
             div class="dock" {
                 @if let Some(thread) = &self.thread { (thread.conversation.waiting()) }
                 (self.composer())
             }
-        })
+        }
     }
 
     fn header(&self) -> Markup {

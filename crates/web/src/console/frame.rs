@@ -96,7 +96,12 @@ impl ConsoleFrame<'_> {
             header class="top console" {
                 (self.title())
                 span class="grow" {}
-                @if let Some(path) = self.api_path { a class="quiet" href=(path) { "JSON" } }
+                @match self.api_path {
+                    // A session opens pages only: the native API needs a key.
+                    Some(path) if self.shell.menu.has_session => code class="quiet" { (path) },
+                    Some(path) => a class="quiet" href=(path) { "JSON" },
+                    None => {},
+                }
             }
             main id="content" class="console" tabindex="-1" {
                 (self.sections())

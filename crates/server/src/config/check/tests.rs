@@ -336,6 +336,58 @@ fn what_has_another_shape_is_told_without_names_of_types() {
 }
 
 #[test]
+fn the_web_interface_is_on_unless_the_file_says_otherwise() {
+    let web = parse("").unwrap().web;
+    assert!(web.is_enabled && web.has_console && !web.starters.is_empty());
+    assert_eq!(web.session_lifetime, Duration::from_hours(12));
+    let web = parse(
+        "[web]\nenabled = false\nconsole = false\nname = \"Looms\"\nsession_hours = 2\n\
+         starters = [\"Hello\", { text = \"compute 1+1\", label = \"Compute\", agent = \"careful\" }]",
+    );
+    let web = web.unwrap().web;
+    assert!(!web.is_enabled && !web.has_console);
+    assert_eq!(web.session_lifetime, Duration::from_hours(2));
+    let starters = web.starters.iter();
+    let starters: Vec<_> = starters
+        .map(|it| (it.label.as_str(), it.text.as_str(), it.agent.as_str()))
+        .collect();
+    assert_eq!(
+        starters,
+        [
+            ("Hello", "Hello", "demo"),
+            ("Compute", "compute 1+1", "careful")
+        ]
+    );
+    refused(
+        "[web]\n",
+        &[
+            ("colour = \"red\"", 1, "unknown field `colour`"),
+            ("name = \" \"", 8, "the name is empty"),
+            (
+                "session_hours = 0",
+                17,
+                "expected a whole number, 1 or more",
+            ),
+            ("session_hours = 9000", 17, "at most 8760 hours"),
+            ("starters = [\"\"]", 13, "the text is empty"),
+            ("embed_origins = [\"*\"]", 18, "is no origin"),
+            ("embed_origins = [\"https://a/b\"]", 18, "is no origin"),
+            ("embed_origins = [\"https://a; b\"]", 18, "is no origin"),
+            (
+                "starters = [{ text = \"x\", agent = \"none\" }]",
+                13,
+                "there is no agent \"none\"",
+            ),
+            (
+                "starters = [{ text = \"x\", icon = \"y\" }]",
+                13,
+                "unknown field `icon`",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn a_tenant_has_a_name() {
     assert_eq!(
         said("[tenants.\"\"]"),

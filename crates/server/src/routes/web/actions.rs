@@ -5,6 +5,7 @@ use super::form::{Action, LongAction, PageForm, max_files};
 use super::inherited::{inherited, own_seq};
 use super::reply::{Done, chat_path};
 use super::requests::violation;
+use crate::auth::{Caller, Scope};
 use crate::config::Starter;
 use crate::error::ApiError;
 use crate::routes::answers::SubmittedAnswers;
@@ -44,7 +45,7 @@ pub(super) async fn send(action: Action) -> Result<Response, ApiError> {
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
     };
-    let message = message(content, agent, policy);
+    let message = message(&action.caller, content, (agent, policy));
     message
         .read(api)?
         .post(api, &thread, action.token(""))
@@ -61,7 +62,7 @@ pub(super) async fn send(action: Action) -> Result<Response, ApiError> {
 
 /// The first message with this index.
 fn starter<'a>(api: &'a Api, index: &str) -> Result<&'a Starter, ApiError> {
-    let starters = &api.app().config().starters;
+    let starters = &api.app().config().web.starters;
     let found = index
         .parse()
         .ok()
@@ -75,7 +76,7 @@ pub(super) async fn edit(action: Action) -> Result<Response, ApiError> {
     let thread = action.thread()?;
     let item = form.required("item")?;
     let content = content(form.required("text")?, &action)?;
-    let message = message(content, None, Policy::Queue);
+    let message = message(&action.caller, content, (None, Policy::Queue));
     if form.text("keep") != "both" {
         let new = (message.read(api)?, None);
         replace_message(api, &thread, item, new).await?;
@@ -99,14 +100,15 @@ pub(super) async fn regenerate(action: Action) -> Result<Response, ApiError> {
 }
 
 /// A message with the defaults of this interface.
-fn message(content: Value, agent: Option<&str>, policy: Policy) -> NewMessage {
+fn message(caller: &Caller, content: Value, (agent, policy): (Option<&str>, Policy)) -> NewMessage {
+    let actor = caller.speaks_as().map(|actor| json!({ "actor": actor }));
     NewMessage {
         content: content.into(),
         agent: agent.map(str::to_owned),
         policy,
         max_steps: None,
         timeout_ms: None,
-        metadata: None,
+        metadata: actor.map(Into::into),
         channel: Some(VIA.to_owned()),
         stream: false,
     }
@@ -115,10 +117,11 @@ fn message(content: Value, agent: Option<&str>, policy: Policy) -> NewMessage {
 /// Begins a thread, whose title is the beginning of its first message. The same form begins one thread.
 async fn begin(action: &Action, text: &str) -> Result<String, ApiError> {
     let (api, caller) = (&action.api, &action.caller);
-    let key = match action.form.optional("idempotency_key") {
+    let name = match action.form.optional("idempotency_key") {
         Some(token) => token.to_owned(),
         None => api.runtime().mint(),
     };
+    let key = format!("{}{name}", caller.rights.new_key_prefix());
     crate::threads::check_new_key(caller, Some(&key), "/thread")?;
     let line = text.lines().find(|line| !line.trim().is_empty());
     let title: String = line
@@ -127,14 +130,33 @@ async fn begin(action: &Action, text: &str) -> Result<String, ApiError> {
         .chars()
         .take(TITLE)
         .collect();
+    let title = Some(title).filter(|title| !title.is_empty());
+    create(api, caller, (&key, title)).await?;
+    Ok(key)
+}
+
+/// Begins the thread with this key, if it does not exist and the caller may write.
+pub(super) async fn begin_empty(api: &Api, caller: &Caller, key: &str) -> Result<(), ApiError> {
+    if caller.check_scope(Scope::Write).is_err() {
+        return Ok(());
+    }
+    crate::threads::check_new_key(caller, Some(key), "/thread")?;
+    create(api, caller, (key, None)).await
+}
+
+async fn create(
+    api: &Api,
+    caller: &Caller,
+    (key, title): (&str, Option<String>),
+) -> Result<(), ApiError> {
     let new = NewThreadRequest {
-        key: Some(key.clone()),
-        title: Some(title).filter(|title| !title.is_empty()),
+        key: Some(key.to_owned()),
+        title,
         metadata: None,
         fork: None,
     };
     api.runtime().get_or_create(&caller.tenant, new).await?;
-    Ok(key)
+    Ok(())
 }
 
 /// The parts of a message: its text, and its files as data URLs.
@@ -183,7 +205,9 @@ pub(super) async fn answer(action: LongAction) -> Result<Response, ApiError> {
     if let Some(key) = form.optional("call_thread") {
         answer.insert("threadKey".to_owned(), key.into());
     }
-    let answers = SubmittedAnswers::read(&action.caller, vec![answer], None, VIA)?;
+    let answers = vec![answer];
+    let actor = action.caller.speaks_as();
+    let answers = SubmittedAnswers::read(&action.caller, answers, actor, VIA)?;
     answers.answer(&action.api, &thread, None).await?;
     let back = form.back().map(str::to_owned);
     let back = back.unwrap_or_else(|| chat_path(thread.key()));

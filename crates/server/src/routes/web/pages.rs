@@ -1,6 +1,5 @@
 //! The pages.
 
-use super::NAME;
 use super::assets::ASSETS;
 use super::reading::ReadConversation;
 use super::reply::{chat_path, page};
@@ -21,8 +20,8 @@ use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
 use web::{
-    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsolePlace, Menu, RailThread, Shell,
-    StarterChoice, VersionEntry, VersionsPage,
+    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsolePlace, Markup, Menu, RailThread,
+    Shell, StarterChoice, VersionEntry, VersionsPage,
 };
 
 /// Number of messages on a page.
@@ -93,25 +92,49 @@ pub(super) async fn chat(
     thread: ThreadKey,
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
+    let parts = PageParts::read(&api, &caller).await?;
+    let html = draw_chat((&api, &caller), &thread, &query, &parts, |page| page.html());
+    Ok(page(html.await?))
+}
+
+/// The conversation of a thread without the frame of a page.
+pub(super) async fn chat_content(
+    (api, caller): (&Api, &Caller),
+    thread: &ThreadKey,
+    parts: &PageParts,
+) -> Result<Markup, ApiError> {
+    let query = ChatQuery {
+        before: None,
+        at: None,
+    };
+    draw_chat((api, caller), thread, &query, parts, |page| page.content()).await
+}
+
+async fn draw_chat(
+    (api, caller): (&Api, &Caller),
+    thread: &ThreadKey,
+    query: &ChatQuery,
+    parts: &PageParts,
+    draw: impl FnOnce(&ChatPage<'_>) -> Markup,
+) -> Result<Markup, ApiError> {
     let found = thread.find().await?;
     let mut read = if let Some(at) = query.at {
-        ReadConversation::at((&api, &thread), Seq(at), MESSAGES).await?
+        ReadConversation::at((api, thread), Seq(at), MESSAGES).await?
     } else {
         let before = query.before.map_or(Position::END, Position);
-        ReadConversation::before((&api, &thread), before, MESSAGES).await?
+        ReadConversation::before((api, thread), before, MESSAGES).await?
     };
     let requests = match query.at {
-        Some(at) => read_past_requests(&api, &found, Seq(at)).await?,
-        None => read_requests(&api, &found).await?,
+        Some(at) => read_past_requests(api, &found, Seq(at)).await?,
+        None => read_requests(api, &found).await?,
     };
     read.conversation.note_requests(requests);
-    let parts = PageParts::read(&api, &caller).await?;
     let row = found.row();
     let id = EventId {
         seq: read.page.transcript.seq,
         incarnation: Some(Incarnation::of(found.id())),
     };
-    let (after, parent) = (id.to_string(), parent_key(&api, &caller, row).await?);
+    let (after, parent) = (id.to_string(), parent_key(api, caller, row).await?);
     let shown = ChatThread {
         key: thread.key(),
         title: row.thread.title.as_deref(),
@@ -126,8 +149,8 @@ pub(super) async fn chat(
         ThreadStatus::Closed => Some("This thread is closed. Fork it to continue."),
         ThreadStatus::Open | ThreadStatus::Streaming | ThreadStatus::Failed => None,
     };
-    let html = parts.page(Some(shown), read.agent.as_deref(), closed);
-    Ok(page(html.html()))
+    let page = parts.page(Some(shown), read.agent.as_deref(), closed);
+    Ok(draw(&page))
 }
 
 /// The key of the thread that a thread was forked off, if the caller may access that.
@@ -207,6 +230,7 @@ pub(super) struct PageParts {
     max_file_bytes: usize,
     starters: Vec<StarterChoice>,
     menu: Menu,
+    name: String,
 }
 
 /// Reads the threads of the list at the side.
@@ -242,12 +266,13 @@ impl PageParts {
             idempotency_key: api.runtime().mint(),
             may_write: caller.check_scope(Scope::Write).is_ok(),
             max_file_bytes: super::form::max_files(config),
-            starters: config.starters.iter().map(starter).collect(),
+            starters: config.web.starters.iter().map(starter).collect(),
             menu: Menu {
                 waiting,
-                has_console: true,
-                ..Menu::default()
+                has_console: config.web.has_console && caller.check_scope(Scope::Inspect).is_ok(),
+                has_session: caller.has_session(),
             },
+            name: config.web.name.clone(),
         })
     }
 
@@ -256,15 +281,22 @@ impl PageParts {
         self.menu.waiting
     }
 
+    /// The data for a page on which one agent answers.
+    pub(super) fn with_agent(mut self, name: &str) -> Self {
+        self.agents.retain(|agent| agent.name == name);
+        self
+    }
+
     pub(super) fn shell<'a>(&'a self, title: &'a str, current: Option<&'a str>) -> Shell<'a> {
         Shell {
             assets: &ASSETS,
-            name: NAME,
+            name: &self.name,
             title,
             threads: &self.threads,
             current,
             area: Area::Chat,
             menu: self.menu,
+            is_read_only: !self.may_write,
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use web::{ErrorPage, Markup};
 
 /// The policy of every page: own scripts, styles and images, and images from memory.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
+pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
      font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types loomline";
 

@@ -1,7 +1,7 @@
 //! The routes of the web interface: for each its method, path, scope, and the place of the thread's key.
 
 use crate::error::ErrorFormat;
-use crate::protocol::Access::{Open, Operator, Read, Write};
+use crate::protocol::Access::{Inspect, Open, Operator, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process, Visible};
 use crate::protocol::{Protocol, Route, Rules, undocumented};
 use axum::routing::{get, post};
@@ -16,10 +16,12 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
         ("/inbox", ErrorFormat::Page),
         ("/ui", ErrorFormat::Page),
         ("/assets", ErrorFormat::Page),
+        ("/login", ErrorFormat::Page),
+        ("/logout", ErrorFormat::Page),
     ],
     links: &[("chat", "/chat"), ("inbox", "/inbox")],
     rules: Rules {
-        checks_origin: true,
+        own_pages: true,
         ..Rules::NONE
     },
     routes,
@@ -29,8 +31,14 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
     use super::console::{agents, branches, connect, diff, document, events, health, live_events, requests as thread_requests, run, threads, timeline};
-    use super::{actions, assets, files, inbox, live, pages, requests};
+    use super::{actions, assets, embed, files, inbox, live, login, pages, requests};
     vec![
+        Route::get("/login", Open, NoThread, undocumented(get(login::form))),
+        Route::post("/login", Open, NoThread, undocumented(post(login::log_in))),
+        Route::post("/logout", Open, NoThread, undocumented(post(login::log_out))),
+        Route::get("/embed.js", Open, NoThread, undocumented(get(embed::script))),
+        Route::get("/embed/{agent}", Open, NoThread, undocumented(get(embed::frame))),
+        Route::post("/ui/embedded", Read, InBody, undocumented(post(embed::content))),
         Route::get("/chat", Read, NoThread, undocumented(get(pages::new_chat))),
         Route::get("/chat/{key}", Read, PathKey("key"), undocumented(get(pages::chat))),
         Route::get("/inbox", Read, Visible, undocumented(get(inbox::inbox))),
@@ -48,20 +56,20 @@ fn routes() -> Vec<Route> {
         Route::post("/ui/edit", Write, InBody, undocumented(post(actions::edit))),
         Route::post("/ui/regenerate", Write, InBody, undocumented(post(actions::regenerate))),
         Route::get("/ui/versions", Read, InBody, undocumented(get(pages::versions))),
-        Route::get("/console/t/{key}/branches", Read, PathKey("key"), undocumented(get(branches::read))),
-        Route::get("/console/t/{key}/diff", Read, PathKey("key"), undocumented(get(diff::read))),
-        Route::get("/ui/compare", Read, InBody, undocumented(get(diff::choose))),
-        Route::get("/console/t/{key}/document", Read, PathKey("key"), undocumented(get(document::read))),
-        Route::get("/console/t/{key}/requests", Read, PathKey("key"), undocumented(get(thread_requests::read))),
-        Route::get("/console/t/{key}/connect", Read, PathKey("key"), undocumented(get(connect::read))),
-        Route::get("/console/agents", Read, NoThread, undocumented(get(agents::read))),
+        Route::get("/console/t/{key}/branches", Inspect, PathKey("key"), undocumented(get(branches::read))),
+        Route::get("/console/t/{key}/diff", Inspect, PathKey("key"), undocumented(get(diff::read))),
+        Route::get("/ui/compare", Inspect, InBody, undocumented(get(diff::choose))),
+        Route::get("/console/t/{key}/document", Inspect, PathKey("key"), undocumented(get(document::read))),
+        Route::get("/console/t/{key}/requests", Inspect, PathKey("key"), undocumented(get(thread_requests::read))),
+        Route::get("/console/t/{key}/connect", Inspect, PathKey("key"), undocumented(get(connect::read))),
+        Route::get("/console/agents", Inspect, NoThread, undocumented(get(agents::read))),
         Route::get("/console/health", Operator, Process, undocumented(get(health::read))),
-        Route::get("/console", Read, Visible, undocumented(get(threads::list))),
-        Route::get("/console/t/{key}", Read, PathKey("key"), undocumented(get(timeline::timeline))),
-        Route::get("/console/t/{key}/run/{executionId}", Read, PathKey("key"), undocumented(get(run::run))),
-        Route::get("/console/t/{key}/events", Read, PathKey("key"), undocumented(get(events::events))),
-        Route::get("/ui/console/{id}", Read, InBody, undocumented(get(run::by_id))),
-        Route::get("/ui/events", Read, InBody, undocumented(get(live_events::live))),
+        Route::get("/console", Inspect, Visible, undocumented(get(threads::list))),
+        Route::get("/console/t/{key}", Inspect, PathKey("key"), undocumented(get(timeline::timeline))),
+        Route::get("/console/t/{key}/run/{executionId}", Inspect, PathKey("key"), undocumented(get(run::run))),
+        Route::get("/console/t/{key}/events", Inspect, PathKey("key"), undocumented(get(events::events))),
+        Route::get("/ui/console/{id}", Inspect, InBody, undocumented(get(run::by_id))),
+        Route::get("/ui/events", Inspect, InBody, undocumented(get(live_events::live))),
         Route::get("/assets/{hash}/{name}", Open, NoThread, undocumented(get(assets::read))),
     ]
 }

@@ -1,0 +1,102 @@
+//! Tokens for the chat within pages of other sites.
+
+use crate::auth::{Caller, Scope, ThreadPattern, TokenLimits};
+use crate::body::JsonBody;
+use crate::error::{ApiError, ErrorBody};
+use crate::guard;
+use crate::sessions;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+
+/// The token of development mode, which needs none.
+const DEVELOPMENT: &str = "development";
+
+/// The limits of a token.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NewWebToken {
+    /// The beginning of the keys of its threads.
+    thread_prefix: String,
+    /// The actor in whose name its messages are.
+    actor: Option<String>,
+    /// `read`, or `read` and `write`, which is the default.
+    #[schema(value_type = Option<Vec<String>>)]
+    scopes: Option<BTreeSet<Scope>>,
+}
+
+/// A token for the chat within a page of another site.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebToken {
+    /// The token. The server stores its hash only.
+    token: String,
+    /// When it expires: after ten minutes, or with the key of the request.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+impl NewWebToken {
+    fn limits(self, caller: &Caller) -> Result<TokenLimits, ApiError> {
+        let Self {
+            thread_prefix,
+            actor,
+            scopes,
+        } = self;
+        let expected = "expected how the keys of its threads begin";
+        if thread_prefix.is_empty() || ThreadPattern::parse(&format!("{thread_prefix}*")).is_none()
+        {
+            return Err(ApiError::field("/threadPrefix", expected));
+        }
+        if !caller.rights.cover_all(&thread_prefix) {
+            return Err(ApiError::ForbiddenThread);
+        }
+        if let Some(actor) = &actor {
+            caller.check_actor(actor, "/actor")?;
+        }
+        let scopes = scopes.unwrap_or_else(|| BTreeSet::from([Scope::Read, Scope::Write]));
+        if !scopes.contains(&Scope::Read) {
+            return Err(ApiError::field("/scopes", "expected read among them"));
+        }
+        for scope in &scopes {
+            if !matches!(scope, Scope::Read | Scope::Write) {
+                return Err(ApiError::field("/scopes", "expected read and write only"));
+            }
+            caller.check_scope(*scope)?;
+        }
+        Ok(TokenLimits {
+            thread_prefix,
+            actor,
+            scopes,
+        })
+    }
+}
+
+/// Makes a token with which a page of another site shows the chat of some threads.
+///
+/// The token lasts ten minutes and works on the pages of the widget only. It ends with the key of this
+/// request. The server answers 404 if the configuration has no `embed_origins`.
+#[utoipa::path(post, path = "/web/tokens", operation_id = "createWebToken", tag = "threads", security(("key" = [])),
+    request_body = NewWebToken,
+    responses((status = 201, body = WebToken), (status = "default", body = ErrorBody)))]
+pub(crate) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<NewWebToken>,
+) -> Result<(StatusCode, Json<WebToken>), ApiError> {
+    let web = &api.app().config().web;
+    if !web.is_enabled || web.embed_origins.is_empty() {
+        return Err(ApiError::UnknownRoute);
+    }
+    let limits = body.limits(&caller)?;
+    let key = guard::key_in(&headers).unwrap_or_default();
+    let made = sessions::make_token(&api, (&caller, key), limits).await?;
+    let (token, expires_at) = made.unwrap_or_else(|| (DEVELOPMENT.to_owned(), Timestamp::MAX));
+    Ok((StatusCode::CREATED, Json(WebToken { token, expires_at })))
+}
