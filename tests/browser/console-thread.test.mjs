@@ -10,6 +10,7 @@ import { TEAM, delegate } from "./samples.mjs";
 const DECISIONS = "https://aitp.dev/v1/decisions/schema.json";
 const EVIL = `"><img src=x onerror="window.__pwned=1"><script>window.__pwned=1</script>\u202Egnp`;
 const KEY = `trip/${EVIL}`;
+const MEETING = `meeting/${EVIL}`;
 
 const server = await Loomline.forTests(`${TEAM}
 [agents.evil]
@@ -36,7 +37,7 @@ const PAGES = [
   ["the document", of(KEY, "document")],
   ["an old document", of(KEY, "document?version=2.0.0&check=lenient")],
   ["a part of the document", of(KEY, "document?at=%2Fturns%2F0")],
-  ["requests", of(KEY, "requests")],
+  ["requests", of(MEETING, "requests")],
   ["no requests", of("plain", "requests")],
   ["a thread alone", of("plain", "branches")],
   ["connections", of(KEY, "connect")],
@@ -50,8 +51,9 @@ async function call(method, path, body) {
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  assert.ok(response.ok, `${path}: ${response.status} ${await response.text()}`);
-  return response.json();
+  const text = await response.text();
+  assert.ok(response.ok, `${path}: ${response.status} ${text}`);
+  return JSON.parse(text);
 }
 
 /** Threads with a fork, a sub-agent, an actor and its request, all with names and texts of somebody hostile. */
@@ -60,17 +62,20 @@ async function sample() {
   await converse(server, "plain", "Good morning");
   await converse(server, KEY, `Good morning ${EVIL}`, { agent: "demo" });
   await call("PATCH", `/api/v1/threads/${key}`, { title: EVIL });
-  const capabilities = [DECISIONS];
-  await call("POST", `/api/v1/threads/${key}/actors`, { actor: { id: `shop ${EVIL}`, client_id: EVIL, capabilities } });
-  const request = { id: "seat", title: EVIL, options: [{ id: "window" }], expires_at: "2050-01-01T00:00:00Z" };
-  const content = JSON.stringify({ $schema: DECISIONS, request_decision: request });
-  const metadata = { actor: `shop ${EVIL}` };
-  const { id } = await get(server, `/api/v1/threads/${key}`);
-  await call("POST", `/v1/threads/${id}/messages`, { role: "assistant", content, metadata });
   await converse(server, KEY, delegate("use compute 6 * 7"), { agent: "lead" });
   await pending(server, KEY);
   await fork(server, KEY, `${KEY}-fork`);
   await converse(server, `${KEY}-fork`, `an aisle seat ${EVIL}`, { agent: "demo" });
+  // Who has joined may only speak as its actor.
+  const meeting = encodeURIComponent(MEETING);
+  await converse(server, MEETING, "Good morning", { agent: "demo" });
+  const capabilities = [DECISIONS];
+  await call("POST", `/api/v1/threads/${meeting}/actors`, { actor: { id: `shop ${EVIL}`, client_id: EVIL, capabilities } });
+  const request = { id: "seat", title: EVIL, options: [{ id: "window" }], expires_at: "2050-01-01T00:00:00Z" };
+  const content = JSON.stringify({ $schema: DECISIONS, request_decision: request });
+  const metadata = { actor: `shop ${EVIL}` };
+  const { id } = await get(server, `/api/v1/threads/${meeting}`);
+  await call("POST", `/v1/threads/${id}/messages`, { role: "assistant", content, metadata });
 }
 before(sample);
 
@@ -118,7 +123,7 @@ for (const [look, options] of LOOKS) {
 
 claim("hostile names and texts are shown as they are", server, async (visitor) => {
   const shown = EVIL.replace("\u202E", "⟨U+202E⟩");
-  for (const path of [of(KEY, "branches"), of(KEY, "requests"), of(KEY, "document?at=%2Fturns%2F0"), "/console/agents"]) {
+  for (const path of [of(KEY, "branches"), of(MEETING, "requests"), of(KEY, "document?at=%2Fturns%2F0"), "/console/agents"]) {
     const page = await visitor.open(path);
     const text = await page.evaluate(() => document.querySelector("main").textContent);
     assert.ok(text.includes(shown), `${path}: ${text.slice(0, 500)}`);

@@ -136,8 +136,6 @@ impl DiffPage<'_> {
                 h2 id="difference" { "Differences" }
                 (heads(self.key, other, diff))
                 p { (same_words(&turns)) " " span class="quiet" { (diff.summary().to_string()) "." } }
-                (others(diff, Level::Root, "The thread itself"))
-                (others(diff, Level::Agent, "Agents"))
                 @if !turns.pairs.is_empty() {
                     h3 { "Turns" }
                     @for pair in turns.pairs.iter().take(MAX_TURNS) { (turn(pair)) }
@@ -148,6 +146,8 @@ impl DiffPage<'_> {
                         }
                     }
                 }
+                (others(diff, Level::Root, "The thread itself"))
+                (others(diff, Level::Agent, "Agents"))
             }
         }
     }

@@ -91,18 +91,21 @@ impl DocumentPage<'_> {
         } else {
             "lenient"
         };
-        let mut path = format!(
-            "{}?version={}&check={check}",
+        let part = if at.is_empty() {
+            String::new()
+        } else {
+            format!("&at={}", path_segment(at))
+        };
+        let start = if from > 0 {
+            format!("&from={from}")
+        } else {
+            String::new()
+        };
+        format!(
+            "{}?version={}&check={check}{part}{start}#tree",
             ThreadSection::Document.path(self.key),
             self.view.version
-        );
-        if !at.is_empty() {
-            path += &format!("&at={}", path_segment(at));
-        }
-        if from > 0 {
-            path += &format!("&from={from}");
-        }
-        path + "#tree"
+        )
     }
 
     fn chooser(&self) -> Markup {

@@ -285,8 +285,8 @@ fn samples_have_the_thread_and_a_key_only_if_one_is_needed() {
 fn a_hostile_key_is_a_literal_in_samples() {
     let html = connections("it's \"$(id)\"\u{202e}", false);
     for part in [
-        r#"threadId: &quot;it's \&quot;$(id)\&quot;\u202e&quot;"#,
-        r#"--thread=$'it\'s &quot;$(id)&quot;\u202e'"#,
+        r"threadId: &quot;it's \&quot;$(id)\&quot;\u202e&quot;",
+        r"--thread=$'it\'s &quot;$(id)&quot;\u202e'",
         "/api/v1/threads/it%27s%20%22%24%28id%29%22%E2%80%AE/messages",
     ] {
         assert!(html.contains(part), "{part}: {html}");
