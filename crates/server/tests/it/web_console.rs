@@ -366,7 +366,7 @@ async fn a_fork_shows_the_runs_it_shares_without_replay() {
     has(&shared, &["Replay it there"]);
     assert!(!shared.contains("/chat/f?at="), "{shared}");
     let own = page(&server, &format!("/console/t/f/run/{}", ids[1])).await;
-    has(&own, &["/chat/f?at=", "Fork after event"]);
+    has(&own, &["/chat/f?at=", "Fork after the run"]);
     let seq = own.split("from event ").nth(1).unwrap();
     let seq: u64 = seq.split('<').next().unwrap().parse().unwrap();
     let events = page(

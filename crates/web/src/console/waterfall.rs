@@ -293,20 +293,22 @@ fn restart_row(run: &ConsoleRun<'_>, restart: &Restart) -> WaterfallRow {
 
 /// The last sign of life before a restart.
 fn last_sign(run: &ConsoleRun<'_>, restart: &Restart) -> Timestamp {
+    let created = run.reaction.execution.created_at;
     let attempts = run.times.steps.iter().flat_map(|step| &step.attempts);
+    let attempts = attempts.filter(|attempt| attempt.first_seq < restart.seq);
     let of_attempts = attempts.flat_map(|attempt| {
-        let ended = attempt.ended.map(|(at, _)| at);
-        [Some(attempt.started), attempt.first_chunk, ended]
+        let ended = attempt.ended.filter(|_| attempt.last_seq < restart.seq);
+        [Some(attempt.started), ended.map(|(at, _)| at)]
     });
     let calls = run.times.steps.iter().flat_map(|step| &step.calls);
     let of_calls = calls.flat_map(|call| [Some(call.created), call.started, call.ended]);
-    let created = run.reaction.execution.created_at;
-    let known = of_attempts.chain(of_calls).flatten();
-    let before = known.filter(|at| *at <= restart.at);
+    let of_calls = of_calls.filter(|at| at.is_some_and(|at| at < restart.at));
     // Another restart is a sign of life, too.
     let restarts = run.times.restarts.iter();
-    let others = restarts.filter(|it| it.seq < restart.seq).map(|it| it.at);
-    before.chain(others).max().unwrap_or(created).max(created)
+    let restarts = restarts.filter(|other| other.seq < restart.seq);
+    let of_restarts = restarts.map(|other| Some(other.at));
+    let all = of_attempts.chain(of_calls).chain(of_restarts).flatten();
+    all.fold(created, Timestamp::max)
 }
 
 /// The calls that the run left open.
