@@ -112,7 +112,7 @@ claim("a run that waits names the call, and its sub-agent", server, async (visit
   const path = (await runs("sample")).at(-1);
   const page = await visitor.open(path);
   await row(page, "waits for a sub-agent").waitFor();
-  await row(page, "sub-agent helper").getByRole("link").click();
+  await row(page, "sub-agent delegate").getByRole("link").click();
   await page.waitForURL(/\/console\/t\//);
   await page.getByText("waits for 1 answer").waitFor();
 });

@@ -308,7 +308,8 @@ async fn a_run_that_waits_names_the_call_and_its_answer_follows() {
         &[
             "waits for a sub-agent",
             "sub-agent <a href=\"/ui/console/",
-            "finder",
+            "<bdi>find</bdi>",
+            "left open",
         ],
     );
     let timeline = page(&server, "/console/t/t").await;

@@ -9,7 +9,7 @@ use interop::parts::{EventPart, StepResponse, ToolPart};
 use interop::run::{Attempt, AttemptEnd, CallTimes, Restart, StepTimes};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use timeline::{OpenKind, StepRecord, StepStatus};
+use timeline::{OpenCall, OpenKind, StepRecord, StepStatus};
 
 /// The wait of a trigger that has a row of its own.
 const QUEUED: SignedDuration = SignedDuration::from_millis(50);
@@ -196,7 +196,12 @@ fn call_row(record: &StepRecord, call: &CallTimes) -> WaterfallRow {
         .filter_map(|part| ToolPart::read(&part.part));
     let tool = tools.find(|tool| tool.tool_call_id == call.tool_call_id);
     let first = tool.and_then(|tool| json::first_argument(tool.arguments()));
+    let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
+    let is_open = open
+        .iter()
+        .any(|open| open.tool_call_id == call.tool_call_id);
     let outcome = match call.outcome.as_deref() {
+        None if is_open => "left open",
         None => "no result",
         Some("interrupted") => "outcome unknown",
         Some(outcome) => outcome,
@@ -316,7 +321,7 @@ fn wait_rows(run: &ConsoleRun<'_>) -> Vec<WaterfallRow> {
     let Some(ended) = run.reaction.ended_at else {
         return Vec::new();
     };
-    let row = |call: timeline::OpenCall| {
+    let row = |call: OpenCall| {
         let name = ToolPart::read(&call.part);
         let name = name.as_ref().map(ToolPart::tool_name).unwrap_or_default();
         WaterfallRow {
