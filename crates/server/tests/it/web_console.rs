@@ -308,7 +308,8 @@ async fn a_run_that_waits_names_the_call_and_its_answer_follows() {
         &[
             "waits for a sub-agent",
             "sub-agent <a href=\"/ui/console/",
-            "finder",
+            "<bdi>find</bdi>",
+            "left open",
         ],
     );
     let timeline = page(&server, "/console/t/t").await;
@@ -366,7 +367,7 @@ async fn a_fork_shows_the_runs_it_shares_without_replay() {
     has(&shared, &["Replay it there"]);
     assert!(!shared.contains("/chat/f?at="), "{shared}");
     let own = page(&server, &format!("/console/t/f/run/{}", ids[1])).await;
-    has(&own, &["/chat/f?at=", "Fork after event"]);
+    has(&own, &["/chat/f?at=", "Fork after the run"]);
     let seq = own.split("from event ").nth(1).unwrap();
     let seq: u64 = seq.split('<').next().unwrap().parse().unwrap();
     let events = page(

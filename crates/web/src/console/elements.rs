@@ -17,19 +17,10 @@ pub(super) fn fact(name: &str, value: &Markup) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
-/// The thread as it was after an event, and a fork there.
-pub(super) fn travel(thread_key: &str, seq: u64, may_write: bool) -> Markup {
+/// The links to the thread as it was after an event, and to the event in the log.
+pub(super) fn travel(thread_key: &str, seq: u64) -> Markup {
     html! {
-        div class="buttons" {
-            a class="button" href=(at_path(thread_key, seq)) { "The thread after event " (seq) }
-            @if may_write {
-                form method="post" action="/ui/fork" {
-                    input type="hidden" name="thread" value=(thread_key);
-                    input type="hidden" name="at" value=(seq);
-                    button type="submit" { "Fork after event " (seq) }
-                }
-            }
-            a class="quiet" href=(event_path(thread_key, seq)) { "In the log" }
-        }
+        a class="button" href=(at_path(thread_key, seq)) { "The thread after event " (seq) }
+        a class="button" href=(event_path(thread_key, seq)) { "Event " (seq) " in the log" }
     }
 }

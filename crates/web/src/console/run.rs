@@ -22,6 +22,8 @@ pub struct EventPoint<'a> {
     pub record: &'a Record,
     /// The last event of the thread.
     pub tail: u64,
+    /// Whether the reader may fork the thread there: no run works at the event.
+    pub is_forkable: bool,
 }
 
 /// The page of a run.
@@ -54,7 +56,7 @@ impl RunPage<'_> {
                 p class="quiet" { "The run has no step: it ended before it called the model." }
             }
             @for (at, record) in self.run.reaction.steps.iter().enumerate() {
-                (step_details(&self.run, at, record, self.may_write))
+                (step_details(&self.run, at, record))
             }
         })
     }
@@ -110,9 +112,29 @@ impl RunPage<'_> {
                             span class="quiet" dir="auto" { (event_text(&point.record.event)) }
                         }
                     }
-                    (travel(key, seq, self.may_write))
-                }
+                    div class="buttons" {
+                        (travel(key, seq))
+                        @if point.is_forkable { (fork(key, ("at", &seq.to_string()), &format!("Fork after event {seq}"))) }
+                        @if self.may_write && self.run.reaction.ended_at.is_some() {
+                            (fork(key, ("execution", execution), "Fork after the run"))
+                        }
+                    }
+                    @if self.may_write && !point.is_forkable {
+                        p class="quiet" { "A run works at this event: a fork begins before or after it." }
+                    }
+                },
             }
+        }
+    }
+}
+
+/// The form that forks a thread.
+fn fork(key: &str, (name, value): (&str, &str), words: &str) -> Markup {
+    html! {
+        form method="post" action="/ui/fork" {
+            input type="hidden" name="thread" value=(key);
+            input type="hidden" name=(name) value=(value);
+            button type="submit" { (words) }
         }
     }
 }

@@ -12,12 +12,7 @@ use std::collections::BTreeMap;
 use timeline::{ItemType, Payload, StepRecord, StepStatus};
 
 /// The details of the step at a position of its run.
-pub(super) fn step_details(
-    run: &ConsoleRun<'_>,
-    at: usize,
-    record: &StepRecord,
-    may_write: bool,
-) -> Markup {
+pub(super) fn step_details(run: &ConsoleRun<'_>, at: usize, record: &StepRecord) -> Markup {
     let response = record.response.as_ref();
     let response: Option<StepResponse> = response.and_then(|(it, _)| it.read().ok());
     let response = response.unwrap_or_default();
@@ -49,9 +44,9 @@ pub(super) fn step_details(
                 @if let Some(times) = times { (attempts(times)) }
                 @if let Some(times) = travels {
                     span class="label" { "Before the step" }
-                    (travel(run.thread_key, times.first_seq.0.saturating_sub(1).max(1), may_write))
+                    div class="buttons" { (travel(run.thread_key, times.first_seq.0.saturating_sub(1).max(1))) }
                     span class="label" { "After the step" }
-                    (travel(run.thread_key, times.last_seq.0, may_write))
+                    div class="buttons" { (travel(run.thread_key, times.last_seq.0)) }
                 }
             }
         }

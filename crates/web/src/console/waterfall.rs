@@ -9,7 +9,7 @@ use interop::parts::{EventPart, StepResponse, ToolPart};
 use interop::run::{Attempt, AttemptEnd, CallTimes, Restart, StepTimes};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use timeline::{OpenKind, StepRecord, StepStatus};
+use timeline::{OpenCall, OpenKind, StepRecord, StepStatus};
 
 /// The wait of a trigger that has a row of its own.
 const QUEUED: SignedDuration = SignedDuration::from_millis(50);
@@ -196,7 +196,12 @@ fn call_row(record: &StepRecord, call: &CallTimes) -> WaterfallRow {
         .filter_map(|part| ToolPart::read(&part.part));
     let tool = tools.find(|tool| tool.tool_call_id == call.tool_call_id);
     let first = tool.and_then(|tool| json::first_argument(tool.arguments()));
+    let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
+    let is_open = open
+        .iter()
+        .any(|open| open.tool_call_id == call.tool_call_id);
     let outcome = match call.outcome.as_deref() {
+        None if is_open => "left open",
         None => "no result",
         Some("interrupted") => "outcome unknown",
         Some(outcome) => outcome,
@@ -293,20 +298,22 @@ fn restart_row(run: &ConsoleRun<'_>, restart: &Restart) -> WaterfallRow {
 
 /// The last sign of life before a restart.
 fn last_sign(run: &ConsoleRun<'_>, restart: &Restart) -> Timestamp {
+    let created = run.reaction.execution.created_at;
     let attempts = run.times.steps.iter().flat_map(|step| &step.attempts);
+    let attempts = attempts.filter(|attempt| attempt.first_seq < restart.seq);
     let of_attempts = attempts.flat_map(|attempt| {
-        let ended = attempt.ended.map(|(at, _)| at);
-        [Some(attempt.started), attempt.first_chunk, ended]
+        let ended = attempt.ended.filter(|_| attempt.last_seq < restart.seq);
+        [Some(attempt.started), ended.map(|(at, _)| at)]
     });
     let calls = run.times.steps.iter().flat_map(|step| &step.calls);
     let of_calls = calls.flat_map(|call| [Some(call.created), call.started, call.ended]);
-    let created = run.reaction.execution.created_at;
-    let known = of_attempts.chain(of_calls).flatten();
-    let before = known.filter(|at| *at <= restart.at);
+    let of_calls = of_calls.filter(|at| at.is_some_and(|at| at < restart.at));
     // Another restart is a sign of life, too.
     let restarts = run.times.restarts.iter();
-    let others = restarts.filter(|it| it.seq < restart.seq).map(|it| it.at);
-    before.chain(others).max().unwrap_or(created).max(created)
+    let restarts = restarts.filter(|other| other.seq < restart.seq);
+    let of_restarts = restarts.map(|other| Some(other.at));
+    let all = of_attempts.chain(of_calls).chain(of_restarts).flatten();
+    all.fold(created, Timestamp::max)
 }
 
 /// The calls that the run left open.
@@ -314,7 +321,7 @@ fn wait_rows(run: &ConsoleRun<'_>) -> Vec<WaterfallRow> {
     let Some(ended) = run.reaction.ended_at else {
         return Vec::new();
     };
-    let row = |call: timeline::OpenCall| {
+    let row = |call: OpenCall| {
         let name = ToolPart::read(&call.part);
         let name = name.as_ref().map(ToolPart::tool_name).unwrap_or_default();
         WaterfallRow {

@@ -46,6 +46,15 @@ pub(in crate::routes::web) async fn run(
         Some(seq) => Some(record_at(&thread, query.at.unwrap_or(seq), tail).await?),
         None => None,
     };
+    let may_write = caller.check_scope(Scope::Write).is_ok();
+    let is_forkable = match &record {
+        Some(record) if may_write => {
+            let row = found.row().clone();
+            let point = api.runtime().fork_point(row, Some(record.seq)).await;
+            point.is_ok()
+        }
+        Some(_) | None => false,
+    };
     let parts = PageParts::read(&api, &caller).await?;
     let title = found.row().thread.title.as_deref();
     let key = web::path_segment(thread.key());
@@ -69,8 +78,12 @@ pub(in crate::routes::web) async fn run(
             is_waiting,
             seq,
         },
-        point: record.as_ref().map(|record| EventPoint { record, tail }),
-        may_write: caller.check_scope(Scope::Write).is_ok(),
+        point: record.as_ref().map(|record| EventPoint {
+            record,
+            tail,
+            is_forkable,
+        }),
+        may_write,
         now: Timestamp::now(),
     };
     Ok(page(shown.html()))
