@@ -184,6 +184,19 @@ serving("the list at the side follows new threads, titles and runs", async (visi
   await link.getByText("A new title").waitFor();
 });
 
+serving("a page of the chat and the inbox has one stream", async (visitor, server) => {
+  await asks(server, "t");
+  const page = visitor.page;
+  let n = 0;
+  page.on("request", (request) => { if (request.url().includes("/ui/live")) n += 1; });
+  for (const path of ["/inbox", "/chat/t", "/chat"]) {
+    n = 0;
+    await inbox(visitor, path);
+    await page.waitForTimeout(500);
+    assert.equal(n, 1, path);
+  }
+});
+
 serving("filters are in the address, and an empty filter is cleared by a link", async (visitor, server) => {
   await asks(server, "call");
   await requests(server, "seat");

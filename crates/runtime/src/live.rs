@@ -375,6 +375,8 @@ impl Live {
     fn publish(&self, records: Vec<Arc<Logged>>, state_bytes: usize, tail: Tail) {
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
         let bytes = records.iter().map(|record| record.text.len()).sum();
+        let mut events = records.iter().map(|record| &record.record.event);
+        let is_fact = events.any(|event| Filter::Facts.keeps(event));
         self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
         for record in records {
             recent.bytes += weight(&record);
@@ -396,6 +398,9 @@ impl Live {
         self.share.set(recent.bytes.saturating_add(state_bytes));
         drop(recent);
         self.tail.send_replace(tail);
+        if is_fact {
+            self.subscriptions.wake(&self.tenant);
+        }
     }
 
     /// Folds the whole log, a fork's ancestors first; from memory if it has all records.
@@ -542,8 +547,6 @@ impl LockedThread<'_> {
                 }
                 // One that runs stays in memory, whatever it takes.
                 let state_bytes = if streaming { 0 } else { core.bytes() };
-                let mut events = records.iter().map(|record| &record.event);
-                let is_fact = events.any(|event| Filter::Facts.keeps(event));
                 live.publish(
                     logged(first, records),
                     state_bytes,
@@ -553,9 +556,6 @@ impl LockedThread<'_> {
                         gone: false,
                     },
                 );
-                if is_fact {
-                    live.subscriptions.wake(&live.tenant);
-                }
                 Ok(tail)
             }
             Err(error) => {

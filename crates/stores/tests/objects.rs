@@ -73,6 +73,7 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
 
 // Takes back what version 5 has made, and the one after it.
 const WITHOUT_V5: &str = "
+    DROP TABLE thread_waits;
     DROP TABLE thread_words;
     ALTER TABLE thread_parts DROP COLUMN seq;
     DROP INDEX thread_recent;

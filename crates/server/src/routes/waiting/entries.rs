@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use runtime::objects::sha256;
 use runtime::{Run, RuntimeError, StoreError, WaitingRow};
 use serde_json::Value;
-use timeline::{Execution, OpenCall, OpenKind, ThreadStatus};
+use timeline::{Execution, OpenCall, OpenKind, StepId, ThreadStatus};
 
 /// Maximum length of a summary, in characters.
 const SUMMARY: usize = 120;
@@ -107,8 +107,11 @@ impl WaitingReader {
     ) -> WaitingView {
         let id = &call.tool_call_id;
         let tool = ToolPart::read(&call.part);
+        // Providers use an id again, and a call that an answer leaves waiting has another execution then.
+        let origin = call.origin.as_ref().map(StepId::as_str);
+        let origin = origin.unwrap_or(execution.id.as_str());
         WaitingView {
-            id: entry_id(&[thread.id().as_str(), execution.id.as_str(), id]),
+            id: entry_id(&[thread.id().as_str(), origin, id]),
             kind,
             thread_key: root.key().to_owned(),
             title: root.row().thread.title.clone(),

@@ -57,24 +57,29 @@ pub(super) struct InboxQuery {
 impl FilterQuery {
     /// The filter of the page.
     pub(super) fn read(&self) -> Result<InboxFilter, ApiError> {
-        let refused = |name: &str, expected: &str| ApiError::InvalidQuery {
-            what: format!("{name}: expected {expected}"),
-        };
-        let kind = named(&self.kind, InboxKind::find)
-            .ok_or_else(|| refused("kind", "approval, external or request"))?;
-        let age = named(&self.age, InboxAge::find)
-            .ok_or_else(|| refused("age", "recent, hour or day"))?;
-        let agent = Some(self.agent.clone()).filter(|agent| !agent.is_empty());
-        Ok(InboxFilter { kind, agent, age })
+        let kind = "kind: expected approval, external or request";
+        let age = "age: expected recent, hour or day";
+        Ok(InboxFilter {
+            kind: named(&self.kind, InboxKind::find, kind)?,
+            agent: Some(self.agent.clone()).filter(|agent| !agent.is_empty()),
+            age: named(&self.age, InboxAge::find, age)?,
+        })
     }
 }
 
-/// The value with a name; none for an empty name. `None` if no value has the name.
-fn named<T>(name: &str, find: fn(&str) -> Option<T>) -> Option<Option<T>> {
+/// The value with a name; none for an empty name.
+fn named<T>(
+    name: &str,
+    find: fn(&str) -> Option<T>,
+    expected: &str,
+) -> Result<Option<T>, ApiError> {
     if name.is_empty() {
-        return Some(None);
+        return Ok(None);
     }
-    find(name).map(Some)
+    let refused = || ApiError::InvalidQuery {
+        what: expected.to_owned(),
+    };
+    find(name).map(Some).ok_or_else(refused)
 }
 
 /// The filter of the list that a page's filter is now.
