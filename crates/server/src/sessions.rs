@@ -119,7 +119,8 @@ pub(crate) async fn begin(
     let Some((value, expires_at)) = stored else {
         return Ok(None);
     };
-    let seconds = expires_at.duration_since(Timestamp::now()).as_secs().max(0);
+    let left = expires_at.duration_since(Timestamp::now());
+    let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
     let cookie = format!("{COOKIE}={value}; {ATTRIBUTES}; Max-Age={seconds}");
     let mut cookie = HeaderValue::from_str(&cookie).map_err(|_| ApiError::Panicked)?;
     cookie.set_sensitive(true);

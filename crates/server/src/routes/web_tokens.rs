@@ -42,24 +42,25 @@ pub(crate) struct WebToken {
 }
 
 impl NewWebToken {
-    fn limits(self, caller: &Caller) -> Result<TokenLimits, ApiError> {
-        let Self {
-            thread_prefix,
-            actor,
-            scopes,
-        } = self;
-        let expected = "expected how the keys of its threads begin";
-        if thread_prefix.is_empty() || ThreadPattern::parse(&format!("{thread_prefix}*")).is_none()
-        {
+    /// An error if the key may not access all of these threads.
+    fn check_threads(&self, caller: &Caller) -> Result<(), ApiError> {
+        let prefix = &self.thread_prefix;
+        if prefix.is_empty() || ThreadPattern::parse(&format!("{prefix}*")).is_none() {
+            let expected = "expected how the keys of its threads begin";
             return Err(ApiError::field("/threadPrefix", expected));
         }
-        if !caller.rights.cover_all(&thread_prefix) {
-            return Err(ApiError::ForbiddenThread);
+        if caller.rights.cover_all(prefix) {
+            return Ok(());
         }
-        if let Some(actor) = &actor {
+        Err(ApiError::ForbiddenThread)
+    }
+
+    fn limits(self, caller: &Caller) -> Result<TokenLimits, ApiError> {
+        if let Some(actor) = &self.actor {
             caller.check_actor(actor, "/actor")?;
         }
-        let scopes = scopes.unwrap_or_else(|| BTreeSet::from([Scope::Read, Scope::Write]));
+        let both = || BTreeSet::from([Scope::Read, Scope::Write]);
+        let scopes = self.scopes.unwrap_or_else(both);
         if !scopes.contains(&Scope::Read) {
             return Err(ApiError::field("/scopes", "expected read among them"));
         }
@@ -70,8 +71,8 @@ impl NewWebToken {
             caller.check_scope(*scope)?;
         }
         Ok(TokenLimits {
-            thread_prefix,
-            actor,
+            thread_prefix: self.thread_prefix,
+            actor: self.actor,
             scopes,
         })
     }
@@ -90,6 +91,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     JsonBody(body): JsonBody<NewWebToken>,
 ) -> Result<(StatusCode, Json<WebToken>), ApiError> {
+    body.check_threads(&caller)?;
     let web = &api.app().config().web;
     if !web.is_enabled || web.embed_origins.is_empty() {
         return Err(ApiError::UnknownRoute);

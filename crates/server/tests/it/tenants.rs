@@ -49,6 +49,7 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
         ("PATCH", Some("{actor}")) => Some(json!({ "capabilities": [] })),
         ("POST", Some("answer")) => Some(json!({ "value": {} })),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
+        ("POST", Some("tokens")) => Some(json!({ "threadPrefix": "secret" })),
         ("PATCH", Some("{key}")) => Some(json!({ "title": "mine" })),
         _ => None,
     }
@@ -144,6 +145,8 @@ async fn no_route_shows_or_changes_another_tenants_thread() {
                 .post_text("/api/v1/threads/secret/cancel", "")
                 .await;
             assert_eq!(stranger.delete("/api/v1/threads/secret").await.status, 204);
+        } else if path == "/api/v1/web/tokens" {
+            assert_eq!(answer.error(), (404, "route_not_found".into(), None));
         } else if lists {
             assert_eq!(answer.status, 200, "{method} {path}");
         } else {

@@ -25,6 +25,8 @@ pub(crate) struct Composer<'a> {
     pub(crate) closed: Option<&'a str>,
     /// Maximum size of all files of a message, in bytes.
     pub(crate) max_file_bytes: usize,
+    /// Whether the field has the focus when the page opens. Within another site browsers refuse it.
+    pub(crate) has_focus: bool,
 }
 
 impl Composer<'_> {
@@ -42,7 +44,7 @@ impl Composer<'_> {
                 ul class="attached" id="attached" aria-label="Attached files" {}
                 div class="row" {
                     label class="grow" { span class="hidden" { "Message" }
-                        textarea id="message" name="text" rows="1" placeholder="Message" required autofocus dir="auto" {}
+                        textarea id="message" name="text" rows="1" placeholder="Message" required autofocus[self.has_focus] dir="auto" {}
                     }
                     label class="button attach" title="Attach files" {
                         span { "Attach" }

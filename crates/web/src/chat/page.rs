@@ -60,17 +60,21 @@ pub struct ChatThread<'a> {
 impl ChatPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        self.shell.html(&self.content())
+        self.shell.html(&self.parts(true))
     }
 
-    /// The conversation without the frame of the page.
+    /// The conversation without the frame of the page, for a page within another site.
     pub fn content(&self) -> Markup {
+        self.parts(false)
+    }
+
+    fn parts(&self, has_focus: bool) -> Markup {
         html! {
             (self.header())
             (self.log())
             div class="dock" {
                 @if let Some(thread) = &self.thread { (thread.conversation.waiting()) }
-                (self.composer())
+                (self.composer(has_focus))
             }
         }
     }
@@ -127,7 +131,7 @@ impl ChatPage<'_> {
         }
     }
 
-    fn composer(&self) -> Markup {
+    fn composer(&self, has_focus: bool) -> Markup {
         let composer = Composer {
             thread_key: self.thread.as_ref().map(|thread| thread.key),
             agents: self.agents,
@@ -135,6 +139,7 @@ impl ChatPage<'_> {
             idempotency_key: self.idempotency_key,
             closed: self.closed,
             max_file_bytes: self.max_file_bytes,
+            has_focus,
         };
         composer.html()
     }

@@ -39,7 +39,7 @@ async fn attempts_to_log_in_are_limited_by_address() {
 async fn last_status(config: &str) -> u16 {
     let server = Server::new(config).await;
     let served = Served::new(server.app.clone()).await;
-    let client = reqwest::Client::new();
+    let client = crate::mcp::web();
     let mut status = 0;
     for n in 0..21 {
         let request = client
