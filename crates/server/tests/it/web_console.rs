@@ -329,7 +329,9 @@ async fn a_run_that_waits_names_the_call_and_its_answer_follows() {
     );
 
     let pending = server.get("/api/v1/threads/t/pending").await.json();
-    let call = pending["calls"][0].clone();
+    let calls = pending["calls"].as_array().unwrap();
+    let call = calls.iter().find(|call| call["kind"] == "approval");
+    let call = call.unwrap_or_else(|| panic!("{pending}"));
     let answers = json!({"answers": [{"toolCallId": call["toolCallId"], "threadKey": call["threadKey"], "approved": true}]});
     let answered = server.post("/api/v1/threads/t/answers", answers).await;
     assert!(answered.status.is_success(), "{}", answered.text);
@@ -392,7 +394,7 @@ async fn the_page_of_a_crashed_run_shows_the_voided_attempt() {
             "⚠ server crashed and restarted",
             "attempt voided · kept: 0 steps, 0 results · resumed at event <a",
             "step 0 · attempt voided",
-            "the process stopped · void: events 11…16, 5 chunks",
+            "the process stopped · void: events 11…17, 6 chunks",
             "(again)",
             "1 attempt voided",
             "voided: the process stopped",
@@ -442,6 +444,7 @@ async fn pages_of_a_log_have_each_event_once_in_both_directions() {
     for n in 0..20 {
         server.begin("t", &format!("message {n}.")).await;
     }
+    server.begin("t", "slow 40ms say 10 words").await;
     server.at_rest("t").await;
     let tail = server.seq("t").await;
     assert!(tail > 250, "{tail}");
@@ -466,7 +469,7 @@ async fn pages_of_a_log_have_each_event_once_in_both_directions() {
     let n_rows = rows(&compact).len();
     assert!(compact.contains(" ×") && n_rows <= 200);
     let typed = page(&server, "/console/t/t/events?type=execution.created").await;
-    assert_eq!(rows(&typed).len(), 20);
+    assert_eq!(rows(&typed).len(), 21);
     let none = page(&server, "/console/t/t/events?type=thread.resolved").await;
     has(
         &none,
@@ -503,7 +506,7 @@ async fn a_live_log_sends_the_rows_of_new_events() {
     let request = server.request("GET", &path).body("".into()).unwrap();
     let (status, mut stream) = server.open(request).await;
     assert_eq!(status, 200);
-    server.begin("t", "say 30 <b>words").await;
+    server.begin("t", "slow 40ms say 20 words <b>").await;
     let mut text = String::new();
     while !text.contains("thread.finished") {
         let next = tokio::time::timeout(Duration::from_secs(20), stream.next());
