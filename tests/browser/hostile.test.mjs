@@ -97,7 +97,7 @@ async function isHarmless(page) {
       const { protocol, pathname, origin } = element.localName === "a" ? new URL(element.href) : {};
       if (protocol && !["http:", "https:", "mailto:"].includes(protocol)) out.push(`a link to ${element.href}`);
       const isOwn = origin === location.origin;
-      const isKnown = /^\/($|inbox$|console$|chat($|\/)|ui\/(thread\/|versions$))/.test(pathname);
+      const isKnown = /^\/($|inbox$|console$|chat($|\/)|ui\/(thread\/|versions$|file$))/.test(pathname);
       if (isOwn && !isKnown) out.push(`a link to ${pathname}`);
       if (protocol?.startsWith("http") && !isOwn && element.rel !== "noopener noreferrer nofollow") out.push(`rel=${element.rel}`);
       if (element.localName === "form" && element.method !== "dialog" && !new URL(element.action).pathname.startsWith("/ui/")) {
@@ -243,7 +243,14 @@ claim("a line of five million characters leaves the page usable", server, async 
   await page.locator("#log").getByText("You said: Still here?").waitFor();
   // The page shows the beginnings of long texts; the thread has them whole.
   await page.locator("#log").getByText(/more bytes/).first().waitFor();
-  await page.locator("#log").getByText(/The page shows its first/).waitFor();
   await page.reload();
-  await page.locator("#log").getByText(/The page shows its first/).waitFor();
+  await page.locator("#log").getByText(/more bytes/).first().waitFor();
+});
+
+claim("an answer of many words leaves the page usable", server, async (visitor) => {
+  await converse(server, "words", "say 120000 words");
+  const page = await visitor.chat("words");
+  await page.locator("#log").getByText(/The page shows its first 512 KiB/).waitFor();
+  await visitor.send("Still here?");
+  await page.locator("#log").getByText("You said: Still here?").waitFor();
 });

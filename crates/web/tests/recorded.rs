@@ -78,11 +78,11 @@ fn a_live_page_ends_like_a_new_one() {
 #[test]
 fn a_long_stream_keeps_its_last_messages_in_memory() {
     let (_, records) = logs().remove(0);
-    let new = records.iter().find_map(|record| match &record.event {
-        Event::ItemCreated { item } => Some((record, item)),
-        _ => None,
-    });
-    let (record, item) = new.unwrap();
+    let created = |record: &&Record| matches!(record.event, Event::ItemCreated { .. });
+    let record = records.iter().find(created).unwrap();
+    let Event::ItemCreated { item } = &record.event else {
+        unreachable!("the record was looked for");
+    };
     let mut live = Conversation::of("k", &Transcript::default());
     for n in 0..100 {
         let mut item = item.clone();

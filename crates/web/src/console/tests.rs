@@ -2,10 +2,10 @@ use super::diff::Turns;
 use super::*;
 use crate::assets::Assets;
 use crate::shell::{Area, Menu, Shell};
+use ::timeline::ThreadStatus;
 use std::sync::LazyLock;
 use thread::diff::diff;
 use thread::{Profile, Thread, Version, validate};
-use timeline::ThreadStatus;
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(Assets::default);
 const EVIL: &str = "\"><img src=x onerror=a>\u{202e}";
@@ -20,6 +20,7 @@ fn frame(place: ConsolePlace<'_>) -> ConsoleFrame<'_> {
             current: None,
             area: Area::Console,
             menu: Menu::default(),
+            is_read_only: false,
         },
         place,
         api_path: None,

@@ -223,6 +223,7 @@ fn a_crash_shows_the_voided_attempt_and_the_results_before_it() {
 
 #[test]
 fn an_orderly_restart_between_tools_voids_nothing() {
+    use RowKind::{Call, Model, Queue, Restart, Run};
     let mut events = beginning();
     events.extend([
         (4, part("part.created", ("s0", 0), &call("a", "hotels"))),
@@ -232,7 +233,6 @@ fn an_orderly_restart_between_tools_voids_nothing() {
     ]);
     let folded = folded(&events);
     let run = folded.run();
-    use RowKind::{Call, Model, Queue, Restart, Run};
     assert_eq!(kinds(&run), [Queue, Run, Model, Call, Restart]);
     let lines = lines(&run, 10);
     assert_eq!(

@@ -88,7 +88,7 @@ pub(super) async fn edit(action: Action) -> Result<Response, ApiError> {
     let row = thread.fork(None, Some(before)).await?;
     let copy = thread.forked(key_of(&row))?;
     message.read(api)?.post(api, &copy, None).await?;
-    Ok(action.moved_to(chat_path(copy.key())))
+    Ok(action.moved_to(&chat_path(copy.key())))
 }
 
 /// Answers a message again, in place of its answer.
@@ -283,7 +283,7 @@ pub(super) async fn fork(action: Action) -> Result<Response, ApiError> {
         }
     };
     let row = thread.fork(None, at).await?;
-    Ok(action.moved_to(chat_path(key_of(&row))))
+    Ok(action.moved_to(&chat_path(key_of(&row))))
 }
 
 /// The position of an event in the thread's own log.

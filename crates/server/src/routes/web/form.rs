@@ -119,8 +119,8 @@ impl<const MAX_FIELDS: usize> Action<MAX_FIELDS> {
     }
 
     /// The response if another page shows the result.
-    pub(super) fn moved_to(&self, path: String) -> Response {
-        Done::at(path.clone()).response(&self.headers, &path)
+    pub(super) fn moved_to(&self, path: &str) -> Response {
+        Done::at(path.to_owned()).response(&self.headers, path)
     }
 }
 

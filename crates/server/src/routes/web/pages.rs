@@ -93,7 +93,7 @@ pub(super) async fn chat(
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
     let parts = PageParts::read(&api, &caller).await?;
-    let html = draw_chat((&api, &caller), &thread, &query, &parts, |page| page.html());
+    let html = draw_chat((&api, &caller), &thread, &query, &parts, Frame::Page);
     Ok(page(html.await?))
 }
 
@@ -107,7 +107,16 @@ pub(super) async fn chat_content(
         before: None,
         at: None,
     };
-    draw_chat((api, caller), thread, &query, parts, |page| page.content()).await
+    draw_chat((api, caller), thread, &query, parts, Frame::None).await
+}
+
+/// What is drawn around a conversation.
+#[derive(Clone, Copy)]
+enum Frame {
+    /// All of a page.
+    Page,
+    /// Nothing: the open page has it.
+    None,
 }
 
 async fn draw_chat(
@@ -115,7 +124,7 @@ async fn draw_chat(
     thread: &ThreadKey,
     query: &ChatQuery,
     parts: &PageParts,
-    draw: impl FnOnce(&ChatPage<'_>) -> Markup,
+    frame: Frame,
 ) -> Result<Markup, ApiError> {
     let found = thread.find().await?;
     let mut read = if let Some(at) = query.at {
@@ -150,7 +159,10 @@ async fn draw_chat(
         ThreadStatus::Open | ThreadStatus::Streaming | ThreadStatus::Failed => None,
     };
     let page = parts.page(Some(shown), read.agent.as_deref(), closed);
-    Ok(draw(&page))
+    Ok(match frame {
+        Frame::Page => page.html(),
+        Frame::None => page.content(),
+    })
 }
 
 /// The key of the thread that a thread was forked off, if the caller may access that.

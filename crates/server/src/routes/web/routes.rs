@@ -1,7 +1,7 @@
 //! The routes of the web interface: for each its method, path, scope, and the place of the thread's key.
 
 use crate::error::ErrorFormat;
-use crate::protocol::Access::{Inspect, Open, Operator, Read, Write};
+use crate::protocol::Access::{Inspect, InspectProcess, Open, Read, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process, Visible};
 use crate::protocol::{Protocol, Route, Rules, undocumented};
 use axum::routing::{get, post};
@@ -63,7 +63,7 @@ fn routes() -> Vec<Route> {
         Route::get("/console/t/{key}/requests", Inspect, PathKey("key"), undocumented(get(thread_requests::read))),
         Route::get("/console/t/{key}/connect", Inspect, PathKey("key"), undocumented(get(connect::read))),
         Route::get("/console/agents", Inspect, NoThread, undocumented(get(agents::read))),
-        Route::get("/console/health", Operator, Process, undocumented(get(health::read))),
+        Route::get("/console/health", InspectProcess, Process, undocumented(get(health::read))),
         Route::get("/console", Inspect, Visible, undocumented(get(threads::list))),
         Route::get("/console/t/{key}", Inspect, PathKey("key"), undocumented(get(timeline::timeline))),
         Route::get("/console/t/{key}/run/{executionId}", Inspect, PathKey("key"), undocumented(get(run::run))),

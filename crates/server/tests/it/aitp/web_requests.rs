@@ -327,7 +327,7 @@ async fn the_file_of_a_message_is_read_by_its_page() {
     let path = format!("/ui/file?{}", path.split_once('"').unwrap().0);
     assert!(path.ends_with("&part=1"), "{path}");
     let file = server.get(&path).await;
-    assert_eq!((file.status, file.text.as_str()), (200, "<b>"));
+    assert_eq!((file.status.as_u16(), file.text.as_str()), (200, "<b>"));
     assert_eq!(file.headers["content-disposition"], "attachment");
     assert_eq!(
         file.headers["content-security-policy"],

@@ -38,18 +38,18 @@ async fn attempts_to_log_in_are_limited_by_address() {
 /// The status of the 21st attempt of a client that claims another address each time.
 async fn last_status(config: &str) -> u16 {
     let server = Server::new(config).await;
-    let served = Served::new(server.app.clone()).await;
+    let listening = Served::new(server.app.clone()).await;
     let client = crate::mcp::web();
     let mut status = 0;
     for n in 0..21 {
         let request = client
-            .post(served.url("/login"))
+            .post(listening.url("/login"))
             .header("content-type", "application/x-www-form-urlencoded")
             .header("x-forwarded-for", format!("203.0.113.{n}"));
         let answer = request.body("key=llk_wrong").send().await.unwrap();
         status = answer.status().as_u16();
     }
-    served.stop().await;
+    listening.stop().await;
     status
 }
 
