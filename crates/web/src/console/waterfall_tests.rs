@@ -232,8 +232,14 @@ fn an_orderly_restart_between_tools_voids_nothing() {
     ]);
     let folded = folded(&events);
     let run = folded.run();
-    use RowKind::{Call, Model, Queue, Restart, Run};
-    assert_eq!(kinds(&run), [Queue, Run, Model, Call, Restart]);
+    let expected = [
+        RowKind::Queue,
+        RowKind::Run,
+        RowKind::Model,
+        RowKind::Call,
+        RowKind::Restart,
+    ];
+    assert_eq!(kinds(&run), expected);
     let lines = lines(&run, 10);
     assert_eq!(
         lines[4],
