@@ -32,7 +32,7 @@ pub use chat::{
 pub use console::{ConsoleFrame, ConsolePlace, ThreadSection};
 pub use console::{
     ConsoleRun, EventDetail, EventPoint, EventSelection, EventTable, EventsPage, MarkedText,
-    TableChange, RunContinuation, RunPage, ThreadEntry, ThreadListQuery, ThreadsPage, TimelinePage,
+    RunContinuation, RunPage, TableChange, ThreadEntry, ThreadListQuery, ThreadsPage, TimelinePage,
     TimelineRun,
 };
 pub use form_field::{FilledForm, FormError};
