@@ -52,7 +52,7 @@ pub(super) async fn live(
 ) -> Result<Response, ApiError> {
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
     let open = api.open_stream(&caller)?;
-    let after = place(&headers, &query.after)?;
+    let after = shown_event(&headers, &query.after)?;
     let found = thread.find().await?;
     let incarnation = Incarnation::of(found.id());
     let read = ReadConversation::before(&thread, Position::END, CATCH_UP).await?;
@@ -98,7 +98,7 @@ pub(super) async fn live(
 }
 
 /// The last event that the page shows.
-pub(super) fn place(headers: &HeaderMap, after: &str) -> Result<EventId, ApiError> {
+pub(super) fn shown_event(headers: &HeaderMap, after: &str) -> Result<EventId, ApiError> {
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok());
     let text = last.unwrap_or(after);
