@@ -406,7 +406,7 @@ async fn the_page_of_a_crashed_run_shows_the_voided_attempt() {
         &[
             "⚠ another process resumes the run",
             "⚠ the attempt is void",
-            "×3",
+            "×2",
         ],
     );
 }
@@ -470,10 +470,10 @@ async fn pages_of_a_log_have_each_event_once_in_both_directions() {
     assert!(compact.contains(" ×") && n_rows <= 200);
     let typed = page(&server, "/console/t/t/events?type=execution.created").await;
     assert_eq!(rows(&typed).len(), 21);
-    let none = page(&server, "/console/t/t/events?type=thread.resolved").await;
+    let none = page(&server, "/console/t/t/events?type=part.updated").await;
     has(
         &none,
-        &["No event <code>thread.resolved</code>", "Show all types"],
+        &["No event <code>part.updated</code>", "Show all types"],
     );
     let raw = page(&server, "/console/t/t/events?view=raw").await;
     has(&raw, &["&quot;type&quot;: &quot;thread.finished&quot;"]);

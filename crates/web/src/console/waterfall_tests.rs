@@ -223,7 +223,6 @@ fn a_crash_shows_the_voided_attempt_and_the_results_before_it() {
 
 #[test]
 fn an_orderly_restart_between_tools_voids_nothing() {
-    use RowKind::{Call, Model, Queue, Restart, Run};
     let mut events = beginning();
     events.extend([
         (4, part("part.created", ("s0", 0), &call("a", "hotels"))),
@@ -233,7 +232,14 @@ fn an_orderly_restart_between_tools_voids_nothing() {
     ]);
     let folded = folded(&events);
     let run = folded.run();
-    assert_eq!(kinds(&run), [Queue, Run, Model, Call, Restart]);
+    let expected = [
+        RowKind::Queue,
+        RowKind::Run,
+        RowKind::Model,
+        RowKind::Call,
+        RowKind::Restart,
+    ];
+    assert_eq!(kinds(&run), expected);
     let lines = lines(&run, 10);
     assert_eq!(
         lines[4],

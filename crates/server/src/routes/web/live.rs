@@ -70,7 +70,7 @@ pub(super) async fn live(
     let (records, view) = match &query.thread {
         Some(key) => {
             let thread = ThreadKey::new(&api, &caller, key)?;
-            let after = place(&headers, &query.after)?;
+            let after = shown_event(&headers, &query.after)?;
             let (records, page) = thread_records(&api, &thread, after).await?;
             (records, LivePage(Some(page)))
         }
@@ -140,7 +140,7 @@ async fn thread_records(
 }
 
 /// The last event that the page shows.
-pub(super) fn place(headers: &HeaderMap, after: &str) -> Result<EventId, ApiError> {
+pub(super) fn shown_event(headers: &HeaderMap, after: &str) -> Result<EventId, ApiError> {
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok());
     let text = last.unwrap_or(after);

@@ -24,7 +24,7 @@ const ROWS: usize = 200;
 const MAX_READ: u64 = 2_000;
 /// Number of events that are read at once.
 const AT_ONCE: usize = 250;
-/// The same number, for the positions of events.
+/// Number of events that are read at once, for their positions.
 const PAGE: u64 = 250;
 
 /// Which events are shown, and how.

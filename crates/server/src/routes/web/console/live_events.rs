@@ -5,7 +5,7 @@ use crate::auth::Caller;
 use crate::body::Query;
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
-use crate::routes::web::live::{fail_page, place};
+use crate::routes::web::live::{fail_page, shown_event};
 use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
 use crate::threads::ThreadKey;
@@ -54,7 +54,7 @@ pub(in crate::routes::web) async fn live(
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
     let selection = selection(&query.view, &query.event_type)?;
     let open = api.open_stream(&caller)?;
-    let after = place(&headers, &query.after)?;
+    let after = shown_event(&headers, &query.after)?;
     let found = thread.find().await?;
     let incarnation = Incarnation::of(found.id());
     let tail = found.row().tail;
