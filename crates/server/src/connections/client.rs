@@ -25,8 +25,8 @@ impl ClientAddress {
 /// The address that the last proxy has seen.
 #[cfg(feature = "web")]
 fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
-    let lines = headers.get_all("x-forwarded-for").iter();
-    let last = lines.last()?.to_str().ok()?.rsplit(',').next()?;
+    let mut lines = headers.get_all("x-forwarded-for").iter();
+    let last = lines.next_back()?.to_str().ok()?.rsplit(',').next()?;
     Some(network(last.trim().parse().ok()?))
 }
 

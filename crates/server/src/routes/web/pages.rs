@@ -74,8 +74,8 @@ pub(super) async fn chat(
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
     let parts = PageParts::read(&api, &caller).await?;
-    let html = draw_chat((&api, &caller), &thread, &query, &parts, |page| page.html());
-    Ok(page(html.await?))
+    let html = draw_chat((&api, &caller), &thread, &query, (&parts, true)).await?;
+    Ok(page(html))
 }
 
 /// The conversation of a thread without the frame of a page.
@@ -88,15 +88,14 @@ pub(super) async fn chat_content(
         before: None,
         at: None,
     };
-    draw_chat((api, caller), thread, &query, parts, |page| page.content()).await
+    draw_chat((api, caller), thread, &query, (parts, false)).await
 }
 
 async fn draw_chat(
     (api, caller): (&Api, &Caller),
     thread: &ThreadKey,
     query: &ChatQuery,
-    parts: &PageParts,
-    draw: impl FnOnce(&ChatPage<'_>) -> Markup,
+    (parts, has_frame): (&PageParts, bool),
 ) -> Result<Markup, ApiError> {
     let found = thread.find().await?;
     let mut read = if let Some(at) = query.at {
@@ -130,7 +129,11 @@ async fn draw_chat(
         ThreadStatus::Open | ThreadStatus::Streaming | ThreadStatus::Failed => None,
     };
     let page = parts.page(Some(shown), read.agent.as_deref(), closed);
-    Ok(draw(&page))
+    Ok(if has_frame {
+        page.html()
+    } else {
+        page.content()
+    })
 }
 
 /// The key of the thread that a thread was forked off, if the caller may access that.

@@ -37,8 +37,8 @@ async fn attempts_to_log_in_are_limited_by_address() {
 
 /// The status of the 21st attempt of a client that claims another address each time.
 async fn last_status(config: &str) -> u16 {
-    let server = Server::new(config).await;
-    let served = Served::new(server.app.clone()).await;
+    let one = Server::new(config).await;
+    let served = Served::new(one.app.clone()).await;
     let client = crate::mcp::web();
     let mut status = 0;
     for n in 0..21 {

@@ -108,8 +108,8 @@ async fn a_form_of_another_origin_is_refused() {
         &[("origin", "http://localhost")],
         &[],
     ] {
-        let sent = server.send(send("/ui/send", own)).await;
-        assert_eq!(sent.status, 303, "{own:?}: {}", sent.text);
+        let answer = server.send(send("/ui/send", own)).await;
+        assert_eq!(answer.status, 303, "{own:?}: {}", answer.text);
     }
     assert_eq!(browser.get("/chat").await.status, 200);
 }
