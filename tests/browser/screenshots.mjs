@@ -2,10 +2,12 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Loomline } from "../js/loomline.mjs";
-import { converse, fork, launch, pending, post, replaceAssets, rest, until } from "./chromium.mjs";
+import { converse, fork, get, launch, pending, post, replaceAssets, rest, until } from "./chromium.mjs";
 import { MARKDOWN, Scripts, TEAM, delegate } from "./samples.mjs";
 
 const folder = process.argv[2] ?? "target/screenshots";
+/** The pictures to take; all of them unless named. */
+const only = process.argv.slice(3);
 const LOOKS = {
   light: { colorScheme: "light", viewport: { width: 1280, height: 800 } },
   dark: { colorScheme: "dark", viewport: { width: 1280, height: 800 } },
@@ -39,6 +41,9 @@ model = "slow"
 model = "tools"
 tools = ["compute"]
 `);
+
+/** A server that asks for a key. */
+const locked = await Loomline.start(`${TEAM}\n[tenants.a.keys.ada]\nhash = "sha256:${"0".repeat(64)}"\n`);
 
 async function titled(key, title) {
   const headers = { "content-type": "application/json" };
@@ -74,6 +79,45 @@ async function prepare() {
   await converse(server, "markdown", "Write a report on looms.", { agent: "writer" });
   await fork(server, "markdown", "fork");
   await converse(server, "fork", "Shorter, please: say 30 words");
+}
+
+const SCHEMA = "https://aitp.dev/capabilities";
+const ASKED = [
+  { $schema: `${SCHEMA}/aitp-02-decisions/v1.0.0/schema.json`, request_decision: {
+    id: "hats", title: "Which hats?", description: "Both are wool.", type: "products",
+    options: [
+      { id: "cap", name: "Cap", description: "For every day.", five_star_rating: 4.5, reviews_count: 31, variants: [{ id: "cap-red", short_variant_name: "Red" }] },
+      { id: "hat", name: "Hat", description: "With a brim.", image_url: "https://pictures.example.org/hat.png" },
+    ] } },
+  { $schema: `${SCHEMA}/aitp-03-data-request/v1.0.0/schema.json`, request_data: {
+    id: "address", title: "Where to?", description: "For the parcel.",
+    form: { fields: [{ id: "city", label: "City", required: true }, { id: "floor", label: "Floor", type: "number" }, { id: "kind", label: "Kind", type: "select", options: ["House", "Flat"] }] } } },
+  { $schema: `${SCHEMA}/aitp-01-payments/v1.0.0/schema.json`, quote: {
+    quote_id: "hat", merchant_id: "shop", description: "A hat", merchant_signature: "ed25519:x",
+    payment_options: [{ currency: "USD", amount: "12.50", payment_methods: [{ type: "near_payment_channel", token: "usdc", recipient: "shop.near" }] }] } },
+];
+
+/** Threads that the console and the inbox show. */
+async function prepareConsole() {
+  await titled("requests", "A hat by mail");
+  for (const message of ASKED) {
+    const body = JSON.stringify({ role: "assistant", content: JSON.stringify(message) });
+    await fetch(`${server.base}/v1/threads/requests/messages`, { method: "POST", headers: { "content-type": "application/json" }, body });
+  }
+  await titled("crash", "An answer that a crash broke off");
+  await converse(server, "crash", "compute 2 + 3");
+  await post(server, "crash", "slow 40ms say 60 words");
+  await new Promise((done) => setTimeout(done, 1_200));
+  await server.kill();
+  await server.restart();
+  await rest(server, "crash");
+}
+
+/** The path of the last run of a thread in the console. */
+async function lastRun(key) {
+  const { runs } = await get(server, `/api/v1/threads/${key}/runs`);
+  const ids = runs.map((run) => run.executionId ?? run.id);
+  return `/console/t/${key}/run/${ids.at(-1)}`;
 }
 
 const log = (page) => page.locator("#log");
@@ -146,6 +190,26 @@ const PICTURES = {
     });
   }],
   error: ["/chat/unknown"],
+  requests: ["/chat/requests", (page) => page.locator("details.pay summary").click()],
+  inbox: ["/inbox"],
+  "inbox-open": ["/inbox", (page) => page.locator("#inbox a").first().click()],
+  console: ["/console"],
+  search: ["/console?q=loom"],
+  "search-empty": ["/console?q=nothing+of+this"],
+  timeline: ["/console/t/tools"],
+  run: [() => lastRun("crash")],
+  "run-tools": [() => lastRun("tools")],
+  "run-waits": [() => lastRun("approval")],
+  events: ["/console/t/crash/events"],
+  "events-raw": ["/console/t/approval/events?view=raw"],
+  branches: ["/console/t/markdown/branches"],
+  diff: ["/console/t/fork/diff?with=markdown"],
+  document: ["/console/t/tools/document"],
+  "console-requests": ["/console/t/requests/requests"],
+  connect: ["/console/t/tools/connect"],
+  agents: ["/console/agents"],
+  health: ["/console/health"],
+  login: [() => `${locked.base}/login`],
 };
 /** Those that begin with a thread of their own for each picture. */
 const FRESH = new Set(["streaming", "child-running", "queue", "stopped"]);
@@ -154,18 +218,20 @@ await mkdir(folder, { recursive: true });
 const browser = await launch();
 try {
   await prepare();
+  await prepareConsole();
   for (const [look, options] of Object.entries(LOOKS)) {
     const context = await browser.newContext({ reducedMotion: "reduce", ...options });
     await replaceAssets(context);
     for (const [name, [path, act]] of Object.entries(PICTURES)) {
+      if (only.length > 0 && !only.includes(name)) continue;
       const page = await context.newPage();
-      let own = path;
+      let own = typeof path === "function" ? await path() : path;
       if (FRESH.has(name)) {
         own = `${path}-${look}`;
         await titled(own.split("/").at(-1), `A thread that is ${name}`);
         await converse(server, own.split("/").at(-1), "Good morning");
       }
-      await page.goto(server.base + own);
+      await page.goto(new URL(own, server.base).href);
       await act?.(page);
       await until("fonts", () => page.evaluate(() => document.fonts.ready.then(() => true)));
       const file = join(folder, `${name}-${look}.png`);
@@ -178,5 +244,6 @@ try {
 } finally {
   await browser.close();
   await server.stop();
+  await locked.stop();
   await scripts.remove();
 }

@@ -1,26 +1,21 @@
 // Requests of a page within another site: it has no cookie, but a token that the site hands over. The token
-// is kept in memory only. All other pages send their requests as they are.
+// is kept in memory only.
 // @ts-check
 
-const origins = document.documentElement.dataset.embedOrigins?.split(" ");
-
-/** Whether the page is within another site. */
-export const isEmbedded = origins !== undefined;
+const origins = document.documentElement.dataset.embedOrigins?.split(" ") ?? [];
 
 /** @type {string | undefined} */
 let token;
 /** @type {(() => void)[]} */
 let waiting = [];
 
-if (origins) {
-    addEventListener("message", (event) => {
-        if (event.source !== parent || !origins.includes(event.origin)) return;
-        if (event.data?.loomline !== "token" || typeof event.data.token !== "string") return;
-        token = event.data.token;
-        for (const done of waiting) done();
-        waiting = [];
-    });
-}
+addEventListener("message", (event) => {
+    if (event.source !== parent || !origins.includes(event.origin)) return;
+    if (event.data?.loomline !== "token" || typeof event.data.token !== "string") return;
+    token = event.data.token;
+    for (const done of waiting) done();
+    waiting = [];
+});
 
 /** The token is over: the next request asks for another one. */
 export function forget() {
@@ -45,7 +40,6 @@ async function withToken(path, options) {
 
 /** Sends a request to the server. @param {string} path @param {RequestInit} [options] */
 export async function request(path, options = {}) {
-    if (!isEmbedded) return fetch(path, options);
     const answer = await withToken(path, options);
     if (answer.status !== 401) return answer;
     forget();

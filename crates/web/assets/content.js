@@ -1,15 +1,15 @@
 // Content of others: images are shown and addresses opened when the reader asks for it.
 // @ts-check
 
-import { request } from "./bearer.js";
 import { byId } from "./dom.js";
+import { transport } from "./transport.js";
 
 /** The first bytes of the images that a page shows. */
 const MAGIC = [["image/png", "89504e47"], ["image/jpeg", "ffd8ff"], ["image/gif", "47494638"], ["image/webp", "52494646"]];
 
 /** Shows a file of the thread, if its bytes are those of an image. @param {Element} button */
 export async function showImage(button) {
-    const answer = await request(button.getAttribute("data-image") ?? "");
+    const answer = await transport.request(button.getAttribute("data-image") ?? "");
     if (!answer.ok) {
         button.replaceWith("The image can't be read.");
         return;

@@ -1,8 +1,16 @@
 // The page within another site: it loads the conversation with the token of the site, then becomes a chat.
 // @ts-check
 
-import { request } from "./bearer.js";
+import { TokenSource, forget, request } from "./bearer.js";
 import { banner, byId, elements } from "./dom.js";
+import { transport } from "./transport.js";
+
+transport.request = request;
+transport.stream = (path) => new TokenSource(path);
+transport.renew = () => {
+    forget();
+    return true;
+};
 
 const place = byId("embedded");
 const { agent, thread } = place?.dataset ?? {};

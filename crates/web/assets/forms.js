@@ -1,7 +1,7 @@
 // Forms: they are sent without leaving the page, and show what is wrong.
 // @ts-check
 
-import { request } from "./bearer.js";
+import { transport } from "./transport.js";
 
 /**
  * Sends a form. The answer arrives through the stream.
@@ -16,7 +16,7 @@ export async function send(form, submitter, files) {
     /** @type {BodyInit} */
     // @ts-ignore The values of a form without files are texts.
     const body = files ? data : new URLSearchParams(data);
-    const answer = await request(form.action, { method: "POST", body, headers: { accept: "application/json" } });
+    const answer = await transport.request(form.action, { method: "POST", body, headers: { accept: "application/json" } });
     const told = await answer.json().catch(() => ({}));
     if (!answer.ok) {
         mark(form, told.error?.details?.violations ?? []);

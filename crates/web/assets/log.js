@@ -1,8 +1,8 @@
 // The log of a conversation: its scrolling, and the messages before those that it shows.
 // @ts-check
 
-import { request } from "./bearer.js";
 import { byId, elements } from "./dom.js";
+import { transport } from "./transport.js";
 
 const NEAR_END = 80;
 
@@ -82,7 +82,7 @@ export async function older() {
     if (!log || !place || !link || isLoading) return;
     isLoading = true;
     try {
-        const answer = await request(String(link.getAttribute("data-older")));
+        const answer = await transport.request(String(link.getAttribute("data-older")));
         if (!answer.ok) return;
         const fragment = elements(await answer.text());
         // The browser corrects later what it only estimates now: the heights of messages out of view.

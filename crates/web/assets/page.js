@@ -2,12 +2,11 @@
 // Every page works without this script, but does not change by itself.
 // @ts-check
 
-import { request } from "./bearer.js";
 import { ask, showImage } from "./content.js";
 import { byId, dates, kept, say } from "./dom.js";
-import "./inbox.js";
 import { open } from "./live.js";
 import { log, older, scrollToEnd } from "./log.js";
+import { transport } from "./transport.js";
 
 // --- Clicks and keys -----------------------------------------------------------------------------
 
@@ -38,7 +37,7 @@ document.addEventListener("click", async (event) => {
         return;
     }
     if (copy) {
-        const answer = await request(copy.getAttribute("data-text") ?? "");
+        const answer = await transport.request(copy.getAttribute("data-text") ?? "");
         if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
         say(answer.ok ? "Copied." : "The text can't be read.");
     }
@@ -109,6 +108,7 @@ if (theme) {
 const threads = document.querySelector(".rail details.threads");
 if (threads instanceof HTMLDetailsElement && matchMedia("(max-width: 50rem)").matches) threads.open = false;
 
+if (byId("inbox")) import("./inbox.js");
 dates(document);
 scrollToEnd();
 open();

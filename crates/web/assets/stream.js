@@ -1,8 +1,8 @@
 // A stream of patches from the server. A hidden page closes it, because browsers open only six at a time.
 // @ts-check
 
-import { TokenSource, forget, isEmbedded } from "./bearer.js";
 import { banner } from "./dom.js";
+import { transport } from "./transport.js";
 
 const HIDDEN_FOR = 20_000;
 const MAX_PAUSE = 30_000;
@@ -10,7 +10,7 @@ const MAX_PAUSE = 30_000;
 /** @typedef {import("./patches.js").Patch} Patch */
 
 export class LiveStream {
-    /** @type {EventSource | TokenSource | null} */
+    /** @type {ReturnType<typeof transport.stream> | null} */
     #source = null;
     #pause = 1_000;
     #isPaused = false;
@@ -51,7 +51,7 @@ export class LiveStream {
         if (this.#source || this.#isPaused) return;
         clearTimeout(this.#retry);
         const address = this.#address(this.#after);
-        const source = isEmbedded ? new TokenSource(address) : new EventSource(address);
+        const source = transport.stream(address);
         this.#source = source;
         source.addEventListener("open", () => this.#open());
         source.addEventListener("patch", (/** @type {any} */ event) => {
@@ -60,8 +60,7 @@ export class LiveStream {
         });
         source.addEventListener("refused", (/** @type {any} */ event) => {
             const told = JSON.parse(event.data);
-            if (isEmbedded && told.code === "not_logged_in") {
-                forget();
+            if (told.code === "not_logged_in" && transport.renew()) {
                 this.#later();
                 return;
             }

@@ -52,6 +52,7 @@ const EMBEDDED: &[Asset] = embedded! {
     "page.js": SCRIPT,
     "patches.js": SCRIPT,
     "stream.js": SCRIPT,
+    "transport.js": SCRIPT,
     "style.css": STYLE,
     "console.css": STYLE,
     "icon.svg": "image/svg+xml",
@@ -59,16 +60,15 @@ const EMBEDDED: &[Asset] = embedded! {
 
 /// The modules that every page loads, so that browsers fetch them at once.
 pub(crate) const MODULES: &[&str] = &[
-    "bearer.js",
     "composer.js",
     "content.js",
     "dom.js",
     "forms.js",
-    "inbox.js",
     "live.js",
     "log.js",
     "patches.js",
     "stream.js",
+    "transport.js",
 ];
 
 impl Default for Assets {

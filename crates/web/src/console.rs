@@ -35,7 +35,7 @@ pub use console_run::{ConsoleRun, RunContinuation};
 pub use diff::DiffPage;
 pub use document::{DocumentPage, DocumentView};
 pub use events::{EventDetail, EventSelection, EventTable, EventsPage, TableChange};
-pub use frame::{ConsoleFrame, ConsolePlace, ThreadSection};
+pub use frame::{ConsoleFrame, ConsoleSection, ThreadSection};
 pub use health::{HealthFigures, HealthPage, LatencyFigures};
 pub use protocols::ConnectTarget;
 pub use requests::{ActorBinding, ActorEntry, RequestsPage};

@@ -31,7 +31,7 @@ impl EmbedPage<'_> {
                     meta name="color-scheme" content="light dark";
                     title { (self.name) }
                     link rel="stylesheet" href=(assets.path("style.css"));
-                    @for module in MODULES { link rel="modulepreload" href=(assets.path(module)); }
+                    @for module in MODULES.iter().chain(&["bearer.js", "page.js"]) { link rel="modulepreload" href=(assets.path(module)); }
                     script type="module" src=(assets.path("embedded.js")) {}
                 }
                 body class="embed" {

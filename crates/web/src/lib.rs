@@ -35,7 +35,7 @@ pub use chat::{
 };
 pub use console::{
     ActorBinding, ActorEntry, AgentEntry, AgentsPage, BranchesPage, ConnectPage, ConnectTarget,
-    ConsoleFrame, ConsolePlace, ConsoleRun, DiffPage, DocumentPage, DocumentView, EventDetail,
+    ConsoleFrame, ConsoleRun, ConsoleSection, DiffPage, DocumentPage, DocumentView, EventDetail,
     EventPoint, EventSelection, EventTable, EventsPage, HealthFigures, HealthPage, LatencyFigures,
     MarkedText, RelatedThread, RequestsPage, RunContinuation, RunPage, TableChange, ThreadEntry,
     ThreadListQuery, ThreadSection, ThreadsPage, TimelinePage, TimelineRun, ToolEffect, ToolEntry,

@@ -30,7 +30,7 @@ pub enum Area {
     Chat,
     /// All that waits for a person.
     Inbox,
-    /// What agents did, and why.
+    /// The runs of agents, their logs and their results.
     Console,
 }
 
@@ -41,8 +41,21 @@ pub struct Menu {
     pub waiting: usize,
     /// Whether the reader may open the console.
     pub has_console: bool,
+    /// Whether the reader may see the state of the server in the console.
+    pub has_health: bool,
     /// Whether the reader has logged in, and so can log out.
     pub has_session: bool,
+}
+
+impl Menu {
+    /// The link to the same data as JSON. A session opens pages only, and the native API needs a key:
+    /// then it is the path as text.
+    pub(crate) fn json_link(&self, path: &str) -> Markup {
+        html! {
+            @if self.has_session { code class="quiet" { (path) } }
+            @else { a class="quiet" href=(path) { "JSON" } }
+        }
+    }
 }
 
 /// The frame of a page.

@@ -129,6 +129,12 @@ impl DiffPage<'_> {
         }
     }
 
+    /// The native route of the comparison.
+    fn api_path(&self, other: &str) -> String {
+        let (key, other) = (path_segment(self.key), path_segment(other));
+        format!("/api/v1/threads/{key}/diff?with={other}")
+    }
+
     fn comparison(&self, other: &str, diff: &Diff) -> Markup {
         let turns = Turns::of(diff);
         html! {
@@ -142,7 +148,7 @@ impl DiffPage<'_> {
                     @if turns.pairs.len() > MAX_TURNS {
                         p class="note" {
                             (turns.pairs.len() - MAX_TURNS) " more turns differ. They are in the JSON: "
-                            a href={ "/api/v1/threads/" (path_segment(self.key)) "/diff?with=" (path_segment(other)) } { "open it" } "."
+                            (self.frame.shell.menu.json_link(&self.api_path(other))) "."
                         }
                     }
                 }

@@ -74,9 +74,9 @@ impl DocumentPage<'_> {
         self.view.version == Version::NEWEST
     }
 
-    /// The native route of the document.
+    /// The path of the document as a file.
     fn download_path(&self) -> String {
-        let path = format!("/api/v1/threads/{}/document", path_segment(self.key));
+        let path = format!("/ui/document/{}", path_segment(self.key));
         if self.is_newest() {
             path
         } else {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 /// The section that a page of the console belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsolePlace<'a> {
+pub enum ConsoleSection<'a> {
     /// The list of threads.
     Threads,
     /// The agents.
@@ -84,7 +84,7 @@ pub struct ConsoleFrame<'a> {
     /// The frame of every page.
     pub shell: Shell<'a>,
     /// The section that the page belongs to.
-    pub place: ConsolePlace<'a>,
+    pub section: ConsoleSection<'a>,
     /// The route of the native API with the same data.
     pub api_path: Option<&'a str>,
 }
@@ -96,12 +96,7 @@ impl ConsoleFrame<'_> {
             header class="top console" {
                 (self.title())
                 span class="grow" {}
-                @match self.api_path {
-                    // A session opens pages only: the native API needs a key.
-                    Some(path) if self.shell.menu.has_session => code class="quiet" { (path) },
-                    Some(path) => a class="quiet" href=(path) { "JSON" },
-                    None => {},
-                }
+                @if let Some(path) = self.api_path { (self.shell.menu.json_link(path)) }
             }
             main id="content" class="console" tabindex="-1" {
                 (self.sections())
@@ -111,12 +106,12 @@ impl ConsoleFrame<'_> {
     }
 
     fn title(&self) -> Markup {
-        match self.place {
-            ConsolePlace::Thread { key, title, .. } => html! {
+        match self.section {
+            ConsoleSection::Thread { key, title, .. } => html! {
                 h1 dir="auto" { (json::visible(title.unwrap_or(key))) }
                 a class="quiet" href={ "/chat/" (path_segment(key)) } { "Open the chat" }
             },
-            ConsolePlace::Threads | ConsolePlace::Agents | ConsolePlace::Health => {
+            ConsoleSection::Threads | ConsoleSection::Agents | ConsoleSection::Health => {
                 html! { h1 { "Console" } }
             }
         }
@@ -131,13 +126,15 @@ impl ConsoleFrame<'_> {
         html! {
             nav class="tabs" aria-label="Console" {
                 ul {
-                    @if let ConsolePlace::Thread { key, section, .. } = self.place {
+                    @if let ConsoleSection::Thread { key, section, .. } = self.section {
                         (link("/console", "All threads", false))
                         @for each in ThreadSection::ALL { (link(&each.path(key), each.label(), each == section)) }
                     } @else {
-                        (link("/console", "Threads", self.place == ConsolePlace::Threads))
-                        (link("/console/agents", "Agents", self.place == ConsolePlace::Agents))
-                        (link("/console/health", "Health", self.place == ConsolePlace::Health))
+                        (link("/console", "Threads", self.section == ConsoleSection::Threads))
+                        (link("/console/agents", "Agents", self.section == ConsoleSection::Agents))
+                        @if self.shell.menu.has_health {
+                            (link("/console/health", "Health", self.section == ConsoleSection::Health))
+                        }
                     }
                 }
             }

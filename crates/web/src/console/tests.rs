@@ -10,7 +10,7 @@ use thread::{Profile, Thread, Version, validate};
 static ASSETS: LazyLock<Assets> = LazyLock::new(Assets::default);
 const EVIL: &str = "\"><img src=x onerror=a>\u{202e}";
 
-fn frame(place: ConsolePlace<'_>) -> ConsoleFrame<'_> {
+fn frame(section: ConsoleSection<'_>) -> ConsoleFrame<'_> {
     ConsoleFrame {
         shell: Shell {
             assets: &ASSETS,
@@ -22,13 +22,13 @@ fn frame(place: ConsolePlace<'_>) -> ConsoleFrame<'_> {
             menu: Menu::default(),
             is_read_only: false,
         },
-        place,
+        section,
         api_path: None,
     }
 }
 
 fn of_thread(section: ThreadSection) -> ConsoleFrame<'static> {
-    frame(ConsolePlace::Thread {
+    frame(ConsoleSection::Thread {
         key: "t",
         title: None,
         section,
@@ -206,7 +206,7 @@ fn a_document_has_a_verdict_a_hash_and_losses() {
         "/turns/0/x",
         "tp-required",
         "<option value=\"0.0.3\" selected>",
-        "href=\"/api/v1/threads/t/document?version=0.0.3\"",
+        "href=\"/ui/document/t?version=0.0.3\"",
         "download=\"t.json\"",
     ] {
         assert!(html.contains(part), "{part}: {html}");
@@ -323,7 +323,7 @@ fn agents_are_shown_with_tools_and_relations() {
     };
     let agents = [local, far];
     let page = AgentsPage {
-        frame: frame(ConsolePlace::Agents),
+        frame: frame(ConsoleSection::Agents),
         agents: &agents,
         may_write: true,
     };
@@ -357,7 +357,7 @@ fn a_server_that_is_not_ready_says_why() {
         ..HealthFigures::default()
     };
     let page = HealthPage {
-        frame: frame(ConsolePlace::Health),
+        frame: frame(ConsoleSection::Health),
         figures,
     };
     let html = main_of(&page.html());

@@ -45,7 +45,7 @@ impl InboxPage<'_> {
         // A later page does not change by itself: new entries belong to the end of the list.
         let is_live = !self.is_later && self.next.is_none();
         self.shell.html(&html! {
-            header class="top" { h1 { "Inbox" } span class="grow" {} a class="quiet" href=(self.api_path()) { "JSON" } }
+            header class="top" { h1 { "Inbox" } span class="grow" {} (self.shell.menu.json_link(&self.api_path())) }
             main id="content" class="console inbox" tabindex="-1" {
                 (self.filter.form(self.agents))
                 (state(n, self.filter, self.is_later))

@@ -20,8 +20,8 @@ use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
 use web::{
-    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsolePlace, Markup, Menu, RailThread,
-    Shell, StarterChoice, VersionEntry, VersionsPage,
+    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsoleSection, Markup, Menu,
+    RailThread, Shell, StarterChoice, VersionEntry, VersionsPage,
 };
 
 /// Number of messages on a page.
@@ -282,6 +282,8 @@ impl PageParts {
             menu: Menu {
                 waiting,
                 has_console: config.web.has_console && caller.check_scope(Scope::Inspect).is_ok(),
+                has_health: caller.check_scope(Scope::Operator).is_ok()
+                    && caller.rights.cover_all(""),
                 has_session: caller.has_session(),
             },
             name: config.web.name.clone(),
@@ -316,12 +318,12 @@ impl PageParts {
     pub(super) fn console<'a>(
         &'a self,
         title: &'a str,
-        place: ConsolePlace<'a>,
+        section: ConsoleSection<'a>,
         api_path: Option<&'a str>,
     ) -> ConsoleFrame<'a> {
-        let current = match place {
-            ConsolePlace::Thread { key, .. } => Some(key),
-            ConsolePlace::Threads | ConsolePlace::Agents | ConsolePlace::Health => None,
+        let current = match section {
+            ConsoleSection::Thread { key, .. } => Some(key),
+            ConsoleSection::Threads | ConsoleSection::Agents | ConsoleSection::Health => None,
         };
         let shell = Shell {
             area: Area::Console,
@@ -329,7 +331,7 @@ impl PageParts {
         };
         ConsoleFrame {
             shell,
-            place,
+            section,
             api_path,
         }
     }

@@ -30,6 +30,7 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
 
 #[rustfmt::skip]
 fn routes() -> Vec<Route> {
+    use crate::routes::documents;
     use super::console::{agents, branches, connect, diff, document, events, health, live_events, requests as thread_requests, run, threads, timeline};
     use super::{actions, assets, embed, files, inbox, live, login, pages, requests};
     vec![
@@ -46,6 +47,7 @@ fn routes() -> Vec<Route> {
         Route::get("/ui/older", Read, InBody, undocumented(get(pages::older))),
         Route::get("/ui/file", Read, InBody, undocumented(get(files::read))),
         Route::get("/ui/text", Read, InBody, undocumented(get(files::text))),
+        Route::get("/ui/document/{key}", Inspect, PathKey("key"), undocumented(get(documents::export))),
         Route::get("/ui/live", Read, InBody, undocumented(get(live::live))),
         Route::post("/ui/send", Write, InBody, undocumented(post(actions::send))),
         Route::post("/ui/stop", Write, InBody, undocumented(post(actions::stop))),

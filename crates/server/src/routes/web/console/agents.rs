@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::Uri;
 use upp::Effect;
-use web::{AgentEntry, AgentsPage, ConsolePlace, ToolEffect, ToolEntry};
+use web::{AgentEntry, AgentsPage, ConsoleSection, ToolEffect, ToolEntry};
 
 /// The native route with the same data.
 const API_PATH: &str = "/api/v1/agents";
@@ -26,7 +26,7 @@ pub(in crate::routes::web) async fn read(
     let agents: Vec<AgentEntry> = agents.map(|agent| entry(agent, config)).collect();
     let parts = PageParts::read(&api, &caller).await?;
     let shown = AgentsPage {
-        frame: parts.console("Agents", ConsolePlace::Agents, Some(API_PATH)),
+        frame: parts.console("Agents", ConsoleSection::Agents, Some(API_PATH)),
         agents: &agents,
         may_write: caller.check_scope(Scope::Write).is_ok(),
     };

@@ -15,7 +15,7 @@ use runtime::Logged;
 use serde::Deserialize;
 use timeline::{EventType, Seq};
 use web::{
-    ConsolePlace, EventDetail, EventSelection, EventTable, EventsPage, TableChange, ThreadSection,
+    ConsoleSection, EventDetail, EventSelection, EventTable, EventsPage, TableChange, ThreadSection,
 };
 
 /// Number of rows on a page.
@@ -67,7 +67,7 @@ pub(in crate::routes::web) async fn events(
     };
     let parts = PageParts::read(&api, &caller).await?;
     let title = found.row().thread.title.as_deref();
-    let place = ConsolePlace::Thread {
+    let place = ConsoleSection::Thread {
         key: thread.key(),
         title,
         section: ThreadSection::Events,

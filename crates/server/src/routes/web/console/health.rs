@@ -8,7 +8,7 @@ use crate::routes::web::reply::page;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::Response;
-use web::{ConsolePlace, HealthFigures, HealthPage, LatencyFigures};
+use web::{ConsoleSection, HealthFigures, HealthPage, LatencyFigures};
 
 /// The native route with the same data.
 const API_PATH: &str = "/api/v1/health";
@@ -21,7 +21,7 @@ pub(in crate::routes::web) async fn read(
     let figures = figures(&process_health(&api).await?);
     let parts = PageParts::read(&api, &caller).await?;
     let shown = HealthPage {
-        frame: parts.console("Health", ConsolePlace::Health, Some(API_PATH)),
+        frame: parts.console("Health", ConsoleSection::Health, Some(API_PATH)),
         figures,
     };
     Ok(page(shown.html()))

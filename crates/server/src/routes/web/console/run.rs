@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use runtime::{Filter, Landmark, PageRequest};
 use serde::Deserialize;
 use timeline::{Entry, ExecutionId, Reaction, Record, Seq};
-use web::{ConsolePlace, ConsoleRun, EventPoint, RunContinuation, RunPage, ThreadSection};
+use web::{ConsoleRun, ConsoleSection, EventPoint, RunContinuation, RunPage, ThreadSection};
 
 /// The point at which a reader looks.
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ pub(in crate::routes::web) async fn run(
         "/api/v1/threads/{key}/runs/{}",
         web::path_segment(id.as_str())
     );
-    let place = ConsolePlace::Thread {
+    let place = ConsoleSection::Thread {
         key: thread.key(),
         title,
         section: ThreadSection::Timeline,

@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::routes::web::pages::PageParts;
 use crate::threads::{ThreadKey, ThreadRef};
-use web::{ConsoleFrame, ConsolePlace, ThreadSection};
+use web::{ConsoleFrame, ConsoleSection, ThreadSection};
 
 /// A thread, and the section of it that a page shows.
 pub(super) struct ShownSection {
@@ -37,7 +37,7 @@ impl ShownSection {
 
     /// The frame of the page.
     pub(super) fn frame<'a>(&'a self, parts: &'a PageParts) -> ConsoleFrame<'a> {
-        let place = ConsolePlace::Thread {
+        let place = ConsoleSection::Thread {
             key: self.thread.key(),
             title: self.thread.row().thread.title.as_deref(),
             section: self.section,

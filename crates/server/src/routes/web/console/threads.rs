@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use runtime::search::SearchHit;
 use serde::Deserialize;
 use timeline::ThreadStatus;
-use web::{ConsolePlace, MarkedText, ThreadEntry, ThreadListQuery, ThreadsPage};
+use web::{ConsoleSection, MarkedText, ThreadEntry, ThreadListQuery, ThreadsPage};
 
 /// Number of threads on a page.
 const THREADS: usize = 50;
@@ -69,7 +69,7 @@ pub(in crate::routes::web) async fn list(
     let parts = PageParts::read(&api, &caller).await?;
     let api_path = shown.api_path(since);
     let list = ThreadsPage {
-        frame: parts.console("Console", ConsolePlace::Threads, Some(&api_path)),
+        frame: parts.console("Console", ConsoleSection::Threads, Some(&api_path)),
         search: &shown,
         agents: &agents,
         threads: &threads,

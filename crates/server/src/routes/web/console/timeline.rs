@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use runtime::{Filter, Landmark, PageRequest, Position};
 use serde::Deserialize;
 use timeline::{Entry, ExecutionId, Item, Reaction};
-use web::{ConsolePlace, ThreadSection, TimelinePage, TimelineRun};
+use web::{ConsoleSection, ThreadSection, TimelinePage, TimelineRun};
 
 /// Number of messages whose runs are on a page.
 const MESSAGES: usize = 25;
@@ -58,7 +58,7 @@ pub(in crate::routes::web) async fn timeline(
         .collect();
     let parts = PageParts::read(&api, &caller).await?;
     let title = found.row().thread.title.as_deref();
-    let place = ConsolePlace::Thread {
+    let place = ConsoleSection::Thread {
         key: thread.key(),
         title,
         section: ThreadSection::Timeline,
