@@ -169,7 +169,7 @@ impl Tests {
         for source in sources::under(root, "crates")? {
             tests.functions.extend(functions(&source));
         }
-        for folder in ["tests/js", "conformance"] {
+        for folder in ["tests/browser", "tests/js", "conformance"] {
             for source in sources::under(root, folder)? {
                 tests.titles.extend(titles(&source));
                 tests.files.insert(source.path);
@@ -196,12 +196,13 @@ fn functions(source: &Source) -> Vec<String> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// The titles of the tests of a JavaScript file, as they stand in `test("…", …)`.
+/// The titles of the tests of a JavaScript file, as they stand in `test("…", …)` and, for pages, in
+/// `claim("…", …)`.
 fn titles(source: &Source) -> Vec<String> {
     if !source.is("mjs") && !source.is("js") {
         return Vec::new();
     }
-    ["test(", "it("]
+    ["test(", "it(", "claim("]
         .iter()
         .flat_map(|call| source.text.split(call).skip(1))
         .filter_map(|rest| {

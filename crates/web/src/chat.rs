@@ -4,6 +4,7 @@ mod answer;
 mod block;
 mod composer;
 mod conversation;
+mod interruption;
 mod noted_requests;
 mod page;
 mod pending;

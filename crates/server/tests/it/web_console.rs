@@ -181,7 +181,7 @@ async fn an_unknown_thread_or_run_has_an_error_page() {
 async fn a_key_for_some_threads_sees_no_others() {
     let (all, some) = (hash_text("llk_all"), hash_text("llk_some"));
     let config = format!(
-        "[tenants.a]\nkey_hashes = [\"{all}\"]\n[tenants.a.keys.some]\nhash = \"{some}\"\nthreads = [\"mine-*\"]\nscopes = [\"read\"]\n"
+        "[tenants.a]\nkey_hashes = [\"{all}\"]\n[tenants.a.keys.some]\nhash = \"{some}\"\nthreads = [\"mine-*\"]\nscopes = [\"read\", \"inspect\"]\n"
     );
     let all = Server::new(&config).await.with_key("llk_all");
     let some = all.with_key("llk_some");

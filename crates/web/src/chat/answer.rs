@@ -1,6 +1,7 @@
 //! The message of one run: built from the run's events, drawn whole or as patches.
 
 use super::block::{Block, TextBlock};
+use super::interruption::stopped;
 use super::tool::{Subagent, ToolCard, Waiting};
 use super::tool_facts::{ToolFact, ToolFacts};
 use crate::execution::{CountedTokens, UNNAMED, agent_of};
@@ -581,25 +582,6 @@ impl Step {
             div class="step" id=(ids::step(&self.id)) {
                 @for block in &self.blocks { (block.html()) }
             }
-        }
-    }
-}
-
-/// Why a run ended early, in words.
-fn stopped(interruption: &Interruption) -> Markup {
-    let words = match interruption.reason.as_str() {
-        Interruption::USER_CANCELLED => "Stopped. The text so far is kept.",
-        Interruption::POISONED => {
-            "Ended, because the server stopped several times during this step."
-        }
-        Interruption::ERROR => "Ended with an error.",
-        "timeout" => "Stopped, because its time was over.",
-        _ => "Ended early.",
-    };
-    html! {
-        p class="note stopped" {
-            (words)
-            @if let Some(detail) = &interruption.detail { " (" span dir="auto" { (json::visible(detail)) } ")" }
         }
     }
 }

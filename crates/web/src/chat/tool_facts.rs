@@ -1,15 +1,15 @@
-//! What the configuration says of tools, for the cards of their calls.
+//! The configuration of tools, as the cards of their calls show it.
 
 use maud::{Markup, html};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the configuration says of each agent's tools.
+/// The configured tools of each agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolFacts(BTreeMap<String, BTreeMap<String, Arc<ToolFact>>>);
 
-/// What the configuration says of a tool.
+/// The effect of a configured tool and the form of its results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolFact {
     /// The effect of a call: `pure`, `idempotent`, `reconcilable` or `effect`. It decides whether a call

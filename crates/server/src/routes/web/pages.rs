@@ -110,7 +110,7 @@ pub(super) async fn chat_content(
     draw_chat((api, caller), thread, &query, parts, Frame::None).await
 }
 
-/// What is drawn around a conversation.
+/// The surroundings of a conversation.
 #[derive(Clone, Copy)]
 enum Frame {
     /// All of a page.

@@ -70,7 +70,7 @@ impl ReadConversation {
     }
 }
 
-/// What is configured of all agents' tools.
+/// The effects and result schemas of all agents' tools.
 fn tool_facts(api: &Api) -> Arc<ToolFacts> {
     let mut facts = ToolFacts::default();
     for agent in api.app().agents() {

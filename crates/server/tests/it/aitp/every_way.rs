@@ -270,7 +270,8 @@ pub(super) async fn make_threads(client: &Server) {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 47] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 48] = [
+    ("POST", "/api/v1/web/tokens"),
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
     ("POST", "/agents/search"),

@@ -1,0 +1,24 @@
+//! The reason of a run that ended early.
+
+use crate::json;
+use maud::{Markup, html};
+use timeline::Interruption;
+
+/// The reason in words, below the message of the run.
+pub(super) fn stopped(interruption: &Interruption) -> Markup {
+    let words = match interruption.reason.as_str() {
+        Interruption::USER_CANCELLED => "Stopped. The text so far is kept.",
+        Interruption::POISONED => {
+            "Ended, because the server stopped several times during this step."
+        }
+        Interruption::ERROR => "Ended with an error.",
+        "timeout" => "Stopped, because its time was over.",
+        _ => "Ended early.",
+    };
+    html! {
+        p class="note stopped" {
+            (words)
+            @if let Some(detail) = &interruption.detail { " (" span dir="auto" { (json::visible(detail)) } ")" }
+        }
+    }
+}
