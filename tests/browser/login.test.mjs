@@ -1,6 +1,7 @@
 // Logging in and out, with a server that has a tenant.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
 import { before } from "node:test";
 import { Loomline } from "../js/loomline.mjs";
 import { claim, fits, isAccessible } from "./browser.mjs";
@@ -113,4 +114,34 @@ claim("a person logs in and out without a script", server, { javaScriptEnabled: 
   await page.waitForURL(`${server.base}/chat/t`);
   await button(page, "Log out").click();
   await page.waitForURL(`${server.base}/login`);
+});
+
+claim("a key that is taken out of the configuration ends its sessions", server, async (visitor) => {
+  visitor.expect(/Failed to load resource/, /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE/);
+  const page = await visitor.open("/login?to=%2Fchat%2Ft");
+  await logIn(page, "llk_reader");
+  await page.waitForURL(`${server.base}/chat/t`);
+  const config = await readFile(server.config, "utf8");
+  const [without] = config.split("[tenants.a.keys.reader]");
+  await server.kill();
+  await writeFile(server.config, without);
+  await server.restart();
+  await visitor.open("/chat/t");
+  await page.waitForURL(/\/login\?to=/);
+  await server.kill();
+  await writeFile(server.config, config);
+  await server.restart();
+  // The key is back; its session is not.
+  await visitor.open("/chat/t");
+  await page.waitForURL(/\/login\?to=/);
+});
+
+claim("a key without the scope inspect has no console", server, async (visitor) => {
+  visitor.expect(/Failed to load resource.*403/);
+  const page = await visitor.open("/login?to=%2Finbox");
+  await logIn(page, "llk_reader");
+  await page.waitForURL(`${server.base}/inbox`);
+  assert.equal(await page.getByRole("link", { name: "Console" }).count(), 0);
+  await visitor.open("/console");
+  await page.getByText(/inspect/).waitFor();
 });

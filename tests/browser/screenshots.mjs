@@ -190,7 +190,8 @@ const PICTURES = {
     });
   }],
   error: ["/chat/unknown"],
-  requests: ["/chat/requests", (page) => page.locator("details.pay summary").click()],
+  requests: ["/chat/requests", top],
+  "requests-pay": ["/chat/requests", (page) => page.locator("details.pay summary").click()],
   inbox: ["/inbox"],
   "inbox-open": ["/inbox", (page) => page.locator("#inbox a").first().click()],
   console: ["/console"],

@@ -130,7 +130,7 @@ async fn the_page_of_a_document_has_verdict_hash_and_losses() {
         hash,
         ">valid<",
         "This version holds everything",
-        "href=\"/api/v1/threads/t/document\"",
+        "href=\"/ui/document/t\"",
         "<span class=\"key\" dir=\"auto\">turns</span>",
     ];
     has(&html, &parts);

@@ -40,7 +40,7 @@ pub(super) async fn send(action: Action) -> Result<Response, ApiError> {
         Some(key) => key.to_owned(),
         None => begin(&action, text).await?,
     };
-    let thread = ThreadKey::new(api, &action.caller, &key)?;
+    let thread = ThreadKey::named(api, &action.caller, &key, "/thread")?;
     let policy = match form.text("policy") {
         "interrupt" => Policy::Interrupt,
         _ => Policy::Queue,
@@ -85,9 +85,10 @@ pub(super) async fn edit(action: Action) -> Result<Response, ApiError> {
     let position = thread.item_position(item).await?;
     let position = position.ok_or_else(|| ApiError::field("/item", "there is no such message"))?;
     let before = own_event(&thread, position.before()).await?;
-    let row = thread.fork(None, Some(before)).await?;
+    let message = message.read(api)?;
+    let row = thread.fork(fork_key(&action)?, Some(before)).await?;
     let copy = thread.forked(key_of(&row))?;
-    message.read(api)?.post(api, &copy, None).await?;
+    message.post(api, &copy, None).await?;
     Ok(action.moved_to(&chat_path(copy.key())))
 }
 
@@ -282,8 +283,19 @@ pub(super) async fn fork(action: Action) -> Result<Response, ApiError> {
             Some(own_event(&thread, page.last).await?)
         }
     };
-    let row = thread.fork(None, at).await?;
+    let row = thread.fork(fork_key(&action)?, at).await?;
     Ok(action.moved_to(&chat_path(key_of(&row))))
+}
+
+/// The key of a new fork; none if the caller may have any. A restricted key gets one that it may use.
+fn fork_key(action: &Action) -> Result<Option<String>, ApiError> {
+    let caller = &action.caller;
+    let own = caller.is_restricted().then(|| {
+        let name = action.api.runtime().mint();
+        format!("{}{name}", caller.rights.new_key_prefix())
+    });
+    crate::threads::check_new_key(caller, own.as_deref(), "/thread")?;
+    Ok(own)
 }
 
 /// The position of an event in the thread's own log.

@@ -12,6 +12,7 @@ use http::{HeaderValue, header};
 use interop::parts::InlineFile;
 use runtime::{Filter, PageRequest};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use timeline::{Entry, MessagePartKind, StepRecord, part_kind};
 
 /// Maximum number of executions whose texts are read at once.
@@ -71,7 +72,9 @@ pub(super) async fn text(
 ) -> Result<Response, ApiError> {
     let thread = ThreadKey::new(&api, &caller, &query.thread)?;
     let mut texts: Vec<String> = Vec::new();
-    for id in query.executions.split(',').take(MAX_EXECUTIONS) {
+    let mut seen = BTreeSet::new();
+    let ids = query.executions.split(',').take(MAX_EXECUTIONS);
+    for id in ids.filter(|id| seen.insert(*id)) {
         for step in steps(&thread, id).await? {
             let parts = step.parts.iter().map(|part| &part.part);
             let written = parts.filter(|part| {
