@@ -38,6 +38,21 @@ pub(crate) struct ThreadNews {
     waits: bool,
 }
 
+/// The data of the events `ready` and `reset`: none.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoNews {}
+
+/// The data of an event of the feed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum FeedData {
+    /// Of an event `thread`.
+    News(ThreadNews),
+    /// Of the events `ready` and `reset`.
+    Nothing(NoNews),
+}
+
 /// An event of the feed.
 enum FeedEvent {
     /// The feed begins after this change.
@@ -45,7 +60,7 @@ enum FeedEvent {
     /// Too much has changed: the client reads the list of threads again.
     Reset(u64),
     /// A thread has changed.
-    News(u64, ThreadNews),
+    News(u64, FeedData),
 }
 
 /// Follows the changes of all threads that the key may see.
@@ -57,7 +72,7 @@ enum FeedEvent {
 /// read the list again. A deletion alone is not reported.
 #[utoipa::path(get, path = "/events", operation_id = "followThreads", tag = "events", security(("key" = [])),
     params(("last-event-id" = Option<String>, Header)),
-    responses((status = 200, body = ThreadNews, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+    responses((status = 200, body = FeedData, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn follow(
     State(api): State<Api>,
     caller: Caller,
@@ -113,7 +128,8 @@ fn feed(
                 Some(rows) => {
                     for row in rows {
                         let change = row.change;
-                        yield FeedEvent::News(change, news(&api, &caller, row).await?);
+                        let news = news(&api, &caller, row).await?;
+                        yield FeedEvent::News(change, FeedData::News(news));
                     }
                 }
             }
@@ -200,17 +216,12 @@ struct FeedFrames;
 impl View<FeedEvent> for FeedFrames {
     fn write(&mut self, event: &FeedEvent, out: &mut FrameBuffer) -> ControlFlow<()> {
         let (id, name, data) = match event {
-            FeedEvent::Ready(id) => (id, "ready", "{}".to_owned()),
-            FeedEvent::Reset(id) => (id, "reset", "{}".to_owned()),
-            FeedEvent::News(id, news) => {
-                // A struct of texts and numbers can always be written.
-                (
-                    id,
-                    "thread",
-                    serde_json::to_string(news).unwrap_or_default(),
-                )
-            }
+            FeedEvent::Ready(id) => (id, "ready", &FeedData::Nothing(NoNews {})),
+            FeedEvent::Reset(id) => (id, "reset", &FeedData::Nothing(NoNews {})),
+            FeedEvent::News(id, news) => (id, "thread", news),
         };
+        // A struct of texts and numbers can always be written.
+        let data = serde_json::to_string(data).unwrap_or_default();
         interop::sse::write_id(*id, out);
         interop::sse::write_named(name, data, out);
         ControlFlow::Continue(())
