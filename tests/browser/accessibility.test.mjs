@@ -68,7 +68,7 @@ for (const [name, options] of LOOKS) {
   claim(`an error page is accessible, ${name}`, server, options, async (visitor) => {
     visitor.expect(/Failed to load resource.*404/);
     const page = await visitor.open("/chat/unknown");
-    await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+    await page.getByRole("heading", { name: "Not found" }).waitFor();
     await isAccessible(page, "an error page");
     await fits(page, "an error page");
   });

@@ -103,7 +103,7 @@ claim("a run shows the crash, the voided attempt and what was kept", server, asy
   await row(page, "(again)").waitFor();
   await isAccessible(page, "a run with a crash");
   await crash.getByRole("link").click();
-  await page.getByText("⚠ another process resumes the run").waitFor();
+  await page.getByText("⚠ data-execution-resumed · another process resumes the run").waitFor();
   const target = await page.locator("tr:target").innerText();
   assert.match(target, /resumes the run/);
 });

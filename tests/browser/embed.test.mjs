@@ -20,7 +20,7 @@ async function site(name) {
       const made = await fetch(`${server.base}/api/v1/web/tokens`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
-        body: JSON.stringify({ threadPrefix: "shop-", actor: "ada" }),
+        body: JSON.stringify({ agent: "demo", threadPrefix: "shop-", actor: "ada" }),
       });
       response.end((await made.json()).token);
       return;

@@ -227,7 +227,7 @@ claim("hostile keys and titles are only text", server, async (visitor) => {
 claim("an error page shows what it was told as text", server, async (visitor) => {
   visitor.expect(/Failed to load resource.*(400|404)/);
   const page = await visitor.open(`/chat/${encodeURIComponent(SHORT)}`);
-  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+  await page.getByRole("heading", { name: "Not found" }).waitFor();
   await visitor.open(`/chat/a?before=${encodeURIComponent(SHORT)}`);
   assert.equal(await page.evaluate(() => window.__pwned), undefined);
   assert.equal(await page.locator("body script, body img").count(), 0);

@@ -99,7 +99,7 @@ serving("calls of two threads are allowed, edited and denied with the keyboard a
   await page.keyboard.press("k");
   await page.keyboard.press("o");
   await opens(page, "6 * 7");
-  await page.getByText("What led here").waitFor();
+  await page.getByText("Previous messages").waitFor();
   await page.keyboard.press("a");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Allow once");
   assert.equal(await entries(page).count(), 3, "the key alone did nothing");
@@ -129,7 +129,7 @@ serving("calls of two threads are allowed, edited and denied with the keyboard a
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Deny");
   await page.keyboard.press("Enter");
   await shows(page, 0);
-  await page.getByText("Nothing waits for you.").waitFor();
+  await page.getByText(/^No entries\./).waitFor();
   const { messages } = await get(server, "/api/v1/threads/three/messages");
   assert.match(JSON.stringify(messages), /denied/);
   await until("no count in the title", async () => (await page.title()) === "Inbox · Loomline");
@@ -148,7 +148,7 @@ serving("Enter in a field of an opened call does not allow it", async (visitor, 
 serving("new entries appear and answered ones vanish, and the page says so", async (visitor, server) => {
   await converse(server, "other", "Good morning");
   const page = await inbox(visitor);
-  await page.getByText("Nothing waits for you.").waitFor();
+  await page.getByText(/^No entries\./).waitFor();
   const lines = await listen(page);
   await asks(server, "t");
   await shows(page, 1);
@@ -161,7 +161,7 @@ serving("new entries appear and answered ones vanish, and the page says so", asy
   await visitor.chat("t", tab);
   await button(tab, "Allow once").click();
   await shows(page, 0);
-  await until("the status line", async () => (await lines()).includes("One entry waits no longer."));
+  await until("the status line", async () => (await lines()).includes("An entry is done."));
   await until("no count in the chat", async () => (await tab.locator("#inbox-count").innerText()) === "");
 });
 
@@ -209,8 +209,8 @@ serving("filters are in the address, and an empty filter is cleared by a link", 
   await page.getByLabel("Waits for").selectOption("day");
   await button(page, "Show").click();
   await page.waitForURL(/age=day/);
-  await page.getByText(/Nothing waits that passes the filter: kind request, waits more than a day/).waitFor();
-  await page.getByRole("link", { name: "Show all that waits" }).click();
+  await page.getByText(/No entry matches the filter: kind request, waits more than a day/).waitFor();
+  await page.getByRole("link", { name: "Show all entries" }).click();
   await shows(page, 2);
   await inbox(visitor, "/inbox?kind=request");
   await asks(server, "another");

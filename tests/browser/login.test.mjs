@@ -52,7 +52,7 @@ claim("a wrong key is refused, and the next one is taken", server, async (visito
   visitor.expect(/Failed to load resource.*401/);
   const page = await visitor.open("/login?to=%2Fchat%2Ft");
   await logIn(page, "llk_wrong");
-  await page.getByRole("alert").getByText("This key or token opens nothing here.").waitFor();
+  await page.getByRole("alert").getByText("The key or token is not valid.").waitFor();
   await isAccessible(page, "a refused log-in");
   await logIn(page, "llk_all");
   await page.waitForURL(`${server.base}/chat/t`);

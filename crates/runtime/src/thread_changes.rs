@@ -2,6 +2,7 @@
 
 use crate::runtime::Runtime;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use store::TenantId;
 use tokio::sync::watch;
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     by_tenant: Mutex<BTreeMap<TenantId, watch::Sender<()>>>,
+    n_deleted: AtomicU64,
 }
 
 impl Subscriptions {
@@ -24,6 +26,12 @@ impl Subscriptions {
             // Nobody waits any more.
             senders.remove(tenant);
         }
+    }
+
+    /// Wakes the readers of the tenant's threads, of which one is deleted.
+    pub(crate) fn wake_after_deletion(&self, tenant: &TenantId) {
+        self.n_deleted.fetch_add(1, Ordering::Relaxed);
+        self.wake(tenant);
     }
 
     fn subscribe(&self, tenant: &TenantId) -> watch::Receiver<()> {
@@ -51,6 +59,12 @@ impl Runtime {
     /// Subscribes to the changes of a tenant's threads.
     pub fn thread_changes(&self, tenant: &TenantId) -> ThreadChanges {
         ThreadChanges(self.inner.subscriptions.subscribe(tenant))
+    }
+
+    /// The number of threads that this process has deleted. The numbers of changes of deleted threads are
+    /// used again.
+    pub fn n_deleted_threads(&self) -> u64 {
+        self.inner.subscriptions.n_deleted.load(Ordering::Relaxed)
     }
 }
 

@@ -85,6 +85,17 @@ pub struct ThreadPage {
 }
 
 impl Runtime {
+    /// Returns the number of events that a thread has from its ancestors; 0 unless it is a fork.
+    pub async fn inherited_events(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<u64, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        Ok(chain.own(Seq::ZERO).0)
+    }
+
     /// Returns the position of an event in a thread, or none if the thread does not have it. A fork
     /// has the events that its parent had when the fork was made.
     pub async fn position_of(

@@ -253,6 +253,21 @@ impl App {
         self.agents.tool(agent, tool)
     }
 
+    /// Passes each tool of each agent to `see`.
+    #[cfg(feature = "web")]
+    pub(crate) fn each_tool(&self, mut see: impl FnMut(&str, &upp::Tool)) {
+        for (name, agent) in self.agents.agents().iter() {
+            for tool in agent.tools() {
+                see(name, tool);
+            }
+        }
+    }
+
+    /// The names of the agents, in order.
+    pub(crate) fn agent_names(&self) -> Vec<String> {
+        self.agents.agents().keys().cloned().collect()
+    }
+
     /// Whether an agent has this name.
     pub(crate) fn has_agent(&self, name: &str) -> bool {
         self.agents.agents().contains_key(name)

@@ -160,9 +160,9 @@ pub(crate) struct Caller {
     /// The session that the caller has in place of the key itself.
     #[cfg(feature = "web")]
     session: Option<session::SessionLife>,
-    /// The actor in whose name its messages on pages are.
+    /// The limits of a token of the widget.
     #[cfg(feature = "web")]
-    speaks_as: Option<Arc<str>>,
+    limits: Option<Arc<TokenLimits>>,
 }
 
 impl Caller {
@@ -185,7 +185,7 @@ impl Caller {
             #[cfg(feature = "web")]
             session: None,
             #[cfg(feature = "web")]
-            speaks_as: None,
+            limits: None,
         }
     }
 
@@ -266,7 +266,7 @@ impl Key {
             #[cfg(feature = "web")]
             session: None,
             #[cfg(feature = "web")]
-            speaks_as: None,
+            limits: None,
         };
         if let Some(former) = former.filter(|it| it.opens_the_same(&caller)) {
             caller.revoked = former.caller.revoked.clone();
@@ -332,7 +332,7 @@ impl Keys {
             #[cfg(feature = "web")]
             session: None,
             #[cfg(feature = "web")]
-            speaks_as: None,
+            limits: None,
         })
     }
 

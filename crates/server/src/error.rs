@@ -53,6 +53,8 @@ pub(crate) enum ApiError {
     ForbiddenThread,
     #[error("this key is for some threads only, and this belongs to none")]
     ForbiddenSidecar,
+    #[error("this token may not answer calls that wait; a token with mayAnswer may")]
+    ForbiddenAnswer,
     #[error("this key may not speak as {actor:?}")]
     ForbiddenActor { actor: String, pointer: String },
     #[error("this server serves this machine only; the host {host:?} is not this machine")]
@@ -316,6 +318,7 @@ impl ApiError {
             Self::ForbiddenThread | Self::ForbiddenSidecar => {
                 Verdict::new(S::FORBIDDEN, "forbidden_thread")
             }
+            Self::ForbiddenAnswer => Verdict::new(S::FORBIDDEN, "forbidden_answer"),
             Self::ForbiddenActor { pointer, .. } => {
                 Verdict::new(S::FORBIDDEN, "forbidden_actor").at(pointer)
             }

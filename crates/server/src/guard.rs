@@ -144,7 +144,7 @@ async fn authenticate(
     let local = request.extensions().get::<LocalKey>().cloned();
     let caller = match caller(api, local, request.headers(), policy).await {
         #[cfg(feature = "web")]
-        Err(error) if policy.rules.own_pages => return web::turned_away(&request, error),
+        Err(error) if policy.rules.own_pages => return web::redirect_or_refuse(&request, error),
         known => known?,
     };
     let (mut parts, body) = request.into_parts();

@@ -48,6 +48,8 @@ pub struct LocalServer {
     pub url: String,
     /// Its key.
     pub key: SecretString,
+    /// The URL of its pages.
+    pub page: Option<String>,
 }
 
 /// The content of the file.
@@ -56,6 +58,9 @@ struct Published {
     url: String,
     key: String,
     pid: u32,
+    /// The URL of the pages; absent in files of earlier versions.
+    #[serde(default)]
+    page: Option<String>,
 }
 
 impl LocalServer {
@@ -78,9 +83,15 @@ impl LocalServer {
             }
         }
         let text = std::fs::read_to_string(&path).ok()?;
-        let Published { url, key, pid: _ } = serde_json::from_str(&text).ok()?;
+        let Published {
+            url,
+            key,
+            pid: _,
+            page,
+        } = serde_json::from_str(&text).ok()?;
         Some(Self {
             url,
+            page,
             key: key.into(),
         })
     }
@@ -94,9 +105,9 @@ pub struct LocalListener {
 }
 
 impl LocalListener {
-    /// Listens on the loopback address, and writes the address and a new key to a data directory. Only
-    /// the process that serves the store there may do so.
-    pub fn publish(data_dir: &Path) -> Result<Self, LocalError> {
+    /// Listens on the loopback address, and writes the address, a new key and the URL of the pages to a
+    /// data directory. Only the process that serves the store there may do so.
+    pub fn publish(data_dir: &Path, page: &str) -> Result<Self, LocalError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let sockets = crate::connections::listen::listen(address).map_err(LocalError::Socket)?;
         let address = sockets.local_addr().map_err(LocalError::Socket)?;
@@ -105,6 +116,7 @@ impl LocalListener {
             url: format!("http://{address}"),
             key: key.expose_secret().to_owned(),
             pid: std::process::id(),
+            page: Some(page.to_owned()),
         };
         let path = data_dir.join(FILE);
         let file = PublishedFile::write(path.clone(), &published)
@@ -190,10 +202,11 @@ mod tests {
         let path = directory.path();
         let lock = SqliteStore::lock(&store_file(path)).unwrap();
         assert!(LocalServer::find(path).is_none());
-        let listener = LocalListener::publish(path).unwrap();
+        let listener = LocalListener::publish(path, "http://127.0.0.1:1").unwrap();
         let found = LocalServer::find(path).unwrap();
         let address = listener.sockets.local_addr().unwrap();
         assert_eq!(found.url, format!("http://{address}"));
+        assert_eq!(found.page.as_deref(), Some("http://127.0.0.1:1"));
         assert!(auth::is_hash_of(&listener.key.0, found.key.expose_secret()));
         drop(lock);
         assert!(LocalServer::find(path).is_none());
@@ -206,7 +219,7 @@ mod tests {
         let path = directory.path();
         // What a server has left that was killed while it wrote, with a mode of its own.
         std::fs::write(path.join("server.json.part"), "half").unwrap();
-        let listener = LocalListener::publish(path).unwrap();
+        let listener = LocalListener::publish(path, "http://127.0.0.1:1").unwrap();
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,6 @@
 //! The configured agents, as reactors by name.
 
+mod advice;
 mod build;
 mod limited;
 mod mcp;

@@ -95,6 +95,10 @@ impl OpenSessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn has(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
+    }
+
     fn of(&self, id: &str) -> CancellationToken {
         self.lock().entry(id.to_owned()).or_default().clone()
     }
@@ -205,13 +209,18 @@ pub(crate) async fn find_token(api: &Api, text: &str) -> Result<Option<Caller>, 
 /// deleted.
 async fn find_at(api: &Api, place: SessionRef) -> Result<Option<Caller>, ApiError> {
     let objects = api.runtime().objects();
+    let open = api.shared::<OpenSessions>();
     // A guessed secret leaves no trace in memory.
-    let known = objects.get(&place.tenant, place.kind, &place.id).await?;
-    if known.is_none() {
+    if !open.has(&place.id)
+        && objects
+            .get(&place.tenant, place.kind, &place.id)
+            .await?
+            .is_none()
+    {
         return Ok(None);
     }
     // Before the read that counts: a log-out in between ends this request too.
-    let ended = api.shared::<OpenSessions>().of(&place.id);
+    let ended = open.of(&place.id);
     let found = objects.get(&place.tenant, place.kind, &place.id).await?;
     let stored = found.as_ref().and_then(read);
     let live = stored.filter(|stored| stored.expires_at > Timestamp::now());

@@ -38,8 +38,8 @@ pub use waits::{WaitIndex, WaitingRow, WaitingRows};
 
 use futures_util::future::BoxFuture;
 
-/// A store: logs of threads, their index, their rows, their words, what waits in them, and a tenant's
-/// sidecar objects.
+/// A store: logs of threads, their index, their rows, their full-text index, the list of threads
+/// that may have pending calls or open requests, and a tenant's sidecar objects.
 ///
 /// The suite (feature `suite`) tests every implementation against this.
 pub trait Store: EventLog + LogIndex + ThreadTable + TextIndex + WaitIndex {

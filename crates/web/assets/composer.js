@@ -32,7 +32,7 @@ async function submitMessage(submitter) {
         message.value = text;
         if (error instanceof TypeError) {
             composer.dataset.unsent = "1";
-            refuse(composer, "Not sent: the server can't be reached. The page sends it when it is back.");
+            refuse(composer, "Not sent: the server can't be reached. The page sends the message after it reconnects.");
         } else {
             refuse(composer, String(error instanceof Error ? error.message : error));
         }

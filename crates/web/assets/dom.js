@@ -1,4 +1,4 @@
-// What every page does with its elements: HTML from the server, instants, the status line.
+// Helpers for the elements of every page: HTML from the server, instants, the status line.
 // @ts-check
 
 /** @param {string} id */
@@ -29,7 +29,7 @@ export function dates(within) {
 }
 
 /**
- * What the browser keeps for the page. Within another site it may keep nothing.
+ * A storage of the browser. Within another site there may be none.
  * @param {"localStorage" | "sessionStorage"} name
  */
 export function kept(name) {

@@ -77,9 +77,8 @@ document.addEventListener("submit", async (event) => {
     unmark(form);
     try {
         await send(form, event.submitter);
-        for (const open of form.closest("details.edit") ? [form.closest("details.edit")] : []) {
-            if (open instanceof HTMLDetailsElement) open.open = false;
-        }
+        const edit = form.closest("details.edit");
+        if (edit instanceof HTMLDetailsElement) edit.open = false;
     } catch (error) {
         refuse(form, String(error instanceof Error ? error.message : error));
     } finally {

@@ -1,7 +1,7 @@
 // The inbox: keys that move between entries and to the steps of an answer. No key answers.
 // @ts-check
 
-import { byId, say } from "./dom.js";
+import { byId, kept, say } from "./dom.js";
 
 const list = byId("inbox");
 const stored = "single-keys";
@@ -87,10 +87,10 @@ if (list) {
     const box = byId("single-keys");
     if (bar) bar.hidden = false;
     if (box instanceof HTMLInputElement) {
-        box.checked = localStorage.getItem(stored) !== "off";
+        box.checked = kept("localStorage")?.getItem(stored) !== "off";
         box.addEventListener("change", () => {
-            if (box.checked) localStorage.removeItem(stored);
-            else localStorage.setItem(stored, "off");
+            if (box.checked) kept("localStorage")?.removeItem(stored);
+            else kept("localStorage")?.setItem(stored, "off");
         });
     }
     byId("show-keys")?.addEventListener("click", showKeys);

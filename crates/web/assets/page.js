@@ -1,4 +1,4 @@
-// What only a browser can do: the live stream and its patches, the composer, scrolling, keys, dialogs.
+// The parts of a page that need a browser: the live stream and its patches, the composer, scrolling, keys, dialogs.
 // Every page works without this script, but does not change by itself.
 // @ts-check
 
@@ -33,13 +33,13 @@ document.addEventListener("click", async (event) => {
     const copy = target.closest("button.copy");
     const snippet = copy?.closest(".snippet")?.querySelector("code");
     if (snippet) {
-        await copyText(snippet);
+        await copyText(snippet.textContent ?? "", snippet);
         return;
     }
     if (copy) {
         const answer = await transport.request(copy.getAttribute("data-text") ?? "");
-        if (answer.ok) await navigator.clipboard?.writeText(await answer.text());
-        say(answer.ok ? "Copied." : "The text can't be read.");
+        if (answer.ok) await copyText(await answer.text());
+        else say("The text can't be read.");
     }
 });
 
@@ -54,14 +54,17 @@ document.addEventListener("keydown", (event) => {
     }
 });
 
-/** Copies a piece of code. Where the browser refuses, it is selected instead. @param {Element} code */
-async function copyText(code) {
+/**
+ * Copies a text. If the browser refuses, the element that shows the text is selected.
+ * @param {string} text @param {Element} [code]
+ */
+async function copyText(text, code) {
     try {
-        await navigator.clipboard.writeText(code.textContent ?? "");
+        await navigator.clipboard.writeText(text);
         say("Copied.");
     } catch {
-        getSelection()?.selectAllChildren(code);
-        say("It is selected. Copy it with the keyboard.");
+        if (code) getSelection()?.selectAllChildren(code);
+        say("The browser refused to copy.");
     }
 }
 

@@ -33,7 +33,7 @@ function drawOne(patch) {
         case "put": {
             if (!target) return;
             const fragment = elements(patch.html);
-            // What is the same keeps its focus.
+            // An unchanged element keeps its focus.
             if (fragment.children.length === 1 && fragment.firstElementChild?.isEqualNode(target)) return;
             keepState(target, fragment);
             target.replaceWith(fragment);
@@ -79,7 +79,7 @@ function drawOne(patch) {
 }
 
 /**
- * What a reader has opened or typed stays.
+ * Keeps the parts that a reader has opened, and the text of fields.
  * @param {Element} old @param {DocumentFragment} fragment
  */
 function keepState(old, fragment) {

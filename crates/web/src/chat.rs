@@ -14,6 +14,8 @@ mod tool_facts;
 mod user;
 mod versions;
 
+pub(crate) use interruption::interruption_words;
+
 pub use composer::AgentChoice;
 pub use conversation::Conversation;
 pub use page::{ChatPage, ChatThread, StarterChoice, older};

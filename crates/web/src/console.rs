@@ -7,7 +7,6 @@ mod console_run;
 mod diff;
 mod diff_row;
 mod document;
-mod elements;
 mod event_text;
 mod events;
 mod frame;
@@ -17,7 +16,6 @@ mod protocols;
 mod requests;
 mod run;
 mod samples;
-mod status;
 mod step_details;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,15 @@
 //! The page that another site shows in a frame.
 
-use crate::assets::{Assets, MODULES};
+use crate::assets::Assets;
+use crate::shell::{PageHead, overlays};
 use maud::{DOCTYPE, Markup, html};
+
+/// Its script starts the page's script when it has a token.
+const HEAD: PageHead = PageHead {
+    styles: &["style.css"],
+    preloaded: &["bearer.js", "page.js"],
+    scripts: &["embedded.js"],
+};
 
 /// The page of a thread within another site. It has no content before its script has a token.
 #[derive(Debug)]
@@ -21,33 +29,13 @@ pub struct EmbedPage<'a> {
 impl EmbedPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        let assets = self.assets;
         html! {
             (DOCTYPE)
             html lang="en" data-embed-origins=(self.origins.join(" ")) {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content";
-                    meta name="color-scheme" content="light dark";
-                    title { (self.name) }
-                    link rel="stylesheet" href=(assets.path("style.css"));
-                    @for module in MODULES.iter().chain(&["bearer.js", "page.js"]) { link rel="modulepreload" href=(assets.path(module)); }
-                    script type="module" src=(assets.path("embedded.js")) {}
-                }
+                (HEAD.html(self.assets, self.name))
                 body class="embed" {
-                    div id="offline" class="banner" role="status" hidden {}
                     div class="page" id="embedded" data-agent=(self.agent) data-thread=(self.thread) {}
-                    p id="say" class="hidden" role="status" aria-live="polite" {}
-                    dialog id="ask" aria-labelledby="ask-title" {
-                        form method="dialog" {
-                            h2 id="ask-title" { "Open this address?" }
-                            p class="address" id="ask-address" {}
-                            div class="buttons" {
-                                button value="open" { "Open in a new tab" }
-                                button value="cancel" { "Cancel" }
-                            }
-                        }
-                    }
+                    (overlays())
                 }
             }
         }

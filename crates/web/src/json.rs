@@ -2,6 +2,7 @@
 
 pub(crate) use crate::hidden::visible;
 
+use crate::words::counted;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -54,7 +55,7 @@ pub(crate) fn cut(text: &str, max: usize) -> Cow<'_, str> {
     }
     let end = text.floor_char_boundary(max);
     let (start, rest) = text.split_at(end);
-    format!("{start}\n… {} more bytes", rest.len()).into()
+    format!("{start}\n… {}", counted(rest.len(), "more byte")).into()
 }
 
 /// The first argument of a call as one line of text.
@@ -70,12 +71,7 @@ pub(crate) fn first_argument(arguments: &str) -> Option<String> {
             value.to_string()
         }
     };
-    let line: String = format!("{name}: {text}")
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MAX_FIRST)
-        .collect();
-    Some(visible(&line).into_owned())
+    Some(line(&format!("{name}: {text}"), MAX_FIRST))
 }
 
 #[cfg(test)]
@@ -103,6 +99,8 @@ mod tests {
             first(r#"{"city":"Lis\nbon"}"#).as_deref(),
             Some("city: Lis bon")
         );
+        let long = first_argument(&format!(r#"{{"text":"{}"}}"#, "a".repeat(100))).unwrap();
+        assert!(long.ends_with("a…"), "{long}");
         assert_eq!(first("{}"), None);
         assert_eq!(first("not JSON"), None);
     }

@@ -6,6 +6,7 @@
 mod assets;
 mod chat;
 mod console;
+mod elements;
 mod embed;
 mod execution;
 mod form_field;
@@ -27,6 +28,7 @@ mod requests;
 mod schema_form;
 mod shell;
 mod time;
+mod words;
 
 pub use assets::{Asset, Assets};
 pub use chat::{

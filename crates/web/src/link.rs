@@ -45,9 +45,14 @@ pub(crate) fn versions_link(thread_key: &str, item: &str) -> Markup {
     html! { a class="quiet" href={ "/ui/versions?thread=" (key) "&item=" (item) } { "Versions" } }
 }
 
+/// The path of a thread in the chat.
+pub(crate) fn chat_path(thread_key: &str) -> String {
+    format!("/chat/{}", path_segment(thread_key))
+}
+
 /// The path of a thread as it was after an event.
 pub(crate) fn at_path(thread_key: &str, seq: u64) -> String {
-    format!("/chat/{}?at={seq}", path_segment(thread_key))
+    format!("{}?at={seq}", chat_path(thread_key))
 }
 
 /// The path of a run in the console.

@@ -2,7 +2,7 @@
 
 use crate::assets::Assets;
 use crate::json;
-use crate::shell::{Area, head};
+use crate::shell::PageHead;
 use maud::{DOCTYPE, Markup, html};
 
 /// The page on which a person logs in with a key or a token.
@@ -27,12 +27,12 @@ impl LoginPage<'_> {
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head(self.assets, &format!("Log in · {}", self.name), Area::default()))
+                (PageHead::PLAIN.html(self.assets, &format!("Log in · {}", self.name)))
                 body class="plain" {
                     main class="login" {
                         h1 { "Log in to " span dir="auto" { (json::visible(self.name)) } }
                         @if self.needs_https {
-                            p class="warning" { "This page came without HTTPS. Browsers keep no log-in then: open it with " code { "https://" } "." }
+                            p class="warning" { "This page came without HTTPS, so browsers won't keep the log-in. Open it with " code { "https://" } "." }
                         }
                         form method="post" action="/login" {
                             input type="hidden" name="to" value=(self.to);

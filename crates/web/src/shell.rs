@@ -1,7 +1,7 @@
 //! The frame of every page: its head, the list of threads, the status line.
 
 use crate::assets::{Assets, MODULES};
-use crate::link::path_segment;
+use crate::link::chat_path;
 use crate::patch::Patch;
 use crate::{ids, json};
 use maud::{DOCTYPE, Markup, html};
@@ -84,26 +84,31 @@ impl Shell<'_> {
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head(self.assets, &format!("{} · {}", json::visible(self.title), self.name), self.area))
+                (self.head())
                 body class=[self.is_read_only.then_some("read-only")] {
                     a class="skip" href=(self.content_link()) { "Skip to the content" }
-                    div id="offline" class="banner" role="status" hidden {}
                     (self.rail())
                     div class="page" { (content) }
-                    p id="say" class="hidden" role="status" aria-live="polite" {}
-                    dialog id="ask" aria-labelledby="ask-title" {
-                        form method="dialog" {
-                            h2 id="ask-title" { "Open this address?" }
-                            p class="address" id="ask-address" {}
-                            div class="buttons" {
-                                button value="open" { "Open in a new tab" }
-                                button value="cancel" { "Cancel" }
-                            }
-                        }
-                    }
+                    (overlays())
                 }
             }
         }
+    }
+
+    fn head(&self) -> Markup {
+        let head = PageHead {
+            styles: match self.area {
+                Area::Chat => &["style.css"],
+                Area::Inbox | Area::Console => &["style.css", "console.css"],
+            },
+            preloaded: &[],
+            scripts: match self.area {
+                Area::Chat | Area::Inbox => &["page.js"],
+                Area::Console => &["page.js", "console.js"],
+            },
+        };
+        let title = format!("{} · {}", json::visible(self.title), self.name);
+        head.html(self.assets, &title)
     }
 
     fn content_link(&self) -> &'static str {
@@ -145,7 +150,7 @@ fn thread_list(threads: &[RailThread], current: Option<&str>) -> Markup {
             ul {
                 @for thread in threads {
                     li {
-                        a href={ "/chat/" (path_segment(&thread.key)) } aria-current=[(current == Some(thread.key.as_str())).then_some("page")] {
+                        a href=(chat_path(&thread.key)) aria-current=[(current == Some(thread.key.as_str())).then_some("page")] {
                             @if thread.is_fork { (fork_icon()) }
                             span class="name" dir="auto" { (json::visible(thread.title.as_deref().unwrap_or(&thread.key))) }
                             @if thread.is_running { span class="dot running" title="working" aria-label="working" {} }
@@ -203,20 +208,53 @@ pub(crate) fn fork_icon() -> Markup {
     }
 }
 
-/// The head of a page.
-pub(crate) fn head(assets: &Assets, title: &str, area: Area) -> Markup {
+/// The lines and the dialog that scripts show above a page.
+pub(crate) fn overlays() -> Markup {
     html! {
-        head {
-            meta charset="utf-8";
-            meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content";
-            meta name="color-scheme" content="light dark";
-            title { (title) }
-            link rel="icon" href=(assets.path("icon.svg"));
-            link rel="stylesheet" href=(assets.path("style.css"));
-            @if area != Area::Chat { link rel="stylesheet" href=(assets.path("console.css")); }
-            @for module in MODULES { link rel="modulepreload" href=(assets.path(module)); }
-            script type="module" src=(assets.path("page.js")) {}
-            @if area == Area::Console { script type="module" src=(assets.path("console.js")) {} }
+        div id="offline" class="banner" role="status" hidden {}
+        p id="say" class="hidden" role="status" aria-live="polite" {}
+        dialog id="ask" aria-labelledby="ask-title" {
+            form method="dialog" {
+                h2 id="ask-title" { "Open this address?" }
+                p class="address" id="ask-address" {}
+                div class="buttons" {
+                    button value="open" { "Open in a new tab" }
+                    button value="cancel" { "Cancel" }
+                }
+            }
+        }
+    }
+}
+
+/// The head of a page: the names of the files that it loads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageHead {
+    pub(crate) styles: &'static [&'static str],
+    /// Modules that its scripts load later, besides those of every page.
+    pub(crate) preloaded: &'static [&'static str],
+    pub(crate) scripts: &'static [&'static str],
+}
+
+impl PageHead {
+    /// The head of a page without the list of threads.
+    pub(crate) const PLAIN: Self = Self {
+        styles: &["style.css"],
+        preloaded: &[],
+        scripts: &["page.js"],
+    };
+
+    pub(crate) fn html(self, assets: &Assets, title: &str) -> Markup {
+        html! {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="icon" href=(assets.path("icon.svg"));
+                @for style in self.styles { link rel="stylesheet" href=(assets.path(style)); }
+                @for module in MODULES.iter().chain(self.preloaded) { link rel="modulepreload" href=(assets.path(module)); }
+                @for script in self.scripts { script type="module" src=(assets.path(script)) {} }
+            }
         }
     }
 }
@@ -240,13 +278,13 @@ impl ErrorPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
         let title = match self.status {
-            404 => "There is nothing here",
-            _ => "That did not work",
+            404 => "Not found",
+            _ => "The request failed",
         };
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head(self.assets, title, Area::default()))
+                (PageHead::PLAIN.html(self.assets, title))
                 body class="plain" {
                     main class="error" {
                         h1 { (title) }

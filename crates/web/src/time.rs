@@ -1,7 +1,9 @@
 //! Instants and durations, for people.
 
+use interop::run::duration_text;
 use jiff::Timestamp;
 use maud::{Markup, html};
+use std::time::Duration;
 
 /// An instant. The browser shows it in the reader's time zone.
 pub(crate) fn instant(at: Timestamp) -> Markup {
@@ -18,21 +20,13 @@ pub(crate) fn exact(at: Timestamp) -> Markup {
 /// The time between two instants in words.
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
     let millis = to.as_millisecond().saturating_sub(from.as_millisecond());
-    duration(u64::try_from(millis).unwrap_or_default())
+    duration_text(u64::try_from(millis).unwrap_or_default())
 }
 
-/// A duration in milliseconds as text: `12 ms`, `1.9 s`, `3 min 5 s`.
-pub(crate) fn duration(millis: u64) -> String {
-    match millis {
-        0..1_000 => format!("{millis} ms"),
-        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
-        _ => format!(
-            "{} h {} min",
-            millis / 3_600_000,
-            millis % 3_600_000 / 60_000
-        ),
-    }
+/// A number of seconds as text, as [`duration_text`].
+pub(crate) fn seconds(seconds: f64) -> String {
+    let exact = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    duration_text(u64::try_from(exact.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -47,8 +41,11 @@ mod tests {
             (1_949, "1.9 s"),
             (185_000, "3 min 5 s"),
             (7_260_000, "2 h 1 min"),
+            (266_400_000, "3 d 2 h"),
         ] {
-            assert_eq!(duration(millis), text);
+            assert_eq!(duration_text(millis), text);
         }
+        assert_eq!(seconds(0.0025), "2 ms");
+        assert_eq!(seconds(12.0), "12.0 s");
     }
 }

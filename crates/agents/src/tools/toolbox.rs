@@ -51,8 +51,8 @@ impl Toolbox {
     /// Checks that names are unique, that dependencies exist without a cycle, and that each schema
     /// compiles. References to other documents are refused, never fetched.
     ///
-    /// A schema that `known` has is not compiled again. An external tool's schema is only checked,
-    /// because the client validates its arguments.
+    /// A schema that `known` has is not compiled again. The schema of an external tool's arguments is only
+    /// checked, because the client validates them.
     pub(crate) fn new(tools: &[Tool], known: Option<&Self>) -> Result<Self, OptionsError> {
         let mut by_name = BTreeMap::new();
         for (index, tool) in tools.iter().enumerate() {
@@ -84,8 +84,10 @@ impl Toolbox {
     fn schemas(&self, tool: &Tool) -> Option<Schemas> {
         let entry = self.by_name.get(&tool.name)?;
         let own = self.tools.get(entry.index)?;
-        let is_same = Arc::ptr_eq(&own.parameters, &tool.parameters);
-        (is_same && !tool.external).then(|| entry.schemas.clone())
+        let is_same = Arc::ptr_eq(&own.parameters, &tool.parameters)
+            && own.external == tool.external
+            && own.result.as_ref().map(Arc::as_ptr) == tool.result.as_ref().map(Arc::as_ptr);
+        is_same.then(|| entry.schemas.clone())
     }
 
     fn check_dependencies(&self) -> Result<(), OptionsError> {
@@ -154,10 +156,19 @@ impl Toolbox {
     }
 
     /// The mismatches of a client's result with the schema that the tool declares, one for each line;
-    /// none if they match or if there is no schema.
+    /// none if they match or if there is no schema. A text may be the JSON of the result: some protocols
+    /// have texts only.
     pub(crate) fn result_breaches(&self, name: &str, value: &Value) -> Option<String> {
-        let schemas = &self.by_name.get(name)?.schemas;
-        schemas.result.as_ref()?.mismatches(value)
+        let schema = self.by_name.get(name)?.schemas.result.as_ref()?;
+        let breaches = schema.mismatches(value)?;
+        let json = value
+            .as_str()
+            .and_then(|text| serde_json::from_str(text).ok());
+        let json: Option<Value> = json.filter(|json| !depth::is_too_deep(json));
+        match json {
+            Some(json) => schema.mismatches(&json),
+            None => Some(breaches),
+        }
     }
 }
 

@@ -235,7 +235,7 @@ pub(crate) fn called(open: &OpenCall) -> Option<ToolCall> {
 
 /// Checks answers against the tools of their calls. Edited arguments must match the tool's schema,
 /// and an answered call must not depend on another call that still waits. A result must match the
-/// schema that its tool declares for results. It is accepted even if its tool no longer exists, as the client ran the call. A verdict on such a tool is accepted,
+/// schema that its tool declares for results. Any result is accepted if its tool no longer exists, as the client ran the call. A verdict on such a tool is accepted,
 /// too; the model gets an error result for it.
 pub(super) fn check(
     agent: &Agent,

@@ -89,6 +89,7 @@ impl Runtime {
                     return Err(error.into());
                 }
                 self.forget(live);
+                self.inner.subscriptions.wake_after_deletion(tenant);
                 children
             };
             // Each is deleted under its own lock alone.

@@ -113,11 +113,15 @@ impl Keys {
 /// The limits of a token of the widget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenLimits {
-    /// How the keys of its threads begin.
+    /// The beginning of the keys of its threads.
     pub(crate) thread_prefix: String,
+    /// The agent that answers its messages.
+    pub(crate) agent: String,
     /// The actor in whose name its messages are.
     pub(crate) actor: Option<String>,
     pub(crate) scopes: BTreeSet<Scope>,
+    /// Whether its holder may answer calls that wait.
+    pub(crate) may_answer: bool,
 }
 
 /// How long a session lasts.
@@ -141,8 +145,10 @@ impl Caller {
     pub(crate) fn limited(self, limits: &TokenLimits) -> Option<Self> {
         let TokenLimits {
             thread_prefix,
+            agent: _,
             actor,
             scopes,
+            may_answer: _,
         } = limits;
         let speaks_as = |actor: &String| self.rights.may_speak_as(actor);
         let is_within = self.rights.scopes.is_superset(scopes)
@@ -155,14 +161,24 @@ impl Caller {
                 threads: Some(vec![pattern]),
                 actors: Some(actor.iter().cloned().collect()),
             }),
-            speaks_as: actor.as_deref().map(Into::into),
+            limits: Some(Arc::new(limits.clone())),
             ..self
         })
     }
 
     /// The actor in whose name its messages on pages are.
     pub(crate) fn speaks_as(&self) -> Option<&str> {
-        self.speaks_as.as_deref()
+        self.limits.as_ref()?.actor.as_deref()
+    }
+
+    /// The only agent that may answer its messages; any agent without a token of the widget.
+    pub(crate) fn only_agent(&self) -> Option<&str> {
+        self.limits.as_ref().map(|limits| limits.agent.as_str())
+    }
+
+    /// Whether it may answer calls that wait. A token of the widget may if its site allows that.
+    pub(crate) fn may_answer_calls(&self) -> bool {
+        self.limits.as_ref().is_none_or(|limits| limits.may_answer)
     }
 
     /// Whether the caller has a session in place of the key.

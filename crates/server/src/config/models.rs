@@ -160,7 +160,7 @@ impl ProviderKind {
             Self::ChatCompletions => &[],
             Self::OpenAi | Self::OpenAiChat => &["OPENAI_API_KEY"],
             Self::Anthropic => &["ANTHROPIC_API_KEY"],
-            Self::Google => &["GOOGLE_API_KEY"],
+            Self::Google => &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
             Self::Ollama => &["OLLAMA_API_KEY"],
             Self::OpenRouter | Self::OpenRouterResponses => &["OPENROUTER_API_KEY"],
             Self::Xai | Self::XaiResponses | Self::XaiMessages => &["XAI_API_KEY"],
@@ -172,7 +172,7 @@ impl ProviderKind {
     }
 
     /// Whether the provider refuses requests without a key.
-    pub(crate) fn needs_key(self) -> bool {
+    pub fn needs_key(self) -> bool {
         !matches!(
             self,
             Self::ChatCompletions | Self::Ollama | Self::OpenResponses
@@ -180,8 +180,13 @@ impl ProviderKind {
     }
 
     /// Whether the provider has no default URL.
-    pub(crate) fn needs_base_url(self) -> bool {
+    pub fn needs_base_url(self) -> bool {
         matches!(self, Self::ChatCompletions | Self::OpenResponses)
+    }
+
+    /// Whether its API requires a limit of tokens in each request.
+    pub fn needs_max_tokens(self) -> bool {
+        self.is_messages()
     }
 
     /// Whether its API has the Messages format.

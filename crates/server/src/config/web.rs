@@ -22,6 +22,13 @@ pub struct WebConfig {
     pub embed_origins: Vec<String>,
 }
 
+impl WebConfig {
+    /// Whether pages of other sites may show a chat.
+    pub(crate) fn has_widget(&self) -> bool {
+        self.is_enabled && !self.embed_origins.is_empty()
+    }
+}
+
 impl Default for WebConfig {
     fn default() -> Self {
         Self {

@@ -4,10 +4,11 @@ use super::{Access, Protocol, Route, Rules, ThreadAt};
 use crate::error::{ApiError, ErrorFormat};
 use crate::state::Api;
 use axum::response::{IntoResponse as _, Response};
-use http::Method;
+use http::{HeaderValue, Method, header};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tower_http::csrf::{CsrfLayer, ProtectionError};
+use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem, Paths};
 use utoipa::openapi::{OpenApi, RefOr};
 use utoipa_axum::router::OpenApiRouter;
@@ -51,7 +52,7 @@ impl RouteTable {
                 own = table.add(protocol, route, own);
             }
             if protocol.rules.own_pages {
-                own = own.layer(refuse_foreign_forms());
+                own = own.layer(refuse_foreign_forms()).layer(no_store());
             }
             router = if protocol.base.is_empty() {
                 router.merge(own)
@@ -171,6 +172,12 @@ impl Policy {
 /// Refuses requests of other origins that change something: browsers send them with the person's cookie.
 fn refuse_foreign_forms() -> CsrfLayer<fn(ProtectionError) -> Response> {
     CsrfLayer::new().with_rejection_response(|_| ApiError::ForeignForm.into_response())
+}
+
+/// Adds `Cache-Control: no-store` to responses without that header.
+fn no_store() -> SetResponseHeaderLayer<HeaderValue> {
+    let value = HeaderValue::from_static("no-store");
+    SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, value)
 }
 
 /// The names of a documented route's query parameters.

@@ -1,6 +1,7 @@
 //! The configured models.
 
 use super::AgentsError;
+use super::advice::AdvisedModel;
 use crate::config::{ModelConfig, ProviderKind, RemoteModel, ScriptSource};
 use secrecy::ExposeSecret;
 use std::io::Read;
@@ -98,7 +99,8 @@ fn made(codec: impl Codec, model: &RemoteModel) -> Result<Arc<dyn Model>, Error>
         let strategy = retry.strategy();
         config = config.with_retry(strategy.map_err(|error| refused(error.to_string()))?);
     }
-    Ok(Arc::new(Provider::new(codec, config)?))
+    let provider = Arc::new(Provider::new(codec, config)?);
+    Ok(Arc::new(AdvisedModel::new(provider, model)))
 }
 
 fn script_of(name: &str, path: &Path) -> Result<Script, AgentsError> {

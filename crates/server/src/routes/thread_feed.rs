@@ -10,9 +10,12 @@ use axum::extract::State;
 use axum::response::Response;
 use futures_util::stream::BoxStream;
 use http::HeaderMap;
+use jiff::Timestamp;
 use runtime::{ThreadRow, ThreadRows};
 use serde::Serialize;
+use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 use std::time::Duration;
 use timeline::{Seq, ThreadStatus};
 use utoipa::ToSchema;
@@ -53,23 +56,66 @@ pub(crate) enum FeedData {
     Nothing(NoNews),
 }
 
+/// The start of this process, in microseconds.
+static STARTED: LazyLock<i64> = LazyLock::new(|| Timestamp::now().as_microsecond());
+
+/// The id of an event: a change in the order of the list of threads. The numbers of deleted threads are used
+/// again, so the order holds for this process, until it deletes a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ChangeId {
+    started: i64,
+    n_deleted: u64,
+    change: u64,
+}
+
+impl ChangeId {
+    fn new(api: &Api, change: u64) -> Self {
+        Self {
+            started: *STARTED,
+            n_deleted: api.runtime().n_deleted_threads(),
+            change,
+        }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split('-');
+        let id = Self {
+            started: numbers.next()?.parse().ok()?,
+            n_deleted: numbers.next()?.parse().ok()?,
+            change: numbers.next()?.parse().ok()?,
+        };
+        numbers.next().is_none().then_some(id)
+    }
+
+    /// Whether both are of one order.
+    fn fits(self, other: Self) -> bool {
+        (self.started, self.n_deleted) == (other.started, other.n_deleted)
+    }
+}
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.started, self.n_deleted, self.change)
+    }
+}
+
 /// An event of the feed.
 enum FeedEvent {
     /// The feed begins after this change.
-    Ready(u64),
-    /// Too much has changed: the client reads the list of threads again.
-    Reset(u64),
+    Ready(ChangeId),
+    /// The feed can't report all that has changed: the client reads the list of threads again.
+    Reset(ChangeId),
     /// A thread has changed.
-    News(u64, FeedData),
+    News(ChangeId, FeedData),
 }
 
 /// Follows the changes of all threads that the key may see.
 ///
 /// The first event is `ready`. Each change of a thread is an event `thread`; changes within 200 ms are one.
-/// Text that an agent is writing is no change. The id of an event is a place in the list of threads. A
-/// client that reconnects with `Last-Event-ID` gets each thread that has changed since, with its state by
-/// then; the last one may be repeated. An event `reset` means that more has changed than the stream reports:
-/// read the list again. A deletion alone is not reported.
+/// Text that an agent is writing is no change. A client that reconnects with `Last-Event-ID` gets each thread
+/// that has changed since, with its current state; the last one may be repeated. An event `reset` means that the
+/// feed can't report all that has changed: read the list again. It comes after a thread was deleted, after the
+/// server was restarted, and if more than 500 threads have changed.
 #[utoipa::path(get, path = "/events", operation_id = "followThreads", tag = "events", security(("key" = [])),
     params(("last-event-id" = Option<String>, Header)),
     responses((status = 200, body = FeedData, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
@@ -84,7 +130,7 @@ pub(crate) async fn follow(
     Ok(sse::response(events, FeedFrames, open))
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<ChangeId>, ApiError> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
@@ -93,26 +139,27 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
         name: "last-event-id",
         expected: "the id of an event",
     };
-    text.parse().map(Some).map_err(|_| error)
+    ChangeId::read(text).map(Some).ok_or(error)
 }
 
 fn feed(
     api: Api,
     caller: Caller,
-    last: Option<u64>,
+    last: Option<ChangeId>,
 ) -> BoxStream<'static, Result<FeedEvent, ApiError>> {
     Box::pin(async_stream::try_stream! {
         // The subscription comes first, so no change falls between it and the list.
         let mut changes = api.runtime().thread_changes(&caller.tenant);
         let mut seen = SeenChanges::now(&api, &caller).await?;
+        let reader = WaitingReader::new(&api, &caller);
         let mut is_behind = false;
+        let mut known = ChangeId::new(&api, seen.change);
         match last {
-            None => yield FeedEvent::Ready(seen.change),
-            // The place is of a store that is gone, or of threads that were deleted.
-            Some(last) if last > seen.change => yield FeedEvent::Reset(seen.change),
+            None => yield FeedEvent::Ready(known),
+            Some(last) if !last.fits(known) || last.change > seen.change => yield FeedEvent::Reset(known),
             Some(last) => {
                 yield FeedEvent::Ready(last);
-                seen = SeenChanges { change: last, tail: None };
+                seen = SeenChanges { change: last.change, tail: None };
                 is_behind = true;
             }
         }
@@ -123,14 +170,19 @@ fn feed(
                 }
                 tokio::time::sleep(GATHERED).await;
             }
+            let order = ChangeId::new(&api, seen.change);
+            let is_same_order = order.fits(known);
+            known = order;
             match seen.changed(&api, &caller).await? {
-                None => yield FeedEvent::Reset(seen.change),
-                Some(rows) => {
+                Some(rows) if is_same_order => {
                     for row in rows {
-                        let change = row.change;
-                        let news = news(&api, &caller, row).await?;
+                        let change = ChangeId { change: row.change, ..known };
+                        let news = news(&reader, row).await?;
                         yield FeedEvent::News(change, FeedData::News(news));
                     }
+                }
+                Some(_) | None => {
+                    yield FeedEvent::Reset(ChangeId { change: seen.change, ..known });
                 }
             }
         }
@@ -158,8 +210,7 @@ impl SeenChanges {
         })
     }
 
-    /// The threads that have changed since, in the order of their changes; `None` if they are too many, or
-    /// if the order has gaps because threads were deleted.
+    /// The threads that have changed since, in the order of their changes; `None` if they are too many.
     async fn changed(
         &mut self,
         api: &Api,
@@ -183,9 +234,8 @@ impl SeenChanges {
         }
         let Some(newest) = found.first() else {
             // The newest thread was deleted.
-            let is_less = self.change > 0;
             *self = Self::now(api, caller).await?;
-            return Ok((!is_less).then(Vec::new));
+            return Ok(Some(Vec::new()));
         };
         let (change, tail) = (newest.change, newest.tail);
         let known = (self.change, self.tail);
@@ -200,8 +250,7 @@ impl SeenChanges {
     }
 }
 
-async fn news(api: &Api, caller: &Caller, row: ThreadRow) -> Result<ThreadNews, ApiError> {
-    let reader = WaitingReader::new(api, caller);
+async fn news(reader: &WaitingReader, row: ThreadRow) -> Result<ThreadNews, ApiError> {
     Ok(ThreadNews {
         waits: reader.waits(&row).await?,
         thread: key_of(&row).to_owned(),

@@ -1,4 +1,4 @@
-//! All that waits for a person in the threads that the caller may see.
+//! The pending calls and open requests of the threads that the caller may see.
 
 mod entries;
 mod page;
@@ -44,7 +44,7 @@ pub(crate) struct WaitingQuery {
     cursor: Option<String>,
 }
 
-/// A page of what waits: the thread with the oldest entry first. The entries of one thread stand together.
+/// A page of pending calls and open requests. The entries of one thread follow each other.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WaitingList {
     /// The entries.

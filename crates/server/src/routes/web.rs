@@ -22,7 +22,7 @@ mod request_view;
 mod requests;
 mod routes;
 
-pub(crate) use login::turned_away;
+pub(crate) use login::redirect_or_refuse;
 pub(crate) use pages::wants_page;
 pub(crate) use reply::error_page;
 pub(crate) use routes::PROTOCOL;

@@ -23,11 +23,16 @@ const DEVELOPMENT: &str = "development";
 pub(crate) struct NewWebToken {
     /// The beginning of the keys of its threads.
     thread_prefix: String,
+    /// The agent that answers its messages.
+    agent: String,
     /// The actor in whose name its messages are.
     actor: Option<String>,
     /// `read`, or `read` and `write`, which is the default.
     #[schema(value_type = Option<Vec<String>>)]
     scopes: Option<BTreeSet<Scope>>,
+    /// Whether its holder may answer calls that wait for an approval or a result. Default: no.
+    #[serde(default)]
+    may_answer: bool,
 }
 
 /// A token for the chat within a page of another site.
@@ -46,7 +51,7 @@ impl NewWebToken {
     fn check_threads(&self, caller: &Caller) -> Result<(), ApiError> {
         let prefix = &self.thread_prefix;
         if prefix.is_empty() || ThreadPattern::parse(&format!("{prefix}*")).is_none() {
-            let expected = "expected how the keys of its threads begin";
+            let expected = "expected the beginning of the keys of its threads";
             return Err(ApiError::field("/threadPrefix", expected));
         }
         if caller.rights.cover_all(prefix) {
@@ -72,8 +77,10 @@ impl NewWebToken {
         }
         Ok(TokenLimits {
             thread_prefix: self.thread_prefix,
+            agent: self.agent,
             actor: self.actor,
             scopes,
+            may_answer: self.may_answer,
         })
     }
 }
@@ -92,9 +99,11 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody<NewWebToken>,
 ) -> Result<(StatusCode, Json<WebToken>), ApiError> {
     body.check_threads(&caller)?;
-    let web = &api.app().config().web;
-    if !web.is_enabled || web.embed_origins.is_empty() {
+    if !api.app().config().web.has_widget() {
         return Err(ApiError::UnknownRoute);
+    }
+    if !api.app().has_agent(&body.agent) {
+        return Err(ApiError::field("/agent", "there is no such agent"));
     }
     let limits = body.limits(&caller)?;
     let key = guard::key_in(&headers).unwrap_or_default();

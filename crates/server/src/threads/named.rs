@@ -125,6 +125,7 @@ operations! {
     answers(id: &ItemId) -> MessageVersions;
     versions(id: &ItemId) -> MessageVersions;
     run_until(execution: ExecutionId, last: Seq) -> Transcript;
+    inherited_events() -> u64;
     position_of(landmark: Landmark<'_>) -> Option<Position>;
     positions_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Position>>;
     records(after: Position, limit: usize) -> (Vec<Logged>, Position);

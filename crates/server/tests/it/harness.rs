@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use loomline_server::{App, Config, OpenMode, Sockets, router, serve};
@@ -180,6 +181,25 @@ impl Server {
     ) -> (StatusCode, axum::body::BodyDataStream) {
         let response = self.router.clone().oneshot(request).await.unwrap();
         (response.status(), response.into_body().into_data_stream())
+    }
+
+    /// Reads a stream until its text `is_enough`.
+    pub(crate) async fn read_until(
+        &self,
+        request: Request<Body>,
+        is_enough: impl Fn(&str) -> bool,
+    ) -> String {
+        let (status, mut body) = self.open(request).await;
+        assert_eq!(status, 200);
+        let mut text = String::new();
+        let end = tokio::time::Instant::now() + Duration::from_secs(20);
+        while !is_enough(&text) {
+            let piece = tokio::time::timeout_at(end, body.next()).await;
+            let piece = piece.unwrap_or_else(|_| panic!("not in time: {text}"));
+            let piece = piece.unwrap_or_else(|| panic!("the stream has ended: {text}"));
+            text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+        }
+        text
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -49,7 +49,7 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
         ("PATCH", Some("{actor}")) => Some(json!({ "capabilities": [] })),
         ("POST", Some("answer")) => Some(json!({ "value": {} })),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
-        ("POST", Some("tokens")) => Some(json!({ "threadPrefix": "secret" })),
+        ("POST", Some("tokens")) => Some(json!({ "threadPrefix": "secret", "agent": "demo" })),
         ("PATCH", Some("{key}")) => Some(json!({ "title": "mine" })),
         _ => None,
     }

@@ -106,6 +106,12 @@ async fn the_list_finds_threads_by_words_and_filters() {
             "Clear the filter",
         ],
     );
+    crate::waiting::ask(&server, "three", "seat", None).await;
+    let pending = page(&server, "/console?waits=true").await;
+    has(&pending, &["/console/t/three", "data-state=\"waits\""]);
+    assert!(!pending.contains("/console/t/two"), "{pending}");
+    let wrong = server.get("/console?waits=often").await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text);
 }
 
 #[tokio::test]
@@ -173,7 +179,7 @@ async fn an_unknown_thread_or_run_has_an_error_page() {
     ] {
         let answer = ask(&server, path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.text);
-        has(&answer.text, &["There is nothing here"]);
+        has(&answer.text, &["Not found"]);
     }
 }
 
@@ -404,8 +410,8 @@ async fn the_page_of_a_crashed_run_shows_the_voided_attempt() {
     has(
         &events,
         &[
-            "⚠ another process resumes the run",
-            "⚠ the attempt is void",
+            "⚠ data-execution-resumed · another process resumes the run",
+            "⚠ data-step-reset · the attempt is void",
             "×2",
         ],
     );

@@ -142,7 +142,7 @@ async fn the_page_of_a_document_has_verdict_hash_and_losses() {
     let part = page(&server, "/console/t/t/document?at=%2Fturns%2F0").await;
     has(&part, &["user-prompt", "The whole document"]);
     let late = page(&server, "/console/t/t/document?at=%2Fturns&from=1").await;
-    has(&late, &["From the first one"]);
+    has(&late, &["Back to the beginning"]);
 }
 
 #[tokio::test]
@@ -351,7 +351,7 @@ async fn a_page_of_an_unknown_thread_is_a_404() {
     for end in PAGES {
         let (status, html) = refusal(&server, &format!("/console/t/none/{end}")).await;
         assert_eq!(status, 404, "{end}");
-        has(&html, &["There is nothing here"]);
+        has(&html, &["Not found"]);
     }
     server.say("t", "hello").await;
     assert_eq!(refusal(&server, "/console/t/t/diff?with=none").await.0, 404);

@@ -52,7 +52,7 @@ async fn without_origins_there_is_no_widget() {
     for path in ["/embed.js", "/embed/demo?thread=t"] {
         assert_eq!(server.get(path).await.status, 404, "{path}");
     }
-    let body = json!({"threadPrefix": "shop-"});
+    let body = json!({"agent": "demo", "threadPrefix": "shop-"});
     assert_eq!(all.post(TOKENS, body).await.status, 404);
     let form = "agent=demo&thread=t";
     let opened = post(&server, "llk_all", "/ui/embedded", form).await;
@@ -90,7 +90,7 @@ async fn a_token_reaches_its_threads_only_and_speaks_as_its_actor() {
     let server = Server::new(&config("")).await;
     let all = server.with_key("llk_all");
     all.say("other", "a secret").await;
-    let body = json!({"threadPrefix": "shop-", "actor": "ada"});
+    let body = json!({"agent": "demo", "threadPrefix": "shop-", "actor": "ada"});
     let token = token(&server, "llk_all", body).await;
     let opened = open(&server, &token, "shop-1").await;
     assert_eq!(opened.status, 200, "{}", opened.text);
@@ -115,7 +115,12 @@ async fn a_token_reaches_its_threads_only_and_speaks_as_its_actor() {
 #[tokio::test]
 async fn a_token_opens_no_route_of_a_protocol() {
     let server = Server::new(&config("")).await;
-    let token = token(&server, "llk_all", json!({"threadPrefix": "x"})).await;
+    let token = token(
+        &server,
+        "llk_all",
+        json!({"agent": "demo", "threadPrefix": "x"}),
+    )
+    .await;
     for (method, path) in all_guarded_routes() {
         let path = path.replace(['{', '}'], "");
         let request = server
@@ -141,16 +146,28 @@ async fn a_token_may_do_no_more_than_its_key() {
     let server = Server::new(&config(rights)).await;
     let some = server.with_key("llk_some");
     for (body, status) in [
-        (json!({"threadPrefix": "shop-ada-", "actor": "ada"}), 201),
-        (json!({"threadPrefix": "shop-", "scopes": ["read"]}), 201),
-        (json!({"threadPrefix": "sho"}), 403),
-        (json!({"threadPrefix": "other-"}), 403),
-        (json!({"threadPrefix": "shop-", "actor": "eve"}), 403),
-        (json!({"threadPrefix": ""}), 422),
-        (json!({"threadPrefix": "shop-*"}), 422),
-        (json!({"threadPrefix": "shop-", "scopes": ["write"]}), 422),
         (
-            json!({"threadPrefix": "shop-", "scopes": ["read", "delete"]}),
+            json!({"agent": "demo", "threadPrefix": "shop-ada-", "actor": "ada"}),
+            201,
+        ),
+        (
+            json!({"agent": "demo", "threadPrefix": "shop-", "scopes": ["read"]}),
+            201,
+        ),
+        (json!({"agent": "demo", "threadPrefix": "sho"}), 403),
+        (json!({"agent": "demo", "threadPrefix": "other-"}), 403),
+        (
+            json!({"agent": "demo", "threadPrefix": "shop-", "actor": "eve"}),
+            403,
+        ),
+        (json!({"agent": "demo", "threadPrefix": ""}), 422),
+        (json!({"agent": "demo", "threadPrefix": "shop-*"}), 422),
+        (
+            json!({"agent": "demo", "threadPrefix": "shop-", "scopes": ["write"]}),
+            422,
+        ),
+        (
+            json!({"agent": "demo", "threadPrefix": "shop-", "scopes": ["read", "delete"]}),
             422,
         ),
         (json!({}), 422),
@@ -161,14 +178,16 @@ async fn a_token_may_do_no_more_than_its_key() {
     let config = config("scopes = [\"read\"]");
     let server = Server::new(&config).await;
     let refused = server.with_key("llk_some");
-    let refused = refused.post(TOKENS, json!({"threadPrefix": "x"})).await;
+    let refused = refused
+        .post(TOKENS, json!({"agent": "demo", "threadPrefix": "x"}))
+        .await;
     assert_eq!(refused.status, 403);
 }
 
 #[tokio::test]
 async fn a_token_to_read_neither_writes_nor_begins_a_thread() {
     let server = Server::new(&config("")).await;
-    let body = json!({"threadPrefix": "shop-", "scopes": ["read"]});
+    let body = json!({"agent": "demo", "threadPrefix": "shop-", "scopes": ["read"]});
     let token = token(&server, "llk_all", body).await;
     assert_eq!(open(&server, &token, "shop-1").await.status, 404);
     server.with_key("llk_all").say("shop-1", "hello").await;
@@ -181,7 +200,7 @@ async fn a_token_to_read_neither_writes_nor_begins_a_thread() {
 #[tokio::test]
 async fn a_token_ends_with_its_time_and_with_its_key() {
     let server = Server::new(&config("")).await;
-    let body = json!({"threadPrefix": "shop-"});
+    let body = json!({"agent": "demo", "threadPrefix": "shop-"});
     let first = token(&server, "llk_all", body.clone()).await;
     assert_eq!(open(&server, &first, "shop-1").await.status, 200);
     let (objects, tenant) = (server.app.runtime().objects(), TenantId::from("a"));
@@ -210,4 +229,37 @@ async fn a_token_ends_with_its_time_and_with_its_key() {
     let less = loomline_server::Config::parse(&less, &|_| None).unwrap();
     server.app.replace_keys(&less.tenants);
     assert_eq!(open(&server, &second, "shop-1").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_is_for_one_agent_and_answers_calls_only_if_it_may() {
+    let server = Server::new(&config("")).await;
+    let body = json!({"agent": "nobody", "threadPrefix": "shop-"});
+    let refused = server.with_key("llk_all").post(TOKENS, body).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.error().2),
+        (422, Some("/agent".into()))
+    );
+    let body = json!({"agent": "careful", "threadPrefix": "shop-"});
+    let token = token(&server, "llk_all", body.clone()).await;
+    let form = "thread=shop-1&agent=demo";
+    let other = post(&server, &token, "/ui/embedded", form).await;
+    assert_eq!(other.status, 422, "{}", other.text);
+    // The form names another agent: the token's answers.
+    let form = "thread=shop-1&agent=demo&text=use+compute+6+*+7";
+    assert_eq!(post(&server, &token, "/ui/send", form).await.status, 200);
+    let all = server.with_key("llk_all");
+    all.at_rest("shop-1").await;
+    let pending = all.get("/api/v1/threads/shop-1/pending").await.json();
+    let call = pending["calls"][0]["toolCallId"].as_str().unwrap();
+    let form = format!("thread=shop-1&call={call}&verdict=allow");
+    let refused = post(&server, &token, "/ui/answer", &form).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.error().1),
+        (403, "forbidden_answer".into())
+    );
+    let mut body = body;
+    body["mayAnswer"] = true.into();
+    let token = self::token(&server, "llk_all", body).await;
+    assert_eq!(post(&server, &token, "/ui/answer", &form).await.status, 200);
 }

@@ -54,7 +54,7 @@ fn location(answer: &Answer) -> &str {
 async fn an_empty_inbox_says_what_belongs_there() {
     let server = Server::new(CONFIG).await;
     let html = page(&server, "/inbox").await;
-    assert!(html.contains("Nothing waits for you."), "{html}");
+    assert!(html.contains("No entries. Calls that need"), "{html}");
     assert!(html.contains("<title>Inbox ·"), "{html}");
     let html = page(&server, "/inbox?kind=request&agent=&age=day").await;
     assert!(
@@ -76,7 +76,7 @@ async fn a_call_is_allowed_from_the_inbox_without_a_script() {
     let id = entries(&html).remove(0);
     let html = page(&server, &format!("/inbox?kind=approval&open={id}")).await;
     assert!(
-        html.contains("What led here") && html.contains("use compute 6 * 7"),
+        html.contains("Previous messages") && html.contains("use compute 6 * 7"),
         "{html}"
     );
     let form = forms(&html, "/ui/answer").remove(0);
@@ -212,7 +212,7 @@ async fn a_page_without_a_thread_hears_of_new_threads_and_entries() {
     );
     assert!(text.contains("data-count=\\\"1\\\""), "{text}");
     let id = entries(&text.replace("\\\"", "\"")).remove(0);
-    let answered = |text: &str| text.contains("One entry waits no longer.");
+    let answered = |text: &str| text.contains("An entry is done.");
     let query = format!("list=1&inbox={id}");
     let (text, ()) = tokio::join!(live(&server, &query, answered), async {
         tokio::time::sleep(Duration::from_millis(400)).await;

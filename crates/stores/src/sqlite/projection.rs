@@ -93,7 +93,7 @@ impl<'a> Tables<'a> {
                 self.add_part(seq, part)
             }
             RowChange::Removed(what) => self.remove_texts(what),
-            RowChange::MayAsk(seq) => self.may_ask(*seq),
+            RowChange::MayAsk(seq) => self.note_ask(*seq),
             RowChange::PartsDeleted(step) => {
                 self.remove_parts(step)?;
                 let sql = "DELETE FROM thread_parts WHERE thread_no = ?1 AND step_id = ?2";

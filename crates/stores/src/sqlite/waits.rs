@@ -13,7 +13,7 @@ use timeline::{Event, Seq, ThreadId};
 
 impl Tables<'_> {
     /// Notes an event that may open a request.
-    pub(super) fn may_ask(&self, seq: Seq) -> Result<(), StoreError> {
+    pub(super) fn note_ask(&self, seq: Seq) -> Result<(), StoreError> {
         let sql = "INSERT INTO thread_waits (thread_no, tenant, asks, asked)
                    SELECT t.no, t.tenant, e.id, e.seq
                    FROM thread_threads t JOIN thread_events e ON e.thread_no = t.no AND e.seq = ?2
@@ -73,7 +73,11 @@ pub(super) fn waiting(
             "w.thread_no = (SELECT no FROM thread_threads WHERE tenant = ?1 AND key = ?3)",
             Some(key),
         ),
-        Some(KeyPattern::Prefix(_)) | None => ("?3 IS NULL", None),
+        Some(KeyPattern::Prefix(prefix)) => (
+            "substr((SELECT key FROM thread_threads WHERE no = w.thread_no), 1, length(?3)) = ?3",
+            Some(prefix),
+        ),
+        None => ("?3 IS NULL", None),
     };
     let sql = format!(
         "SELECT w.thread_no, w.number, w.asks IS NOT NULL, e.at
@@ -93,11 +97,6 @@ pub(super) fn waiting(
         let Some(thread) = thread_of(&tx, no)? else {
             continue;
         };
-        let key = thread.thread.key.as_deref();
-        let covers = |pattern: &KeyPattern| key.is_some_and(|key| pattern.covers(key));
-        if !page.key.as_ref().is_none_or(covers) {
-            continue;
-        }
         let calls: Option<i64> = row.get(3).map_err(statement)?;
         found.push(WaitingRow {
             row: thread,
@@ -147,7 +146,7 @@ pub(super) fn build(conn: &Connection) -> Result<(), StoreError> {
             let seq: i64 = row.get(0).map_err(statement)?;
             let payload: String = row.get(1).map_err(statement)?;
             if may_ask(&decoded(&payload)?) {
-                tables.may_ask(Seq(count(seq)))?;
+                tables.note_ask(Seq(count(seq)))?;
             }
         }
         tables.find_calls()?;

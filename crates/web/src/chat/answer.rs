@@ -8,6 +8,7 @@ use crate::execution::{CountedTokens, UNNAMED, agent_of};
 use crate::json;
 use crate::link::{answer_text, step_file, versions_link};
 use crate::patch::Patch;
+use crate::words::counted;
 use crate::{ids, time};
 use interop::parts::{EventPart, StepResponse, ToolPart, is_prompt};
 use interop::run::{RunEvent, RunPart};
@@ -531,7 +532,7 @@ impl Answer {
                         Some(until) => span { (time::between(self.since, until)) },
                         None => span class="working" { "working" },
                     }
-                    @if self.tokens > 0 { span { (self.tokens) " tokens" } }
+                    @if self.tokens > 0 { span { (counted(self.tokens, "token")) } }
                     (time::instant(self.since))
                 }
             }

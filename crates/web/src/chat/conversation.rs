@@ -8,6 +8,7 @@ use crate::ids;
 use crate::json;
 use crate::patch::Patch;
 use crate::requests::CapabilityRequest;
+use crate::words::status_words;
 use interop::run::{RunFold, RunSelector, continues, hands_over, resume};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -485,11 +486,9 @@ pub(crate) fn title_html(title: &str) -> Markup {
 
 /// The line that names the state of the thread.
 pub(crate) fn state(status: ThreadStatus) -> Markup {
-    let words = match status {
-        ThreadStatus::Open => "",
-        ThreadStatus::Streaming => "working",
-        ThreadStatus::Closed => "closed",
-        ThreadStatus::Failed => "failed",
-    };
-    html! { span id=(ids::THREAD_STATE) class="state" data-state=(status.to_string()) { (words) } }
+    html! {
+        span id=(ids::THREAD_STATE) class="state" data-state=(status.to_string()) {
+            @if status != ThreadStatus::Open { (status_words(status).1) }
+        }
+    }
 }

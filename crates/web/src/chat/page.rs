@@ -3,7 +3,7 @@
 use super::composer::{AgentChoice, Composer};
 use super::conversation::{Conversation, state, title_html};
 use crate::ids;
-use crate::link::path_segment;
+use crate::link::{chat_path, path_segment};
 use crate::shell::Shell;
 use maud::{Markup, html};
 use timeline::ThreadStatus;
@@ -91,7 +91,7 @@ impl ChatPage<'_> {
                 span class="grow" {}
                 @if let Some(thread) = &self.thread {
                     @if let Some(parent) = thread.forked_from {
-                        a class="quiet" href={ "/chat/" (path_segment(parent)) } { "fork of " (crate::json::visible(parent)) }
+                        a class="quiet" href=(chat_path(parent)) { "fork of " (crate::json::visible(parent)) }
                     }
                     form method="post" action="/ui/stop" id="stop" {
                         input type="hidden" name="thread" value=(thread.key);
@@ -151,7 +151,7 @@ fn past(key: &str, at: u64) -> Markup {
         div class="card" {
             p { "This is the thread as it was after event " (at) "." }
             div class="buttons" {
-                a class="button" href={ "/chat/" (path_segment(key)) } { "Open it as it is now" }
+                a class="button" href=(chat_path(key)) { "Open it as it is now" }
                 form method="post" action="/ui/fork" {
                     input type="hidden" name="thread" value=(key);
                     input type="hidden" name="at" value=(at);
@@ -166,7 +166,7 @@ fn past(key: &str, at: u64) -> Markup {
 fn earlier(key: &str, before: u64) -> Markup {
     html! {
         p class="earlier" id="earlier" {
-            a href={ "/chat/" (path_segment(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (path_segment(key)) "&before=" (before) } {
+            a href={ (chat_path(key)) "?before=" (before) } data-older={ "/ui/older?thread=" (path_segment(key)) "&before=" (before) } {
                 "Earlier messages"
             }
         }

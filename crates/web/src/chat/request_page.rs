@@ -1,7 +1,7 @@
 //! The page of an answer that was refused, for browsers without the page's script.
 
 use crate::form_field::FilledForm;
-use crate::link::path_segment;
+use crate::link::chat_path;
 use crate::requests::CapabilityRequest;
 use crate::shell::Shell;
 use maud::{Markup, html};
@@ -20,7 +20,7 @@ pub struct RequestPage<'a> {
 impl RequestPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        let chat = format!("/chat/{}", path_segment(&self.request.thread_key));
+        let chat = chat_path(&self.request.thread_key);
         self.shell.html(&html! {
             header class="top" { h1 { "The answer has errors" } span class="grow" {} a href=(chat) { "Back to the thread" } }
             main id="log" class="log" tabindex="0" { (self.request.html_with(self.filled)) }

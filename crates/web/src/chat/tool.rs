@@ -3,10 +3,11 @@
 use super::pending::WaitingCall;
 use super::tool_facts::ToolFact;
 use crate::form_field::FilledForm;
+use crate::ids;
 use crate::json;
 use crate::patch::Patch;
 use crate::schema_form::SchemaForm;
-use crate::{ids, time};
+use crate::words::{INTERRUPTED, outcome_words};
 use interop::parts::{ToolPart, ToolState};
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -205,7 +206,7 @@ impl ToolCard {
         if let Some(part) = &self.part {
             match part.outcome.as_deref() {
                 Some("denied") => return ("denied", "denied"),
-                Some("interrupted") => return ("unknown", "outcome unknown"),
+                Some(INTERRUPTED) => return ("unknown", outcome_words(INTERRUPTED)),
                 Some(_) | None => {}
             }
             match part.state {
@@ -267,7 +268,7 @@ impl ToolCard {
                     }
                     span class="words" { (words) }
                     @if let Some(millis) = duration {
-                        span class="quiet" { (time::duration(millis)) }
+                        span class="quiet" { (interop::run::duration_text(millis)) }
                     }
                 }
                 div class="io" {

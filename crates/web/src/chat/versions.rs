@@ -1,7 +1,7 @@
 //! The versions of a message or an answer.
 
 use crate::json;
-use crate::link::path_segment;
+use crate::link::chat_path;
 use crate::shell::Shell;
 use crate::time;
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ pub struct VersionsPage<'a> {
 impl VersionsPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
-        let chat = format!("/chat/{}", path_segment(self.thread_key));
+        let chat = chat_path(self.thread_key);
         self.shell.html(&html! {
             header class="top" { h1 { "Versions" } span class="grow" {} a href=(chat) { "Back to the thread" } }
             main id="log" class="log" tabindex="0" {

@@ -1,7 +1,7 @@
 //! The configured agents.
 
 use super::frame::ConsoleFrame;
-use super::health::fact;
+use crate::elements::{badge, fact};
 use crate::json;
 use crate::link::path_segment;
 use maud::{Markup, html};
@@ -158,7 +158,7 @@ fn tools(agent: &str, tools: &[ToolEntry]) -> Markup {
                             th scope="row" { code dir="auto" { (json::visible(&tool.name)) } }
                             td dir="auto" { (json::visible(&tool.description)) }
                             td { b { (effect) } ": " (words) }
-                            td { @if tool.needs_approval { span class="badge" data-state="waits" { "needed" } } @else { "not needed" } }
+                            td { @if tool.needs_approval { (badge(("waits", "needed"))) } @else { "not needed" } }
                             td { @if tool.is_external { "at the client" } @else { "on this server" } }
                         }
                     }

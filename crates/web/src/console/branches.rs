@@ -1,8 +1,9 @@
 //! The branches of a thread: its parents, its forks, and the threads of its sub-agents.
 
 use super::frame::{ConsoleFrame, ThreadSection};
-use super::status::thread_badge;
-use crate::link::path_segment;
+use crate::elements::badge;
+use crate::link::{at_path, chat_path, path_segment};
+use crate::words::{counted, status_words};
 use crate::{json, time};
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -84,7 +85,7 @@ impl BranchesPage<'_> {
             p { "This thread has no parent, no forks and no sub-agents." }
             p class="quiet" {
                 "To get a fork, choose “Fork” below an answer in "
-                a href={ "/chat/" (path_segment(self.key)) } { "the chat" } "."
+                a href=(chat_path(self.key)) { "the chat" } "."
             }
         }
     }
@@ -122,9 +123,9 @@ impl BranchesPage<'_> {
             div class="branch" {
                 a href=(ThreadSection::Timeline.path(&thread.key)) aria-current=[thread.is_current.then_some("true")] dir="auto" { (thread.name()) }
                 @if thread.is_current { b { "this thread" } }
-                (thread_badge(thread.status))
+                (badge(status_words(thread.status)))
                 span class="quiet" {
-                    (self.relation(thread)) (thread.n_events) " events, changed " (time::instant(thread.changed_at))
+                    (self.relation(thread)) (counted(thread.n_events, "event")) ", changed " (time::instant(thread.changed_at))
                 }
                 @if !thread.is_current {
                     a class="quiet" href=(diff_path(self.key, &thread.key)) { "Compare" span class="hidden" { " with " (thread.name()) } }
@@ -147,7 +148,7 @@ impl BranchesPage<'_> {
             @match (thread.forked_at, &thread.tool_call_id) {
                 (Some(seq), _) => {
                     "fork of " bdi { (name) } " after "
-                    a href={ "/chat/" (path_segment(parent)) "?at=" (seq) } { "event " (seq) } ", "
+                    a href=(at_path(parent, seq)) { "event " (seq) } ", "
                 },
                 (None, Some(call)) => { "sub-agent of " bdi { (name) } ", call " code { (json::visible(call)) } ", " },
                 (None, None) => { "of " bdi { (name) } ", " },

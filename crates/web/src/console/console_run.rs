@@ -2,10 +2,11 @@
 
 use crate::execution::{UNNAMED, agent_of};
 use crate::link::event_path;
-use interop::run::ExecutionTimes;
+use interop::run::{ExecutionTimes, StepTimes};
 use jiff::Timestamp;
 use maud::{Markup, html};
-use timeline::{Item, Reaction, Seq};
+use std::collections::BTreeMap;
+use timeline::{Item, Reaction, Seq, StepId};
 
 /// The run that continues another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,12 @@ impl ConsoleRun<'_> {
             @if self.seq.is_some() { a href=(event_path(self.thread_key, seq.0)) { (seq.0) } }
             @else { (seq.0) }
         }
+    }
+
+    /// The times of its steps, by their ids.
+    pub(super) fn step_times(&self) -> BTreeMap<&StepId, &StepTimes> {
+        let steps = self.times.steps.iter();
+        steps.map(|times| (&times.id, times)).collect()
     }
 
     /// Its agent.

@@ -4,6 +4,7 @@ use super::diff_row::{DiffLine, DiffRow, changed_rows, differing, turn_lines};
 use super::frame::{ConsoleFrame, ThreadSection};
 use crate::json;
 use crate::link::path_segment;
+use crate::words::counted;
 use maud::{Markup, html};
 use thread::diff::{Diff, DiffChange, DiffKind, Level};
 
@@ -147,7 +148,7 @@ impl DiffPage<'_> {
                     @for pair in turns.pairs.iter().take(MAX_TURNS) { (turn(pair)) }
                     @if turns.pairs.len() > MAX_TURNS {
                         p class="note" {
-                            (turns.pairs.len() - MAX_TURNS) " more turns differ. They are in the JSON: "
+                            (counted(turns.pairs.len() - MAX_TURNS, "more turn")) " with differences in the JSON: "
                             (self.frame.shell.menu.json_link(&self.api_path(other))) "."
                         }
                     }
@@ -162,7 +163,7 @@ impl DiffPage<'_> {
 fn same_words(turns: &Turns<'_>) -> String {
     match turns.same {
         None => "All turns are the same.".to_owned(),
-        Some(0) => "The first turn differs already.".to_owned(),
+        Some(0) => "The first turn is different.".to_owned(),
         Some(n) => format!("The same up to turn {n}."),
     }
 }
@@ -212,7 +213,7 @@ fn turn(pair: &TurnPair<'_>) -> Markup {
     };
     let what = match (pair.from, pair.to) {
         (Some(one), Some(other)) if std::ptr::eq(one, other) => "changed",
-        (Some(_), Some(_)) => "another one in each",
+        (Some(_), Some(_)) => "different turns",
         (Some(_), None) => "only in the first",
         (None, _) => "only in the second",
     };
@@ -249,7 +250,7 @@ fn rows_html(rows: &[DiffRow]) -> Markup {
                 }
             }
         }
-        @if rows.len() > MAX_LINES { p class="note" { (rows.len() - MAX_LINES) " more lines are not shown." } }
+        @if rows.len() > MAX_LINES { p class="note" { "Not shown: " (counted(rows.len() - MAX_LINES, "more line")) "." } }
     }
 }
 

@@ -1,16 +1,19 @@
 //! The document of a thread: its verdict, its losses, its hash, and its content as a tree.
 
 use super::frame::{ConsoleFrame, ThreadSection};
-use super::health::fact;
-use super::json_tree::JsonTree;
+use super::json_tree::{JsonTree, MAX_VALUES};
+use crate::elements::{badge, fact};
 use crate::json;
 use crate::link::path_segment;
+use crate::words::counted;
 use interop::Loss;
 use maud::{Markup, html};
 use thread::{Json, Severity, Version, Violation};
 
 /// Maximum number of rows of a table.
 const MAX_ROWS: usize = 200;
+/// Maximum length of a pointer or a message, in characters.
+const MAX_LINE: usize = 300;
 
 /// A document and the result of its check.
 #[derive(Debug)]
@@ -137,8 +140,8 @@ impl DocumentPage<'_> {
         html! {
             dl class="facts" {
                 (fact("Verdict", &html! {
-                    @if n_errors == 0 { span class="badge" data-state="ok" { "valid" } }
-                    @else { span class="badge" data-state="error" { "invalid" } " " (n_errors) @if n_errors == 1 { " error" } @else { " errors" } }
+                    @if n_errors == 0 { (badge(("ok", "valid"))) }
+                    @else { (badge(("error", "invalid"))) " " (counted(n_errors, "error")) }
                 }))
                 (fact("SHA-256", &html! {
                     @match &view.hash {
@@ -193,10 +196,10 @@ impl DocumentPage<'_> {
                     p class="quiet" { "The document can't hold these parts of the thread." }
                     div class="scroll" tabindex="0" role="region" aria-label="Losses" {
                         table {
-                            thead { tr { th scope="col" { "Place" } th scope="col" { "What and why" } } }
+                            thead { tr { th scope="col" { "Place" } th scope="col" { "Loss" } } }
                             tbody {
                                 @for loss in losses.iter().take(MAX_ROWS) {
-                                    tr { td { (place(&loss.pointer)) } td dir="auto" { (json::visible(&loss.what)) } }
+                                    tr { td { (place(&loss.pointer)) } td dir="auto" { (json::line(&loss.what, MAX_LINE)) } }
                                 }
                             }
                         }
@@ -216,7 +219,7 @@ impl DocumentPage<'_> {
             }
             (tree.html(&|at, from| self.path(at, from)))
             p class="quiet" {
-                "A page shows up to 500 values. The whole document is in the "
+                "A page shows up to " (MAX_VALUES) " values. The whole document is in the "
                 a href=(self.download_path()) { "download" } "."
             }
         }
@@ -230,22 +233,22 @@ fn violation_row(violation: &Violation) -> Markup {
     };
     html! {
         tr {
-            td { span class="badge" data-state=(state) { (word) } }
+            td { (badge((state, word))) }
             td { (place(&violation.pointer)) }
             td { code { (violation.rule.id()) } }
-            td dir="auto" { (json::visible(&violation.message)) }
+            td dir="auto" { (json::line(&violation.message, MAX_LINE)) }
         }
     }
 }
 
 fn place(pointer: &str) -> Markup {
     html! {
-        @if pointer.is_empty() { "the document" } @else { code dir="auto" { (json::visible(pointer)) } }
+        @if pointer.is_empty() { "the document" } @else { code dir="auto" { (json::line(pointer, MAX_LINE)) } }
     }
 }
 
 fn not_shown(n: usize) -> Markup {
     html! {
-        @if n > MAX_ROWS { p class="note" { (n - MAX_ROWS) " more are in the JSON." } }
+        @if n > MAX_ROWS { p class="note" { "The JSON has " (counted(n - MAX_ROWS, "more row")) "." } }
     }
 }

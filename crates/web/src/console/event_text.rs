@@ -62,6 +62,20 @@ pub(super) fn event_text(event: &Event) -> String {
     }
 }
 
+/// Whether an event reports that an attempt is void or that the run lost its process.
+pub(super) fn warns(event: &Event) -> bool {
+    let Event::ChunkEmitted {
+        chunk_type, data, ..
+    } = event
+    else {
+        return false;
+    };
+    matches!(
+        Chunk::decode(chunk_type, data.as_ref()),
+        Chunk::Marker(Marker::StepReset | Marker::ExecutionResumed)
+    )
+}
+
 fn item_text(item: &Item) -> String {
     let text = item.content.as_ref().map(message_text);
     let text = json::line(text.as_deref().unwrap_or_default(), TEXT);
@@ -109,11 +123,11 @@ fn chunk_text(name: &str, data: Option<&Payload>) -> String {
 fn marker_text(marker: &Marker<'_>) -> String {
     let words = match marker {
         Marker::StepResponse(data) => return response_text(*data),
-        Marker::StepReset => "⚠ the attempt is void: its chunks of this step don't count",
+        Marker::StepReset => "the attempt is void: its chunks of this step don't count",
         Marker::ToolStarted(_) => "a tool with effects starts",
         Marker::StepNoted(_) => "a note for the next attempt",
-        Marker::ExecutionResumed => "⚠ another process resumes the run",
-        Marker::ExecutionParked => "the process shuts down in order",
+        Marker::ExecutionResumed => "another process resumes the run",
+        Marker::ExecutionParked => "the process shuts down cleanly",
         Marker::ThreadUpdated(_) => "title or metadata changed",
         Marker::ItemRemoved(_) => "an item or a step is removed",
     };

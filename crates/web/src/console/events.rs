@@ -1,7 +1,8 @@
 //! The log of a thread: a page of its events, and the rows that come while the page is open.
 
-use super::event_text::event_text;
+use super::event_text::{event_text, warns};
 use super::frame::{ConsoleFrame, ThreadSection};
+use crate::elements::paging;
 use crate::json;
 use crate::link::at_path;
 use crate::patch::Patch;
@@ -66,6 +67,8 @@ struct EventRow {
     /// The step and the type of a chunk.
     chunk: Option<(Option<StepId>, String)>,
     n_events: usize,
+    /// Whether it reports a loss or a restart.
+    warns: bool,
     text: String,
     /// Its JSON, shortened; of the first event.
     json: String,
@@ -145,6 +148,7 @@ impl EventTable {
             event_type: record.event.event_type(),
             chunk: chunk_of(&record.event),
             n_events: 1,
+            warns: warns(&record.event),
             text: event_text(&record.event),
             json: json::pretty_within(&json(), MAX_JSON),
         });
@@ -183,7 +187,7 @@ impl EventTable {
         let is_folded = row.n_events > 1;
         let key = self.thread_key.as_str();
         html! {
-            tr id=(row_id(row.first)) data-type=(row.event_type.name()) data-warns=[row.text.contains('⚠').then_some("")] {
+            tr id=(row_id(row.first)) data-type=(row.event_type.name()) data-warns[row.warns] {
                 th scope="row" class="number" {
                     (row.first) @if is_folded { "…" (row.last) }
                 }
@@ -195,7 +199,7 @@ impl EventTable {
                     td dir="auto" { (chunk_name(row)) " " a class="quiet" href=(each_path(key, row)) { "each" } }
                 } @else {
                     td {
-                        span dir="auto" { (row.text) }
+                        span dir="auto" { @if row.warns { "⚠ " } (row.text) }
                         details class="raw-json" {
                             summary { "JSON" span class="hidden" { " of event " (row.first) } }
                             pre tabindex="0" { (row.json) }
@@ -378,7 +382,7 @@ impl EventsPage<'_> {
         let (first, last) = self.range;
         let path = |cursor| selection.path(self.thread_key, cursor);
         html! {
-            nav class="paging" aria-label="Pages" {
+            (paging(&html! {
                 @if first > 1 {
                     a class="button" href=(path(Some(("after", 0)))) { "First events" }
                     a class="button" href=(path(Some(("before", first)))) rel="prev" { "Older events" }
@@ -388,7 +392,7 @@ impl EventsPage<'_> {
                     a class="button" href=(path(None)) { "Newest events" }
                 }
                 span class="quiet" { "events " (first) " to " (last) " of " (self.tail) }
-            }
+            }))
         }
     }
 }
@@ -435,7 +439,11 @@ mod tests {
         let html = compact.row(&compact.rows[0]).into_string();
         assert!(html.contains("1…3") && html.contains("×3"), "{html}");
         let html = compact.row(&compact.rows[1]).into_string();
-        assert!(html.contains("⚠ the attempt is void"), "{html}");
+        assert!(
+            html.contains("⚠ data-step-reset · the attempt is void"),
+            "{html}"
+        );
+        assert!(html.contains(" data-warns"), "{html}");
         assert_eq!(table(EventDetail::Full, None).n_rows(), 5);
         assert_eq!(
             table(EventDetail::Raw, Some(EventType::ItemCreated)).n_rows(),
@@ -452,6 +460,17 @@ mod tests {
         assert!(matches!(grown, Some(Patch::Put { id, .. }) if id == "e-7"));
         assert!(matches!(apply(9, "text-end"), Some(Patch::Append { .. })));
         assert_eq!(table.live_after(9), 8);
+    }
+
+    #[test]
+    fn a_text_with_a_warning_sign_is_no_warning() {
+        let mut table = EventTable::new("k", EventSelection::default());
+        table.push(&chunk(1, "text-delta", "⚠ lost"), || "{}".to_owned());
+        let html = table.row(&table.rows[0]).into_string();
+        assert!(
+            html.contains("⚠ lost") && !html.contains("data-warns"),
+            "{html}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The frame of the console's pages: its sections, and those of a thread.
 
 use crate::json;
-use crate::link::path_segment;
+use crate::link::{chat_path, path_segment};
 use crate::shell::Shell;
 use maud::{Markup, html};
 
@@ -109,7 +109,7 @@ impl ConsoleFrame<'_> {
         match self.section {
             ConsoleSection::Thread { key, title, .. } => html! {
                 h1 dir="auto" { (json::visible(title.unwrap_or(key))) }
-                a class="quiet" href={ "/chat/" (path_segment(key)) } { "Open the chat" }
+                a class="quiet" href=(chat_path(key)) { "Open the chat" }
             },
             ConsoleSection::Threads | ConsoleSection::Agents | ConsoleSection::Health => {
                 html! { h1 { "Console" } }

@@ -1,6 +1,9 @@
 //! The health of the server.
 
 use super::frame::ConsoleFrame;
+use crate::elements::{badge, fact};
+use crate::time;
+use crate::words::counted;
 use maud::{Markup, html};
 
 /// Durations since the process started.
@@ -88,12 +91,12 @@ impl HealthPage<'_> {
             dl class="facts" {
                 (fact("State", &html! {
                     @match figures.not_ready {
-                        None => span class="badge" data-state="ok" { "ready" },
-                        Some((code, words)) => { span class="badge" data-state="error" { "not ready" } " " (words) " " code { (code) } },
+                        None => (badge(("ok", "ready"))),
+                        Some((code, words)) => { (badge(("error", "not ready"))) " " (words) " " code { (code) } },
                     }
                 }))
                 (fact("Version", &html! { (figures.version) }))
-                (fact("Up for", &html! { (uptime(figures.uptime_seconds)) }))
+                (fact("Up for", &html! { (interop::run::duration_text(figures.uptime_seconds.saturating_mul(1_000))) }))
             }
         }
     }
@@ -108,13 +111,13 @@ impl HealthPage<'_> {
         };
         html! {
             dl class="facts" {
-                (fact("State", &html! { span class="badge" data-state=(state) { (words) } }))
+                (fact("State", &html! { (badge((state, words))) }))
                 (fact("File", &html! { (bytes(figures.file_bytes)) }))
                 (fact("Write-ahead log", &html! { (bytes(figures.wal_bytes)) }))
                 (fact("Commits", &html! { (figures.commits) }))
                 (fact("Failures", &html! {
                     @if figures.failures == 0 { "none" }
-                    @else { span class="badge" data-state="error" { (figures.failures) " failed" } }
+                    @else { (badge(("error", &format!("{} failed", figures.failures)))) }
                 }))
             }
         }
@@ -146,7 +149,7 @@ impl HealthPage<'_> {
             div class="scroll" tabindex="0" role="region" aria-label="Durations" {
                 table {
                     thead { tr {
-                        th scope="col" { "What" }
+                        th scope="col" { "Duration of" }
                         th scope="col" class="number" { "Number" }
                         th scope="col" class="number" { "50 %" }
                         th scope="col" class="number" { "95 %" }
@@ -159,7 +162,7 @@ impl HealthPage<'_> {
                                 td class="number" { (latency.count) }
                                 @for percentile in latency.percentiles {
                                     td class="number" {
-                                        @match percentile { Some(seconds) => (seconds_text(seconds)), None => "–" }
+                                        @match percentile { Some(seconds) => (time::seconds(seconds)), None => "–" }
                                     }
                                 }
                             }
@@ -171,11 +174,6 @@ impl HealthPage<'_> {
     }
 }
 
-/// A row of a list of facts.
-pub(crate) fn fact(name: &str, value: &Markup) -> Markup {
-    html! { div { dt { (name) } dd { (value) } } }
-}
-
 /// A size with a unit: `512 bytes`, `1.5 kB`, `82.0 MB`.
 fn bytes(n: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
@@ -185,27 +183,7 @@ fn bytes(n: u64) -> String {
             return format!("{}.{} {unit}", tenths / 10, tenths % 10);
         }
     }
-    format!("{n} bytes")
-}
-
-/// A time in days, hours and minutes.
-fn uptime(seconds: u64) -> String {
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours) {
-        (0, 0) if minutes == 0 => format!("{seconds} s"),
-        (0, 0) => format!("{minutes} min"),
-        (0, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
-}
-
-/// Seconds with a unit that fits.
-fn seconds_text(seconds: f64) -> String {
-    if seconds < 1.0 {
-        format!("{:.1} ms", seconds * 1_000.0)
-    } else {
-        format!("{seconds:.1} s")
-    }
+    counted(n, "byte")
 }
 
 #[cfg(test)]
@@ -215,21 +193,12 @@ mod tests {
     #[test]
     fn figures_have_units_that_fit() {
         for (n, text) in [
+            (1, "1 byte"),
             (999, "999 bytes"),
             (1_500, "1.5 kB"),
             (82_040_000, "82.0 MB"),
         ] {
             assert_eq!(bytes(n), text);
         }
-        for (seconds, text) in [
-            (5, "5 s"),
-            (61, "1 min"),
-            (7_260, "2 h 1 min"),
-            (266_400, "3 d 2 h"),
-        ] {
-            assert_eq!(uptime(seconds), text);
-        }
-        assert_eq!(seconds_text(0.0025), "2.5 ms");
-        assert_eq!(seconds_text(12.0), "12.0 s");
     }
 }

@@ -1,19 +1,27 @@
 //! A JSON value as a tree that opens step by step, with a limit of drawn values.
 
 use crate::json;
+use crate::words::counted;
 use maud::{Markup, html};
 use std::ops::Range;
 use thread::Json;
 use thread::json::{Step, pointer};
 
 /// Maximum number of values on a page.
-const MAX_VALUES: usize = 500;
+pub(super) const MAX_VALUES: usize = 500;
 /// Maximum number of members of one value.
 const MAX_MEMBERS: usize = 200;
 /// Maximum length of a text within the tree, in bytes.
 const MAX_TEXT: usize = 1_000;
 /// Maximum length of a text that is shown alone, in bytes.
 const MAX_WHOLE_TEXT: usize = 64 << 10;
+/// Maximum length of the pointer of a value that has a link or drawn members, in bytes.
+const MAX_POINTER: usize = 2_000;
+/// Maximum length of a name, in characters.
+const MAX_NAME: usize = 200;
+
+/// The address of the page that shows the value at a pointer, from one of its members on.
+type TreeLink<'l> = &'l dyn Fn(&str, usize) -> String;
 
 /// A value of the tree.
 struct Node<'d> {
@@ -41,7 +49,12 @@ impl<'d> JsonTree<'d> {
         // Level by level, so that all parts of a document are seen.
         while let Some(node) = nodes.get(index) {
             let skipped = if index == 0 { from } else { 0 };
-            let room = MAX_VALUES.saturating_sub(nodes.len()).min(MAX_MEMBERS);
+            let is_open = index == 0 || node.has_address();
+            let room = if is_open {
+                MAX_VALUES.saturating_sub(nodes.len()).min(MAX_MEMBERS)
+            } else {
+                0
+            };
             let members = members(node.value, &node.pointer, skipped, room);
             let start = nodes.len();
             nodes.extend(members);
@@ -56,7 +69,7 @@ impl<'d> JsonTree<'d> {
 
     /// The tree as HTML. `link` is the address of the page that shows the value at a pointer, from one of
     /// its members on.
-    pub(crate) fn html(&self, link: &dyn Fn(&str, usize) -> String) -> Markup {
+    pub(crate) fn html(&self, link: TreeLink<'_>) -> Markup {
         let Some(root) = self.nodes.first() else {
             return Markup::default();
         };
@@ -66,18 +79,13 @@ impl<'d> JsonTree<'d> {
             } @else if root.n_members == 0 {
                 p { (scalar(root.value)) }
             } @else {
-                @if self.from > 0 { p { a href=(link(&root.pointer, 0)) { "From the first one" } } }
+                @if self.from > 0 && root.has_address() { p { a href=(link(&root.pointer, 0)) { "Back to the beginning" } } }
                 (self.members(root, self.from, link))
             }
         }
     }
 
-    fn members(
-        &self,
-        node: &Node<'_>,
-        from: usize,
-        link: &dyn Fn(&str, usize) -> String,
-    ) -> Markup {
+    fn members(&self, node: &Node<'_>, from: usize, link: TreeLink<'_>) -> Markup {
         let next = from + node.drawn.len();
         html! {
             ul class="json" {
@@ -85,31 +93,38 @@ impl<'d> JsonTree<'d> {
                     @if let Some(node) = self.nodes.get(index) { li { (self.node(node, link)) } }
                 }
                 @if next < node.n_members {
-                    li { a href=(link(&node.pointer, next)) { (node.n_members - next) " more" } }
+                    li {
+                        @if node.has_address() { a href=(link(&node.pointer, next)) { (node.n_members - next) " more" } }
+                        @else { (node.n_members - next) " more" }
+                    }
                 }
             }
         }
     }
 
-    fn node(&self, node: &Node<'_>, link: &dyn Fn(&str, usize) -> String) -> Markup {
-        let name = html! { span class="key" dir="auto" { (json::visible(&node.name)) } };
-        let what = match node.value {
-            Json::Array(_) => "elements",
+    fn node(&self, node: &Node<'_>, link: TreeLink<'_>) -> Markup {
+        let text = json::line(&node.name, MAX_NAME);
+        let name = html! { span class="key" dir="auto" { (text) } };
+        let noun = match node.value {
+            Json::Array(_) => "element",
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => {
-                "members"
+                "member"
             }
         };
+        let size = html! { span class="quiet" { (counted(node.n_members, noun)) } };
         html! {
             @if node.n_members == 0 {
                 (name) ": " (scalar(node.value))
-                @if node.value.as_str().is_some_and(|text| text.len() > MAX_TEXT) {
-                    " " a href=(link(&node.pointer, 0)) { "the whole text" span class="hidden" { " of " (json::visible(&node.name)) } }
+                @if node.has_address() && node.value.as_str().is_some_and(|text| text.len() > MAX_TEXT) {
+                    " " a href=(link(&node.pointer, 0)) { "the whole text" span class="hidden" { " of " (text) } }
                 }
+            } @else if !node.has_address() {
+                (name) " " (size)
             } @else if node.drawn.is_empty() {
-                a href=(link(&node.pointer, 0)) { (name) } " " span class="quiet" { (node.n_members) " " (what) }
+                a href=(link(&node.pointer, 0)) { (name) } " " (size)
             } @else {
                 details {
-                    summary { (name) " " span class="quiet" { (node.n_members) " " (what) } }
+                    summary { (name) " " (size) }
                     (self.members(node, 0, link))
                 }
             }
@@ -131,6 +146,11 @@ impl<'d> Node<'d> {
             n_members,
             drawn: 0..0,
         }
+    }
+
+    /// Whether its pointer is short enough for a link.
+    fn has_address(&self) -> bool {
+        self.pointer.len() <= MAX_POINTER
     }
 }
 
@@ -208,6 +228,26 @@ mod tests {
         let turns = value.pointer("/turns").unwrap();
         let html = drawn(turns, "/turns", 900);
         assert!(html.contains(">999</span>") && !html.contains(" more<"));
+    }
+
+    #[test]
+    fn a_long_key_is_cut_and_has_no_link() {
+        let key = "k".repeat(1 << 20);
+        let inner = Json::object([("inside", Json::from(1_u64))]);
+        let text = Json::from("x".repeat(2 * MAX_TEXT));
+        let value: Json = [
+            Json::object([(key.as_str(), inner)]),
+            Json::object([(key.as_str(), text)]),
+        ]
+        .into_iter()
+        .collect();
+        let html = drawn(&value, "", 0);
+        assert!(html.len() < 5_000, "{}", html.len());
+        assert!(
+            html.contains("k…</span> <span class=\"quiet\">1 member<"),
+            "{html}"
+        );
+        assert!(!html.contains("inside") && !html.contains("<a "), "{html}");
     }
 
     #[test]

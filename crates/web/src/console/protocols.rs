@@ -369,7 +369,7 @@ impl ConnectTarget<'_> {
         let (key, server) = (shell_word(self.key), shell_word(self.base));
         let code = format!(
             "loomline run {} --thread={key} --server={server}\n\
-             loomline threads tail --server={server} -- {key}\n\
+             loomline tail --server={server} -- {key}\n\
              loomline export --thread={key} --server={server}",
             shell_word(MESSAGE),
         );

@@ -1,8 +1,10 @@
 //! The actors of a thread, and its capability requests.
 
 use super::frame::ConsoleFrame;
-use crate::link::path_segment;
+use crate::elements::badge;
+use crate::link::chat_path;
 use crate::requests::{CapabilityRequest, ThreadParty, topic_words};
+use crate::words::counted;
 use crate::{json, time};
 use interop::aitp::RequestState;
 use maud::{Markup, html};
@@ -64,7 +66,7 @@ impl RequestsPage<'_> {
                 h2 id="requests" { "Requests" }
                 @if self.requests.is_empty() {
                     p { "Nobody has requested a decision, data, a payment or a signature in this thread." }
-                    p class="quiet" { "Agents and actors request them by capability messages of AITP." }
+                    p class="quiet" { "Agents and actors use AITP capability messages for this." }
                 } @else { (self.request_table()) }
             }
         })
@@ -107,13 +109,13 @@ impl RequestsPage<'_> {
                 }
             }
             @if requests.len() > MAX_REQUESTS {
-                p class="note" { (requests.len() - MAX_REQUESTS) " older requests are not shown." }
+                p class="note" { "Not shown: " (counted(requests.len() - MAX_REQUESTS, "older request")) "." }
             }
         }
     }
 
     fn request_row(&self, request: &CapabilityRequest) -> Markup {
-        let chat = format!("/chat/{}#{}", path_segment(self.key), request.element());
+        let chat = format!("{}#{}", chat_path(self.key), request.element());
         html! {
             tr {
                 th scope="row" {
@@ -181,7 +183,7 @@ fn state(state: RequestState) -> Markup {
         RequestState::Expired => ("closed", "expired"),
         RequestState::Superseded => ("closed", "replaced"),
     };
-    html! { span class="badge" data-state=(kind) { (words) } }
+    badge((kind, words))
 }
 
 /// The party that has answered or declined, or those that may.

@@ -1,12 +1,13 @@
 //! The page of one run: its waterfall, its steps, and the thread as it was.
 
 use super::console_run::ConsoleRun;
-use super::elements::{fact, short_text, travel};
 use super::event_text::event_text;
 use super::frame::ConsoleFrame;
 use super::step_details::step_details;
 use super::timeline::trigger_words;
 use super::waterfall;
+use crate::chat::interruption_words;
+use crate::elements::{badge, fact, short_text, travel};
 use crate::execution::{CountedTokens, execution_state};
 use crate::json;
 use crate::link::{event_path, run_path};
@@ -45,6 +46,7 @@ impl RunPage<'_> {
     /// The page as HTML.
     pub fn html(&self) -> Markup {
         let rows = waterfall::rows(&self.run);
+        let step_times = self.run.step_times();
         self.frame.html(&html! {
             h2 { "Run of " bdi { (json::visible(&self.run.agent())) } }
             (self.facts())
@@ -56,7 +58,7 @@ impl RunPage<'_> {
                 p class="quiet" { "The run has no step: it ended before it called the model." }
             }
             @for (at, record) in self.run.reaction.steps.iter().enumerate() {
-                (step_details(&self.run, at, record))
+                (step_details(&self.run, (at, record), step_times.get(&record.step.id).copied()))
             }
         })
     }
@@ -71,7 +73,7 @@ impl RunPage<'_> {
         let trigger = trigger_words(Some(run.trigger), execution.follows_handoff());
         html! {
             dl class="facts run" {
-                (fact("Status", &html! { span class="badge" data-state=(state) { (words) } }))
+                (fact("Status", &html! { (badge((state, words))) }))
                 (fact("Responds to", &html! { span dir="auto" { (trigger) } }))
                 (fact("Took", &html! {
                     (time::between(execution.created_at, ended.unwrap_or(self.now)))
@@ -120,7 +122,7 @@ impl RunPage<'_> {
                         }
                     }
                     @if self.may_write && !point.is_forkable {
-                        p class="quiet" { "A run works at this event: a fork begins before or after it." }
+                        p class="quiet" { "A run is in progress at this event. Fork the thread before or after the run." }
                     }
                 },
             }
@@ -142,8 +144,8 @@ fn fork(key: &str, (name, value): (&str, &str), words: &str) -> Markup {
 fn interruption(why: &Interruption) -> Markup {
     html! {
         span dir="auto" {
-            (json::visible(&why.reason))
-            @if let Some(detail) = &why.detail { ": " (short_text(detail)) }
+            (interruption_words(why))
+            @if let Some(detail) = &why.detail { " (" (short_text(detail)) ")" }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The details of a step: input, output, tokens, attempts, errors.
 
 use super::console_run::ConsoleRun;
-use super::elements::{fact, short_text, travel};
 use crate::chat::message_text;
+use crate::elements::{badge, fact, short_text, travel};
 use crate::json;
 use crate::time;
+use crate::words::{counted, outcome_words};
 use interop::parts::{EventPart, ReasoningPart, StepResponse, TextPart, ToolPart, is_prompt};
 use interop::run::{Attempt, AttemptEnd, StepTimes};
 use maud::{Markup, html};
@@ -12,11 +13,14 @@ use std::collections::BTreeMap;
 use timeline::{ItemType, Payload, StepRecord, StepStatus};
 
 /// The details of the step at a position of its run.
-pub(super) fn step_details(run: &ConsoleRun<'_>, at: usize, record: &StepRecord) -> Markup {
+pub(super) fn step_details(
+    run: &ConsoleRun<'_>,
+    (at, record): (usize, &StepRecord),
+    times: Option<&StepTimes>,
+) -> Markup {
     let response = record.response.as_ref();
     let response: Option<StepResponse> = response.and_then(|(it, _)| it.read().ok());
     let response = response.unwrap_or_default();
-    let times = run.times.steps.iter().find(|it| it.id == record.step.id);
     let (state, words) = match record.step.status {
         StepStatus::Running => ("running", "running"),
         StepStatus::Completed => ("ok", "done"),
@@ -29,8 +33,8 @@ pub(super) fn step_details(run: &ConsoleRun<'_>, at: usize, record: &StepRecord)
                 "Step " (record.step.iteration)
                 @if let Some(model) = &response.model { span class="quiet" { (json::visible(model)) } }
                 @if let Some(ended) = record.ended_at { span class="quiet" { (time::between(record.step.created_at, ended)) } }
-                span class="badge" data-state=(state) { (words) }
-                @if record.n_resets > 0 { span class="badge" data-state="waits" { (record.n_resets) @if record.n_resets == 1 { " attempt voided" } @else { " attempts voided" } } }
+                (badge((state, words)))
+                @if record.n_resets > 0 { (badge(("waits", &format!("{} voided", counted(record.n_resets, "attempt"))))) }
             }
             div class="io" {
                 (facts(&response))
@@ -86,7 +90,7 @@ fn input(run: &ConsoleRun<'_>, at: usize, record: &StepRecord) -> Markup {
         @match before {
             Some(before) => {
                 @let tools: Vec<ToolPart> = before.parts.iter().filter_map(|part| ToolPart::read(&part.part)).collect();
-                @if tools.is_empty() { p class="quiet" { "The step before called no tool." } }
+                @if tools.is_empty() { p class="quiet" { "The previous step called no tool." } }
                 @for tool in &tools { (result(tool)) }
             }
             None => (trigger(run)),
@@ -104,7 +108,7 @@ fn trigger(run: &ConsoleRun<'_>) -> Markup {
     let other = content.map(Payload::text).unwrap_or_default();
     let is_answer = run.trigger.item_type == ItemType::ActionResult;
     html! {
-        @if is_answer { p class="quiet" { "Answers to calls of the run before:" } }
+        @if is_answer { p class="quiet" { "Answers to calls of the previous run:" } }
         pre tabindex="0" dir="auto" { (short_text(text.as_deref().unwrap_or(other))) }
     }
 }
@@ -128,7 +132,7 @@ fn output(record: &StepRecord) -> Markup {
     let parts: Vec<&Payload> = parts.filter(|part| !is_prompt(part)).collect();
     html! {
         span class="label" { "Output" }
-        @if parts.is_empty() && half.is_empty() { p class="quiet" { "Nothing is stored." } }
+        @if parts.is_empty() && half.is_empty() { p class="quiet" { "No output." } }
         @for part in parts { (part_html(part)) }
         @if !half.is_empty() { p class="quiet" { "Streamed before the step ended:" } }
         @for part in &half { (part_html(part)) }
@@ -141,8 +145,8 @@ fn part_html(part: &Payload) -> Markup {
         return html! {
             p {
                 "Call of " code { (json::visible(tool.tool_name())) }
-                @if let Some(millis) = tool.duration_ms { " · " (time::duration(millis)) }
-                @if let Some(outcome) = outcome { " · " (json::visible(outcome)) }
+                @if let Some(millis) = tool.duration_ms { " · " (interop::run::duration_text(millis)) }
+                @if let Some(outcome) = outcome { " · " (json::visible(outcome_words(outcome))) }
             }
             pre tabindex="0" dir="auto" { (short_text(tool.arguments())) }
             (result(&tool))
@@ -198,6 +202,6 @@ fn attempt_words(attempt: &Attempt) -> Markup {
             }
         }
         @if let Some(first) = attempt.first_chunk { " · first token after " (time::between(attempt.started, first)) }
-        " · " (attempt.n_chunks) @if attempt.n_chunks == 1 { " chunk" } @else { " chunks" }
+        " · " (counted(attempt.n_chunks, "chunk"))
     }
 }

@@ -1,10 +1,12 @@
 //! The list of threads: search, filters, pages.
 
 use super::frame::{ConsoleFrame, ThreadSection};
+use crate::elements::{badge, paging};
 use crate::json;
 use crate::link::path_segment;
 use crate::shell::fork_icon;
 use crate::time;
+use crate::words::status_words;
 use jiff::Timestamp;
 use maud::{Markup, html};
 use std::fmt::Write as _;
@@ -25,6 +27,8 @@ pub struct ThreadListQuery {
     pub agent: Option<String>,
     /// The day or the instant since which the threads changed, as in the address.
     pub since: Option<String>,
+    /// Only threads in which a call or a request waits for a person.
+    pub waits: bool,
     /// The cursor of the page.
     pub cursor: Option<String>,
 }
@@ -53,6 +57,8 @@ pub struct ThreadEntry {
     pub hits: Vec<MarkedText>,
     /// Its status.
     pub status: ThreadStatus,
+    /// Whether a call or a request of its own waits for a person.
+    pub waits: bool,
     /// When it last changed.
     pub changed_at: Timestamp,
     /// Whether it is a fork.
@@ -85,6 +91,7 @@ impl ThreadListQuery {
             || self.status.is_some()
             || self.agent.is_some()
             || self.since.is_some()
+            || self.waits
     }
 
     /// The address of the list with another cursor.
@@ -105,6 +112,7 @@ impl ThreadListQuery {
             ("status", status.as_deref()),
             ("agent", self.agent.as_deref()),
             ("since", since),
+            ("waits", self.waits.then_some("true")),
             ("cursor", cursor),
         ];
         let mut path = base.to_owned();
@@ -126,17 +134,8 @@ impl ThreadListQuery {
             @if let Some(status) = self.status { " with the status “" (status_words(status).1) "”" }
             @if let Some(agent) = &self.agent { " of the agent “" bdi { (json::visible(agent)) } "”" }
             @if let Some(since) = &self.since { " changed since " (json::visible(since)) }
+            @if self.waits { " with a pending call or an open request" }
         }
-    }
-}
-
-/// A thread's status as a word for the style sheet and one for people.
-fn status_words(status: ThreadStatus) -> (&'static str, &'static str) {
-    match status {
-        ThreadStatus::Open => ("open", "open"),
-        ThreadStatus::Streaming => ("running", "running"),
-        ThreadStatus::Closed => ("closed", "closed"),
-        ThreadStatus::Failed => ("error", "failed"),
     }
 }
 
@@ -146,12 +145,10 @@ impl ThreadsPage<'_> {
         self.frame.html(&html! {
             (self.form())
             @if self.threads.is_empty() { (self.empty()) } @else { (self.table()) }
-            @if self.search.cursor.is_some() || self.next.is_some() {
-                nav class="paging" aria-label="Pages" {
-                    @if self.search.cursor.is_some() { a class="button" href=(self.search.path(None)) { "First page" } }
-                    @if let Some(next) = self.next { a class="button" href=(self.search.path(Some(next))) rel="next" { "Next page" } }
-                }
-            }
+            (paging(&html! {
+                @if self.search.cursor.is_some() { a class="button" href=(self.search.path(None)) { "First page" } }
+                @if let Some(next) = self.next { a class="button" href=(self.search.path(Some(next))) rel="next" { "Next page" } }
+            }))
         })
     }
 
@@ -177,6 +174,12 @@ impl ThreadsPage<'_> {
                         option value="" { "any" }
                         @if !is_listed { option selected { (json::visible(agent.unwrap_or_default())) } }
                         @for own in self.agents { option value=(own) selected[agent == Some(own.as_str())] { (json::visible(own)) } }
+                    }
+                }
+                label { "Pending"
+                    select name="waits" {
+                        option value="" { "any" }
+                        option value="true" selected[search.waits] { "calls and requests" }
                     }
                 }
                 label { "Changed since" input type="date" name="since" value=(day.unwrap_or_default()); }
@@ -228,7 +231,6 @@ impl ThreadsPage<'_> {
 
 fn row(thread: &ThreadEntry) -> Markup {
     let name = thread.title.as_deref().unwrap_or(&thread.key);
-    let (state, words) = status_words(thread.status);
     let path = ThreadSection::Timeline.path(&thread.key);
     html! {
         tr {
@@ -248,7 +250,10 @@ fn row(thread: &ThreadEntry) -> Markup {
                 }
                 @for hit in &thread.hits { p dir="auto" { (marked(hit)) } }
             }
-            td { span class="badge" data-state=(state) { (words) } }
+            td {
+                (badge(status_words(thread.status)))
+                @if thread.waits { " " (badge(("waits", "waits"))) }
+            }
             td class="wide" { (time::instant(thread.changed_at)) }
         }
     }

@@ -2,10 +2,12 @@
 
 use super::frame::ConsoleFrame;
 use crate::chat::message_text;
+use crate::elements::{badge, paging};
 use crate::execution::{CountedTokens, UNNAMED, agent_of, execution_state};
 use crate::json;
-use crate::link::{at_path, path_segment, run_path};
+use crate::link::{at_path, chat_path, path_segment, run_path};
 use crate::time;
+use crate::words::counted;
 use interop::parts::ToolPart;
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -53,15 +55,13 @@ impl TimelinePage<'_> {
             @if self.runs.is_empty() {
                 section class="empty" {
                     p { "A run is the work of an agent on one message. This thread has none yet." }
-                    p { a href={ "/chat/" (path_segment(self.thread_key)) } { "Write a message" } }
+                    p { a href=(chat_path(self.thread_key)) { "Write a message" } }
                 }
             } @else { (self.table()) }
-            @if self.before.is_some() || !self.is_last {
-                nav class="paging" aria-label="Pages" {
-                    @if let Some(before) = self.before { a class="button" href={ (path) "?before=" (before) } { "Earlier runs" } }
-                    @if !self.is_last { a class="button" href=(path) { "Newest runs" } }
-                }
-            }
+            (paging(&html! {
+                @if let Some(before) = self.before { a class="button" href={ (path) "?before=" (before) } { "Earlier runs" } }
+                @if !self.is_last { a class="button" href=(path) { "Newest runs" } }
+            }))
         })
     }
 
@@ -100,10 +100,8 @@ impl TimelinePage<'_> {
                 }
                 td dir="auto" { (json::visible(agent.as_deref().unwrap_or(UNNAMED))) }
                 td {
-                    span class="badge" data-state=(state) {
-                        (words)
-                        @if run.is_waiting { " for " (n_waiting) @if n_waiting == 1 { " answer" } @else { " answers" } }
-                    }
+                    @if run.is_waiting { (badge((state, &format!("{words} for {}", counted(n_waiting, "answer"))))) }
+                    @else { (badge((state, words))) }
                 }
                 td class="wide" { (time::instant(execution.created_at)) }
                 td class="number" { (time::between(execution.created_at, run.reaction.ended_at.unwrap_or(self.now))) }

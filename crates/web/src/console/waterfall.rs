@@ -4,11 +4,14 @@ use super::console_run::ConsoleRun;
 use super::time_scale::{TimeScale, WIDTH};
 use crate::execution::{UNNAMED, agent_of, execution_state};
 use crate::json;
+use crate::link::path_segment;
 use crate::time;
+use crate::words::{counted, outcome_words};
 use interop::parts::{EventPart, StepResponse, ToolPart};
 use interop::run::{Attempt, AttemptEnd, CallTimes, Restart, StepTimes};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
+use std::collections::{BTreeMap, BTreeSet};
 use timeline::{OpenCall, OpenKind, StepRecord, StepStatus};
 
 /// The wait of a trigger that has a row of its own.
@@ -106,10 +109,11 @@ pub(super) fn rows(run: &ConsoleRun<'_>) -> Vec<WaterfallRow> {
         result: html! { (words) },
     });
     let mut restarts = run.times.restarts.iter().peekable();
+    let step_times = run.step_times();
     for record in &run.reaction.steps {
-        let mut steps = run.times.steps.iter();
-        let times = steps.find(|times| times.id == record.step.id);
-        let Some(times) = times else { continue };
+        let Some(times) = step_times.get(&record.step.id).copied() else {
+            continue;
+        };
         while let Some(restart) = restarts.next_if(|it| it.seq < times.first_seq) {
             rows.push(restart_row(run, restart));
         }
@@ -124,9 +128,10 @@ pub(super) fn rows(run: &ConsoleRun<'_>) -> Vec<WaterfallRow> {
                 void_row(record, attempt)
             });
         }
+        let parts = StepParts::of(record);
         for call in &times.calls {
-            rows.push(call_row(record, call));
-            rows.extend(subagent_rows(record, call));
+            rows.push(parts.call_row(call));
+            rows.extend(parts.subagent_rows(call));
         }
     }
     rows.extend(restarts.map(|restart| restart_row(run, restart)));
@@ -184,78 +189,116 @@ fn void_row(record: &StepRecord, attempt: &Attempt) -> WaterfallRow {
         first: attempt.first_chunk,
         result: html! {
             (reason) " · void: events " (attempt.first_seq.0) "…" (attempt.last_seq.0)
-            ", " (attempt.n_chunks) @if attempt.n_chunks == 1 { " chunk" } @else { " chunks" }
+            ", " (counted(attempt.n_chunks, "chunk"))
         },
     }
 }
 
-fn call_row(record: &StepRecord, call: &CallTimes) -> WaterfallRow {
-    let mut tools = record
-        .parts
-        .iter()
-        .filter_map(|part| ToolPart::read(&part.part));
-    let tool = tools.find(|tool| tool.tool_call_id == call.tool_call_id);
-    let first = tool.and_then(|tool| json::first_argument(tool.arguments()));
-    let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
-    let is_open = open
-        .iter()
-        .any(|open| open.tool_call_id == call.tool_call_id);
-    let outcome = match call.outcome.as_deref() {
-        None if is_open => "left open",
-        None => "no result",
-        Some("interrupted") => "outcome unknown",
-        Some(outcome) => outcome,
-    };
-    let created = call.created;
-    WaterfallRow {
-        kind: RowKind::Call,
-        depth: 2,
-        label: html! {
-            code { (json::visible(&call.tool_name)) }
-            @if let Some(first) = first { " " span class="first" dir="auto" { (first) } }
-        },
-        from: call.started.unwrap_or(created),
-        // A call without a result ends with its step.
-        to: call.ended.or(record.ended_at),
-        first: None,
-        result: html! {
-            (json::visible(outcome))
-            @if call.needs_approval { " · needs approval" }
-        },
-    }
+/// The start of a sub-agent's thread within a step.
+struct SpawnedThread {
+    thread_id: String,
+    agent: String,
+    at: Timestamp,
 }
 
-/// The sub-agents of a call.
-fn subagent_rows(record: &StepRecord, call: &CallTimes) -> Vec<WaterfallRow> {
-    let parts = record.parts.iter();
-    let events: Vec<(EventPart, Timestamp)> = parts
-        .filter_map(|part| Some((EventPart::read(&part.part)?, part.created_at)))
-        .collect();
-    let field = |event: &EventPart, name| event.data.str_field(name).unwrap_or_default();
-    let spawned = events.iter().filter(|(event, _)| {
-        event.part_type == EventPart::THREAD_SPAWN
-            && field(event, "tool_call_id") == call.tool_call_id
-    });
-    let row = |(event, from): &(EventPart, Timestamp)| {
-        let thread = field(event, "spawned_thread_id");
-        let end = events.iter().find(|(event, _)| {
-            event.part_type == EventPart::THREAD_END && field(event, "thread_id") == thread
-        });
-        let agent = field(event, "subagent_type");
-        WaterfallRow {
-            kind: RowKind::Subagent,
-            depth: 3,
-            label: html! {
-                "sub-agent "
-                a href={ "/ui/console/" (crate::link::path_segment(&thread)) } { bdi { (json::visible(&agent)) } }
-            },
-            from: *from,
-            to: end.map(|(_, at)| *at).or(record.ended_at),
-            first: None,
-            result: html! { @if end.is_some() { "ended" } @else { "not ended" } },
+/// The parts of a step, read once.
+struct StepParts {
+    /// The tool calls, by the ids of their calls.
+    tools: BTreeMap<String, ToolPart>,
+    /// The sub-agents, by the ids of the calls that started them.
+    spawned: BTreeMap<String, Vec<SpawnedThread>>,
+    /// The ends of the sub-agents' threads.
+    ends: BTreeMap<String, Timestamp>,
+    /// The ids of the calls that the step left open.
+    open: BTreeSet<String>,
+    ended_at: Option<Timestamp>,
+}
+
+impl StepParts {
+    fn of(record: &StepRecord) -> Self {
+        let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
+        let mut parts = Self {
+            tools: BTreeMap::new(),
+            spawned: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            open: open.into_iter().map(|call| call.tool_call_id).collect(),
+            ended_at: record.ended_at,
+        };
+        for part in &record.parts {
+            if let Some(tool) = ToolPart::read(&part.part) {
+                let id = tool.tool_call_id.clone();
+                parts.tools.entry(id).or_insert(tool);
+            } else if let Some(event) = EventPart::read(&part.part) {
+                parts.add_event(&event, part.created_at);
+            }
         }
-    };
-    spawned.map(row).collect()
+        parts
+    }
+
+    fn add_event(&mut self, event: &EventPart, at: Timestamp) {
+        let field = |name| event.data.str_field(name).unwrap_or_default();
+        match event.part_type.as_str() {
+            EventPart::THREAD_SPAWN => {
+                let threads = self.spawned.entry(field("tool_call_id")).or_default();
+                threads.push(SpawnedThread {
+                    thread_id: field("spawned_thread_id"),
+                    agent: field("subagent_type"),
+                    at,
+                });
+            }
+            EventPart::THREAD_END => {
+                self.ends.entry(field("thread_id")).or_insert(at);
+            }
+            _ => {}
+        }
+    }
+
+    fn call_row(&self, call: &CallTimes) -> WaterfallRow {
+        let tool = self.tools.get(&call.tool_call_id);
+        let first = tool.and_then(|tool| json::first_argument(tool.arguments()));
+        let outcome = match call.outcome.as_deref() {
+            None if self.open.contains(&call.tool_call_id) => "left open",
+            None => "no result",
+            Some(outcome) => outcome_words(outcome),
+        };
+        let created = call.created;
+        WaterfallRow {
+            kind: RowKind::Call,
+            depth: 2,
+            label: html! {
+                code { (json::visible(&call.tool_name)) }
+                @if let Some(first) = first { " " span class="first" dir="auto" { (first) } }
+            },
+            from: call.started.unwrap_or(created),
+            // A call without a result ends with its step.
+            to: call.ended.or(self.ended_at),
+            first: None,
+            result: html! {
+                (json::visible(outcome))
+                @if call.needs_approval { " · needs approval" }
+            },
+        }
+    }
+
+    /// The sub-agents of a call.
+    fn subagent_rows(&self, call: &CallTimes) -> impl Iterator<Item = WaterfallRow> {
+        let spawned = self.spawned.get(&call.tool_call_id).into_iter().flatten();
+        spawned.map(|spawned| {
+            let end = self.ends.get(&spawned.thread_id).copied();
+            WaterfallRow {
+                kind: RowKind::Subagent,
+                depth: 3,
+                label: html! {
+                    "sub-agent "
+                    a href={ "/ui/console/" (path_segment(&spawned.thread_id)) } { bdi { (json::visible(&spawned.agent)) } }
+                },
+                from: spawned.at,
+                to: end.or(self.ended_at),
+                first: None,
+                result: html! { @if end.is_some() { "ended" } @else { "not ended" } },
+            }
+        })
+    }
 }
 
 /// The time without a process. It begins with the last event before the restart.
@@ -288,8 +331,8 @@ fn restart_row(run: &ConsoleRun<'_>, restart: &Restart) -> WaterfallRow {
         result: html! {
             @if voided.is_some() { "attempt voided" } @else { "nothing voided" }
             " · kept: "
-            (n_steps) @if n_steps == 1 { " step" } @else { " steps" }
-            ", " (n_results) @if n_results == 1 { " result" } @else { " results" }
+            (counted(n_steps, "step"))
+            ", " (counted(n_results, "result"))
             " · resumed at event "
             (run.event_link(restart.seq))
         },
@@ -369,7 +412,7 @@ pub(super) fn table(rows: &[WaterfallRow], now: Timestamp) -> Markup {
             table class="waterfall" {
                 thead {
                     tr {
-                        th scope="col" { "What" }
+                        th scope="col" { "Activity" }
                         th scope="col" class="number" { "Took" }
                         th scope="col" class="when" { "When" }
                         th scope="col" { "Result" }
@@ -390,7 +433,7 @@ pub(super) fn table(rows: &[WaterfallRow], now: Timestamp) -> Markup {
                 }
             }
         }
-        @if scale.is_cut { p class="quiet" { "Bars of long pauses are drawn shorter." } }
+        @if scale.is_cut { p class="quiet" { "Long pauses have shortened bars." } }
     }
 }
 

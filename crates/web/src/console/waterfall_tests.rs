@@ -218,7 +218,7 @@ fn a_crash_shows_the_voided_attempt_and_the_results_before_it() {
     );
     let html = table(&rows(&run), at(99)).into_string();
     assert!(html.contains("href=\"/console/t/k/events?view=full&amp;after=0#e-11\""));
-    assert!(html.contains("Bars of long pauses are drawn shorter."));
+    assert!(html.contains("Long pauses have shortened bars."));
 }
 
 #[test]

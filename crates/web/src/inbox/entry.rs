@@ -3,7 +3,7 @@
 use super::filter::InboxFilter;
 use super::kind::InboxKind;
 use super::opened::OpenedEntry;
-use crate::link::path_segment;
+use crate::link::chat_path;
 use crate::patch::Patch;
 use crate::requests::topic_words;
 use crate::{ids, json, time};
@@ -71,7 +71,7 @@ impl InboxEntry {
                     }
                 }
                 p class="quiet meta" {
-                    a href={ "/chat/" (path_segment(&self.thread_key)) } { span dir="auto" { (json::visible(self.thread_name())) } }
+                    a href=(chat_path(&self.thread_key)) { span dir="auto" { (json::visible(self.thread_name())) } }
                     @if let Some(agent) = &self.agent { span dir="auto" { (json::visible(agent)) } }
                     span { "since " (time::instant(self.since)) }
                     @if let Some(end) = self.expires_at { span { "until " (time::instant(end)) } }
@@ -82,8 +82,8 @@ impl InboxEntry {
         }
     }
 
-    /// Adds the entry to an open page.
-    pub fn added(&self, filter: &InboxFilter) -> [Patch; 2] {
+    /// Adds the entry to an open page, before the one that follows it.
+    pub fn added(&self, filter: &InboxFilter, behind: Option<&Self>) -> [Patch; 2] {
         let words = format!(
             "A new {} waits in {}.",
             self.kind.noun(),
@@ -91,7 +91,10 @@ impl InboxEntry {
         );
         [
             Patch::Before {
-                id: ids::INBOX_END.to_owned(),
+                id: behind.map_or_else(
+                    || ids::INBOX_END.to_owned(),
+                    |behind| ids::inbox_entry(&behind.id),
+                ),
                 html: self.html(filter, None).into_string(),
             },
             Patch::Status { words },
@@ -106,7 +109,7 @@ pub fn answered(id: &str) -> [Patch; 2] {
             id: ids::inbox_entry(id),
         },
         Patch::Status {
-            words: "One entry waits no longer.".to_owned(),
+            words: "An entry is done.".to_owned(),
         },
     ]
 }
@@ -143,7 +146,7 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("You can't answer it"));
-        let [_, told] = entry.added(&InboxFilter::default());
+        let [_, told] = entry.added(&InboxFilter::default(), None);
         let words = "A new approval waits in <b onclick=x>⟨U+202E⟩\".".to_owned();
         assert_eq!(told, Patch::Status { words });
     }

@@ -28,7 +28,7 @@ impl OpenedEntry {
         html! {
             div class="opened" {
                 @if !self.led.is_empty() {
-                    h3 { "What led here" }
+                    h3 { "Previous messages" }
                     @for message in &self.led {
                         blockquote class="theirs" {
                             p class="label" { (message.agent.as_deref().map_or("You".into(), json::visible)) }

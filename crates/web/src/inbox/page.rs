@@ -3,6 +3,7 @@
 use super::entry::InboxEntry;
 use super::filter::InboxFilter;
 use super::opened::OpenedEntry;
+use crate::elements::paging;
 use crate::ids;
 use crate::patch::Patch;
 use crate::shell::Shell;
@@ -55,12 +56,10 @@ impl InboxPage<'_> {
                     }
                     li id=(ids::INBOX_END) hidden {}
                 }
-                @if self.is_later || self.next.is_some() {
-                    nav class="pages" aria-label="Pages" {
-                        @if self.is_later { a href=(self.filter.path()) { "To the first page" } }
-                        @if let Some(next) = self.next { a href=(self.filter.path_with(&[("cursor", next)])) { "More" } }
-                    }
-                }
+                (paging(&html! {
+                    @if self.is_later { a class="button" href=(self.filter.path()) { "First page" } }
+                    @if let Some(next) = self.next { a class="button" href=(self.filter.path_with(&[("cursor", next)])) rel="next" { "Next page" } }
+                }))
                 (keys())
             }
         })
@@ -81,14 +80,14 @@ fn state(n: usize, filter: &InboxFilter, is_later: bool) -> Markup {
     html! {
         div id=(ids::INBOX_STATE) class="inbox-state" {
             @if n > 0 {
-                p class="quiet" { @if n == 1 { "One entry waits." } @else { (n) " entries wait, the longest-waiting thread first." } }
+                p class="quiet" { @if n == 1 { "One entry." } @else { (n) " entries, the thread that has waited longest first." } }
             } @else if is_later {
-                p { "Nothing more waits." }
+                p { "No more entries." }
             } @else if filter.is_set() {
-                p dir="auto" { "Nothing waits that passes the filter: " (filter.words()) "." }
-                p { a href="/inbox" { "Show all that waits" } }
+                p dir="auto" { "No entry matches the filter: " (filter.words()) "." }
+                p { a href="/inbox" { "Show all entries" } }
             } @else {
-                p { "Nothing waits for you. Calls that need your approval appear here, and requests of agents." }
+                p { "No entries. Calls that need your approval and requests of agents appear here." }
                 p { a href="/chat" { "Start a chat" } }
             }
         }
@@ -116,7 +115,7 @@ fn keys() -> Markup {
                 dl class="facts" {
                     @for (key, action) in KEYS { div { dt { kbd { (key) } } dd { (action) } } }
                 }
-                p class="quiet" { "A key never answers: it moves to the step." }
+                p class="quiet" { "Keys never send an answer. They move to the step." }
                 div class="buttons" { button value="close" { "Close" } }
             }
         }

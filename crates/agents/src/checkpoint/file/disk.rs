@@ -167,7 +167,9 @@ impl Session {
         let mut outcome = Ok(());
         for _ in 0..N_TRIES {
             outcome = self.try_write(&path, other, content);
-            if !matches!(&outcome, Err(error) if error.kind() == ErrorKind::NotFound) {
+            let kind = outcome.as_ref().err().map(io::Error::kind);
+            // `AlreadyExists`: the directory was deleted while it was made.
+            if !matches!(kind, Some(ErrorKind::NotFound | ErrorKind::AlreadyExists)) {
                 break;
             }
         }

@@ -66,6 +66,7 @@ async fn a_result_must_match_the_schema_of_its_tool() {
     }
     for right in [
         verdicts().result("x", json!({"n": 1})),
+        verdicts().result("x", json!("{\"n\": 1}")),
         verdicts().failure("x", "It broke."),
     ] {
         let done = agent.resume(right, waiting.state.clone()).await.unwrap();

@@ -12,7 +12,7 @@ use interop::aitp::{AitpState, Party, Request};
 use interop::parts::ToolPart;
 use jiff::Timestamp;
 use runtime::objects::sha256;
-use runtime::{Run, RuntimeError, StoreError, WaitingRow};
+use runtime::{Run, RuntimeError, StoreError, ThreadRow, WaitingRow};
 use serde_json::Value;
 use timeline::{Execution, OpenCall, OpenKind, StepId, ThreadStatus};
 
@@ -24,17 +24,23 @@ const ARGUMENTS: usize = 64 << 10;
 const ID_BYTES: usize = 8;
 
 impl WaitingReader {
-    /// Reads what waits in a thread. A thread that is deleted meanwhile has nothing.
+    /// Reads the entries of a thread; none if the thread can't be read. A thread that is deleted meanwhile
+    /// has none.
     pub(super) async fn read(
         &self,
         row: &WaitingRow,
         now: Timestamp,
-    ) -> Result<Vec<WaitingView>, ApiError> {
+    ) -> Result<Option<Vec<WaitingView>>, ApiError> {
         let runtime = self.api.runtime();
         let thread = ThreadRef::authorise(runtime, &self.caller, row.row.clone())?;
         match self.read_thread(row, &thread, now).await {
-            Err(error) if is_gone(&error) => Ok(Vec::new()),
-            read => read,
+            Ok(entries) => Ok(Some(entries)),
+            Err(error) if is_gone(&error) => Ok(Some(Vec::new())),
+            Err(error) => {
+                // The other threads are listed all the same.
+                tracing::warn!(thread = thread.key(), %error, "a thread in the inbox can't be read");
+                Ok(None)
+            }
         }
     }
 
@@ -51,7 +57,7 @@ impl WaitingReader {
         if row.may_ask {
             let requests = self.requests(thread, now).await?;
             if requests.is_empty() && thread.row().thread.status != ThreadStatus::Streaming {
-                self.settle(thread).await;
+                self.settle(thread.row()).await;
             }
             entries.extend(requests);
         }
@@ -68,7 +74,9 @@ impl WaitingReader {
         let Some(open) = open else {
             return Ok(Vec::new());
         };
-        let (root, calls) = if runtime::is_subagent(thread.row()) {
+        // A person may have begun a run of their own on the thread of a sub-agent.
+        let is_for_parent = Run::of(open.execution.run.as_ref()).parent.is_some();
+        let (root, calls) = if is_for_parent {
             self.calls_of_child(thread).await?
         } else {
             (thread.clone(), open.calls)
@@ -170,9 +178,9 @@ impl WaitingReader {
     }
 
     /// Settles a thread without open requests. If that fails, the thread is judged again by the next reader.
-    async fn settle(&self, thread: &ThreadRef) {
+    pub(super) async fn settle(&self, row: &ThreadRow) {
         let store = self.api.runtime().store();
-        let settled = store.settle(thread.id(), thread.row().tail).await;
+        let settled = store.settle(&row.thread.id, row.tail).await;
         if let Err(error) = settled {
             tracing::debug!(%error, "the store keeps looking for requests in a thread");
         }

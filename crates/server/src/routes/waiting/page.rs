@@ -1,4 +1,4 @@
-//! Pages of what waits.
+//! Pages of pending calls and open requests.
 
 use super::view::{WaitingKind, WaitingView};
 use crate::auth::Caller;
@@ -35,21 +35,23 @@ impl WaitingFilter {
     }
 }
 
-/// The place of a page in the list: a thread by its number, and how many of its entries were shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The beginning of a page: a thread by its number in the list, and the first of its entries. If that entry
+/// waits no longer, the page begins with the first entry of the thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::routes) struct WaitingCursor {
     number: u64,
-    n_shown: usize,
+    entry: String,
 }
 
 impl WaitingCursor {
     /// Reads the `next` of a page.
     pub(in crate::routes) fn read(text: &str) -> Result<Self, ApiError> {
         let read = || {
-            let (number, n_shown) = text.split_once('-')?;
+            let (number, entry) = text.split_once('-')?;
+            let is_id = entry.bytes().all(|byte| byte.is_ascii_hexdigit());
             Some(Self {
                 number: number.parse().ok()?,
-                n_shown: n_shown.parse().ok()?,
+                entry: is_id.then(|| entry.to_owned())?,
             })
         };
         read().ok_or_else(|| ApiError::InvalidQuery {
@@ -60,23 +62,24 @@ impl WaitingCursor {
 
 impl fmt::Display for WaitingCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.number, self.n_shown)
+        write!(f, "{}-{}", self.number, self.entry)
     }
 }
 
-/// A page of what waits.
+/// A page of pending calls and open requests.
 #[derive(Debug, Default)]
 pub(in crate::routes) struct WaitingPage {
     pub(in crate::routes) entries: Vec<WaitingView>,
     pub(in crate::routes) next: Option<WaitingCursor>,
 }
 
-/// Reads what waits in the threads that a caller may see. A reader that is used again reads only the
+/// Reads the pending calls and open requests of the threads that a caller may see. A reader that is used again reads only the
 /// threads that have changed.
 pub(in crate::routes) struct WaitingReader {
     pub(super) api: Api,
     pub(super) caller: Caller,
-    known: BTreeMap<ThreadId, (Seq, Vec<WaitingView>)>,
+    /// The entries of the threads that it has read, each with the last event then.
+    seen: BTreeMap<ThreadId, (Seq, Vec<WaitingView>)>,
 }
 
 impl WaitingReader {
@@ -84,7 +87,7 @@ impl WaitingReader {
         Self {
             api: api.clone(),
             caller: caller.clone(),
-            known: BTreeMap::new(),
+            seen: BTreeMap::new(),
         }
     }
 
@@ -96,8 +99,11 @@ impl WaitingReader {
         limit: usize,
     ) -> Result<WaitingPage, ApiError> {
         let mut page = WaitingPage::default();
-        let mut seen = BTreeMap::new();
-        let mut after = cursor.and_then(|cursor| cursor.number.checked_sub(1));
+        if self.seen.len() > 2 * EXAMINED {
+            self.seen.clear();
+        }
+        let start = cursor.as_ref();
+        let mut after = start.and_then(|start| start.number.checked_sub(1));
         let mut n_examined = 0;
         'pages: loop {
             let rows = WaitingRows {
@@ -111,37 +117,42 @@ impl WaitingReader {
                 if n_examined == EXAMINED {
                     page.next = Some(WaitingCursor {
                         number: row.number,
-                        n_shown: 0,
+                        entry: String::new(),
                     });
                     break 'pages;
                 }
                 n_examined += 1;
                 after = Some(row.number);
-                let entries = self.entries(&row).await?;
-                let shown = cursor.filter(|cursor| cursor.number == row.number);
-                let n_shown = shown.map_or(0, |cursor| cursor.n_shown);
-                for (place, entry) in entries.iter().enumerate().skip(n_shown) {
+                let Some(entries) = self.entries(&row).await? else {
+                    continue;
+                };
+                let start = start.filter(|start| start.number == row.number);
+                let first = start.and_then(|start| {
+                    let mut ids = entries.iter().map(|entry| &entry.id);
+                    ids.position(|id| *id == start.entry)
+                });
+                for entry in entries.iter().skip(first.unwrap_or_default()) {
                     if !filter.accepts(entry) {
                         continue;
                     }
                     if page.entries.len() == limit {
                         page.next = Some(WaitingCursor {
                             number: row.number,
-                            n_shown: place,
+                            entry: entry.id.clone(),
                         });
                         break 'pages;
                     }
                     page.entries.push(entry.clone());
                 }
-                if !entries.is_empty() {
-                    seen.insert(row.row.thread.id, (row.row.tail, entries));
+                // The calls of a sub-agent's thread depend on the thread that led to it, too.
+                if !runtime::is_subagent(&row.row) {
+                    self.seen.insert(row.row.thread.id, (row.row.tail, entries));
                 }
             }
             if is_end {
                 break;
             }
         }
-        self.known = seen;
         Ok(page)
     }
 
@@ -153,32 +164,35 @@ impl WaitingReader {
             ..WaitingRows::default()
         };
         for waiting in listing::waiting(&self.api, &self.caller, page).await? {
-            if !self.entries(&waiting).await?.is_empty() {
+            let entries = self.entries(&waiting).await?;
+            if entries.is_some_and(|entries| !entries.is_empty()) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The entries of a thread, the oldest first.
-    pub(in crate::routes) async fn entries(
-        &self,
-        row: &WaitingRow,
-    ) -> Result<Vec<WaitingView>, ApiError> {
+    /// The entries of a thread, the oldest first; none if the thread can't be read.
+    async fn entries(&self, row: &WaitingRow) -> Result<Option<Vec<WaitingView>>, ApiError> {
         if row.row.thread.status == ThreadStatus::Closed {
-            return Ok(Vec::new());
+            if row.may_ask {
+                self.settle(&row.row).await;
+            }
+            return Ok(Some(Vec::new()));
         }
         let now = Timestamp::now();
-        if let Some((tail, entries)) = self.known.get(&row.row.thread.id)
+        if let Some((tail, entries)) = self.seen.get(&row.row.thread.id)
             && *tail == row.row.tail
         {
             let entries = entries.iter();
             let open = entries.filter(|entry| entry.expires_at.is_none_or(|end| end >= now));
-            return Ok(open.cloned().collect());
+            return Ok(Some(open.cloned().collect()));
         }
-        let mut entries = self.read(row, now).await?;
-        entries.sort_by_key(|entry| entry.since);
-        Ok(entries)
+        let entries = self.read(row, now).await?;
+        Ok(entries.map(|mut entries| {
+            entries.sort_by_key(|entry| entry.since);
+            entries
+        }))
     }
 }
 
@@ -190,10 +204,10 @@ mod tests {
     fn a_cursor_is_read_as_it_was_written() {
         let cursor = WaitingCursor {
             number: 12,
-            n_shown: 3,
+            entry: "0f".to_owned(),
         };
         assert_eq!(WaitingCursor::read(&cursor.to_string()).unwrap(), cursor);
-        for wrong in ["", "12", "-1-2", "a-1", "1-"] {
+        for wrong in ["", "12", "-1-2", "a-1", "1-x"] {
             assert!(WaitingCursor::read(wrong).is_err(), "{wrong}");
         }
     }

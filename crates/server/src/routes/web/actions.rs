@@ -2,7 +2,7 @@
 
 use super::VIA;
 use super::form::{Action, LongAction, PageForm, max_files};
-use super::inherited::{inherited, own_seq};
+use super::inherited::own_seq;
 use super::reply::{Done, chat_path};
 use super::requests::violation;
 use crate::auth::{Caller, Scope};
@@ -105,7 +105,7 @@ fn message(caller: &Caller, content: Value, (agent, policy): (Option<&str>, Poli
     let actor = caller.speaks_as().map(|actor| json!({ "actor": actor }));
     NewMessage {
         content: content.into(),
-        agent: agent.map(str::to_owned),
+        agent: caller.only_agent().or(agent).map(str::to_owned),
         policy,
         max_steps: None,
         timeout_ms: None,
@@ -201,6 +201,9 @@ pub(super) async fn stop(action: Action) -> Result<Response, ApiError> {
 /// Answers a pending call of the thread or of one of its sub-agents.
 pub(super) async fn answer(action: LongAction) -> Result<Response, ApiError> {
     let (form, thread) = (&action.form, action.thread()?);
+    if !action.caller.may_answer_calls() {
+        return Err(ApiError::ForbiddenAnswer);
+    }
     let mut answer = verdict(&action.api, form)?;
     answer.insert("toolCallId".to_owned(), form.required("call")?.into());
     if let Some(key) = form.optional("call_thread") {
@@ -300,11 +303,11 @@ fn fork_key(action: &Action) -> Result<Option<String>, ApiError> {
 
 /// The position of an event in the thread's own log.
 async fn own_event(thread: &ThreadKey, position: Position) -> Result<Seq, ApiError> {
-    let own = own_seq(position, inherited(thread).await?);
+    let own = own_seq(position, thread.inherited_events().await?);
     own.map(Seq).ok_or_else(|| {
         ApiError::field(
             "/execution",
-            "this answer belongs to the thread that this one was forked off: fork that one",
+            "this answer belongs to the parent of this fork; fork the parent instead",
         )
     })
 }

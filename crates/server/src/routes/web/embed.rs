@@ -80,7 +80,11 @@ pub(super) async fn content(action: Action) -> Result<Json<EmbeddedContent>, Api
     let thread = action.thread()?;
     super::actions::begin_empty(api, caller, thread.key()).await?;
     let parts = PageParts::read(api, caller).await?;
-    let parts = parts.with_agent(action.form.required("agent")?);
+    let agent = action.form.required("agent")?;
+    if caller.only_agent().is_some_and(|only| only != agent) {
+        return Err(ApiError::field("/agent", "the token is for another agent"));
+    }
+    let parts = parts.with_agent(agent);
     let html = chat_content((api, caller), &thread, &parts).await?;
     Ok(Json(EmbeddedContent {
         html: html.into_string(),
@@ -89,7 +93,7 @@ pub(super) async fn content(action: Action) -> Result<Json<EmbeddedContent>, Api
 
 /// Without configured origins nothing of the widget exists.
 fn check_origins(api: &Api) -> Result<(), ApiError> {
-    if api.app().config().web.embed_origins.is_empty() {
+    if !api.app().config().web.has_widget() {
         return Err(ApiError::UnknownRoute);
     }
     Ok(())

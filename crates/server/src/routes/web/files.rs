@@ -8,7 +8,7 @@ use crate::state::Api;
 use crate::threads::ThreadKey;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderValue, header};
+use http::{HeaderName, HeaderValue, header};
 use interop::parts::InlineFile;
 use runtime::{Filter, PageRequest};
 use serde::Deserialize;
@@ -49,10 +49,10 @@ pub(super) async fn read(
         .and_then(file_response)
         .ok_or(ApiError::UnknownRoute)?
         .into_response();
-    response.headers_mut().insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("private, no-store"),
-    );
+    let own = HeaderName::from_static("cross-origin-resource-policy");
+    let headers = response.headers_mut();
+    headers.insert(own, HeaderValue::from_static("same-origin"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
@@ -86,7 +86,6 @@ pub(super) async fn text(
     }
     let headers = [
         (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
-        (header::CACHE_CONTROL, "private, no-store"),
         (header::CONTENT_DISPOSITION, "attachment"),
     ];
     Ok((headers, texts.join("\n\n")).into_response())

@@ -23,7 +23,7 @@ const MAX_QUESTIONS: usize = 3_100;
 const BASE64_SHARE: usize = 3;
 
 /// Whether an address is a path of this server: browsers read some others as those of another one.
-fn is_local(path: &str) -> bool {
+pub(super) fn is_local(path: &str) -> bool {
     let is_plain = path.chars().all(|c| c.is_ascii_graphic() && c != '\\');
     is_plain && path.starts_with('/') && !path.starts_with("//")
 }

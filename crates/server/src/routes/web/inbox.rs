@@ -28,9 +28,9 @@ use web::{
 /// Number of entries on a page.
 const ENTRIES: usize = 50;
 /// Number of messages that are shown before an opened entry.
-const LED: usize = 3;
+const LEADING_MESSAGES: usize = 3;
 /// Maximum length of such a message, in characters.
-const LED_CHARS: usize = 600;
+const LEADING_CHARS: usize = 600;
 
 /// Which part of the inbox a page shows. An empty filter is none.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -104,14 +104,15 @@ fn waiting_filter(filter: &InboxFilter, now: Timestamp) -> WaitingFilter {
     }
 }
 
-/// The entries of the first page with a filter.
-pub(super) async fn first_entries(
+/// The entries with a filter; `None` if they are more than one page.
+pub(super) async fn all_entries(
     reader: &mut WaitingReader,
     filter: &InboxFilter,
-) -> Result<Vec<InboxEntry>, ApiError> {
+) -> Result<Option<Vec<InboxEntry>>, ApiError> {
     let filter = waiting_filter(filter, Timestamp::now());
     let page = reader.page(&filter, None, ENTRIES).await?;
-    Ok(page.entries.into_iter().map(entry).collect())
+    let entries = page.entries.into_iter().map(entry).collect();
+    Ok(page.next.is_none().then_some(entries))
 }
 
 /// The page of all that waits for a person.
@@ -123,6 +124,7 @@ pub(super) async fn inbox(
     let filter = query.filter.read()?;
     let cursor = query.cursor.as_deref().map(WaitingCursor::read);
     let cursor = cursor.transpose()?;
+    let is_later = cursor.is_some();
     let mut reader = WaitingReader::new(&api, &caller);
     let wanted = waiting_filter(&filter, Timestamp::now());
     let found = reader.page(&wanted, cursor, ENTRIES).await?;
@@ -136,8 +138,8 @@ pub(super) async fn inbox(
     };
     let next = found.next.map(|next| next.to_string());
     let entries: Vec<InboxEntry> = found.entries.into_iter().map(entry).collect();
-    let agents: Vec<String> = api.app().agents().into_iter().map(|it| it.name).collect();
-    let parts = PageParts::read(&api, &caller).await?;
+    let agents = api.app().agent_names();
+    let parts = PageParts::read_with((&api, &caller), &mut reader).await?;
     let title = match parts.waiting() {
         0 => "Inbox".to_owned(),
         n => format!("({}) Inbox", web::count_text(n)),
@@ -151,7 +153,7 @@ pub(super) async fn inbox(
         filter: &filter,
         agents: &agents,
         opened: opened.as_ref(),
-        is_later: cursor.is_some(),
+        is_later,
         next: next.as_deref(),
     };
     Ok(page(shown.html()))
@@ -177,7 +179,7 @@ fn entry(view: WaitingView) -> InboxEntry {
     }
 }
 
-/// The messages that led to an entry, and its form. `None` if it waits no longer.
+/// The messages before an entry, and its form. `None` if it waits no longer.
 async fn opened_entry(
     api: &Api,
     caller: &Caller,
@@ -203,7 +205,7 @@ async fn opened_entry(
     };
     Ok(Some(OpenedEntry {
         id: entry.id.clone(),
-        led: led(&source).await?,
+        led: leading_messages(&source).await?,
         form,
     }))
 }
@@ -229,7 +231,7 @@ async fn call_form(
 }
 
 /// The last messages of a thread, without those that are forms.
-async fn led(thread: &ThreadKey) -> Result<Vec<LeadingMessage>, ApiError> {
+async fn leading_messages(thread: &ThreadKey) -> Result<Vec<LeadingMessage>, ApiError> {
     let request = PageRequest::Before {
         before: Position::END,
         n: 2,
@@ -253,10 +255,10 @@ async fn led(thread: &ThreadKey) -> Result<Vec<LeadingMessage>, ApiError> {
         }
     }
     found.retain(|(_, text)| !text.trim().is_empty() && Message::read(text).is_none());
-    let start = found.len().saturating_sub(LED);
+    let start = found.len().saturating_sub(LEADING_MESSAGES);
     let last = found.split_off(start);
     let short = |text: String| -> String {
-        let mut short: String = text.chars().take(LED_CHARS).collect();
+        let mut short: String = text.chars().take(LEADING_CHARS).collect();
         if short.len() < text.len() {
             short.push('…');
         }

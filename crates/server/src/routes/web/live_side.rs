@@ -1,7 +1,7 @@
 //! The parts of an open page other than its thread: the list of threads, the number of entries that wait, and
 //! the inbox.
 
-use super::inbox::first_entries;
+use super::inbox::all_entries;
 use super::pages::{read_rail, read_waiting};
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -46,8 +46,14 @@ impl OpenInbox {
         for id in self.shown.difference(&now) {
             patches.extend(web::answered(id));
         }
-        let added = entries.iter().filter(|it| !self.shown.contains(&it.id));
-        patches.extend(added.flat_map(|entry| entry.added(&self.filter)));
+        // From the end, so that the entry behind a new one is on the page.
+        let mut behind = None;
+        for entry in entries.iter().rev() {
+            if !self.shown.contains(&entry.id) {
+                patches.extend(entry.added(&self.filter, behind));
+            }
+            behind = Some(entry);
+        }
         patches.push(web::inbox_state(entries.len(), &self.filter));
         self.shown = now;
     }
@@ -76,36 +82,43 @@ impl PageSide {
         let mut changes: ThreadChanges = self.api.runtime().thread_changes(&self.caller.tenant);
         Box::pin(async_stream::try_stream! {
             let mut reader = WaitingReader::new(&self.api, &self.caller);
-            let mut inbox_reader = WaitingReader::new(&self.api, &self.caller);
             let mut sent = SentState::default();
+            let mut is_changed = true;
             loop {
-                let patches = self.changed((&mut reader, &mut inbox_reader), &mut sent).await?;
-                if !patches.is_empty() {
-                    yield patches;
+                match self.changed(&mut reader, &mut sent, is_changed).await {
+                    Ok(patches) if patches.is_empty() => {}
+                    Ok(patches) => yield patches,
+                    // The conversation of the page goes on; the next change tries again.
+                    Err(error) => tracing::warn!(%error, "the list at the side can't be read"),
                 }
-                tokio::select! {
+                is_changed = tokio::select! {
                     is_open = changes.changed() => {
                         if !is_open {
                             return;
                         }
+                        true
                     }
-                    () = tokio::time::sleep(EXPIRY) => {}
-                }
+                    () = tokio::time::sleep(EXPIRY) => false,
+                };
                 tokio::time::sleep(GATHERED).await;
             }
         })
     }
 
+    /// The patches after a change of a thread, or after a time in which requests may have expired.
     async fn changed(
         &mut self,
-        (reader, inbox_reader): (&mut WaitingReader, &mut WaitingReader),
+        reader: &mut WaitingReader,
         sent: &mut SentState,
+        is_changed: bool,
     ) -> Result<Vec<Patch>, ApiError> {
         let mut patches = Vec::new();
-        let rail = read_rail(&self.api, &self.caller).await?;
-        if sent.rail.as_ref() != Some(&rail) {
-            patches.push(web::rail_patch(&rail, self.current.as_deref()));
-            sent.rail = Some(rail);
+        if is_changed {
+            let rail = read_rail(&self.api, &self.caller).await?;
+            if sent.rail.as_ref() != Some(&rail) {
+                patches.push(web::rail_patch(&rail, self.current.as_deref()));
+                sent.rail = Some(rail);
+            }
         }
         let waiting = read_waiting(reader).await?;
         if sent.waiting != Some(waiting) {
@@ -113,8 +126,11 @@ impl PageSide {
             sent.waiting = Some(waiting);
         }
         if let Some(inbox) = &mut self.inbox {
-            let entries = first_entries(inbox_reader, &inbox.filter).await?;
-            inbox.show(&entries, &mut patches);
+            match all_entries(reader, &inbox.filter).await? {
+                Some(entries) => inbox.show(&entries, &mut patches),
+                // A page with later ones does not change by itself.
+                None => patches.push(Patch::Reload),
+            }
         }
         Ok(patches)
     }

@@ -1,6 +1,8 @@
 //! Logging in and out. A form takes a key or a token; after that the browser has a cookie.
 
 use super::assets::ASSETS;
+use super::form::is_local;
+use super::live::fail_page;
 use super::pages::wants_page;
 use super::reply::page;
 use crate::audit::Who;
@@ -17,7 +19,6 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::json;
 use std::time::Duration;
 use web::{ContinuePage, LoginPage};
 
@@ -32,7 +33,7 @@ const START: &str = "/";
 /// The path of the log-in page.
 const LOGIN: &str = "/login";
 /// The one answer to everything that is wrong with a key or a token.
-const REFUSED: &str = "This key or token opens nothing here.";
+const REFUSED: &str = "The key or token is not valid.";
 
 /// Where to go after the log-in.
 #[derive(Deserialize)]
@@ -137,7 +138,7 @@ async fn known(api: &Api, key: &str) -> Result<Caller, ApiError> {
 
 /// The response to a request for a page whose caller is not known. A page sends the person to the
 /// log-in; a stream ends with an event.
-pub(crate) fn turned_away(request: &Request, error: ApiError) -> Result<Response, ApiError> {
+pub(crate) fn redirect_or_refuse(request: &Request, error: ApiError) -> Result<Response, ApiError> {
     if !matches!(error, ApiError::NotLoggedIn) {
         return Err(error);
     }
@@ -176,13 +177,8 @@ fn login_path(to: &str) -> String {
 /// A path of this server to return to; the start if it is anything else.
 fn path_to(path: Option<&str>) -> &str {
     let is_own = |path: &&str| {
-        let second = path.as_bytes().get(1);
         path.len() <= MAX_PATH_BYTES
-            && path.starts_with('/')
-            && second != Some(&b'/')
-            && path
-                .bytes()
-                .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+            && is_local(path)
             && !path.starts_with(LOGIN)
             && !path.starts_with("/logout")
     };
@@ -190,7 +186,7 @@ fn path_to(path: Option<&str>) -> &str {
 }
 
 fn go(to: &str) -> Response {
-    ([(header::CACHE_CONTROL, "no-store")], Redirect::to(to)).into_response()
+    Redirect::to(to).into_response()
 }
 
 fn with_cookie(to: &str, cookie: HeaderValue) -> Response {
@@ -232,17 +228,11 @@ fn needs_https(api: &Api, headers: &HeaderMap) -> bool {
     !has_tls && !headers.contains_key("sec-fetch-site") && !guard::is_this_machine(host)
 }
 
-/// A stream with one event: the page shows it and asks no more.
+/// A stream with one event: the page shows it and does not reconnect.
 fn refused_stream(error: &ApiError) -> Response {
-    let failure = error.failure();
-    let data = json!({"code": failure.code, "message": failure.message});
     let mut body = String::new();
-    interop::sse::write_named("refused", data, &mut body);
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    (headers, body).into_response()
+    fail_page(error, &mut body);
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
 #[cfg(test)]

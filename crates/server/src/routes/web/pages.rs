@@ -191,8 +191,7 @@ pub(super) async fn older(
     requests.retain(|request| request.state != RequestState::Open);
     read.conversation.note_requests(requests);
     let html = web::older(thread.key(), &read.conversation, read.earlier());
-    let headers = [(header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Html(html.into_string())).into_response())
+    Ok(Html(html.into_string()).into_response())
 }
 
 /// The page of the thread with this id, such as that of a sub-agent.
@@ -264,15 +263,24 @@ pub(super) async fn read_waiting(reader: &mut WaitingReader) -> Result<usize, Ap
 
 impl PageParts {
     pub(super) async fn read(api: &Api, caller: &Caller) -> Result<Self, ApiError> {
-        let agents = api.app().agents().into_iter();
+        let mut reader = WaitingReader::new(api, caller);
+        Self::read_with((api, caller), &mut reader).await
+    }
+
+    /// Reads the data with a reader that may know a part of it.
+    pub(super) async fn read_with(
+        (api, caller): (&Api, &Caller),
+        reader: &mut WaitingReader,
+    ) -> Result<Self, ApiError> {
+        let agents = api.app().agent_names().into_iter();
         let config = api.app().config();
-        let waiting = read_waiting(&mut WaitingReader::new(api, caller)).await?;
+        let waiting = read_waiting(reader).await?;
         Ok(Self {
             threads: read_rail(api, caller).await?,
             agents: agents
-                .map(|agent| AgentChoice {
-                    name: agent.name,
-                    is_default: agent.is_default,
+                .map(|name| AgentChoice {
+                    is_default: name == config.default_agent,
+                    name,
                 })
                 .collect(),
             idempotency_key: api.runtime().mint(),

@@ -73,15 +73,13 @@ impl ReadConversation {
 /// The effects and result schemas of all agents' tools.
 fn tool_facts(api: &Api) -> Arc<ToolFacts> {
     let mut facts = ToolFacts::default();
-    for agent in api.app().agents() {
-        for tool in agent.tool_details {
-            let fact = ToolFact {
-                effect: tool.effect.name(),
-                result: tool.result,
-            };
-            facts.insert(&agent.name, &tool.name, fact);
-        }
-    }
+    api.app().each_tool(|agent, tool| {
+        let fact = ToolFact {
+            effect: tool.effect.name(),
+            result: tool.result.clone(),
+        };
+        facts.insert(agent, &tool.name, fact);
+    });
     Arc::new(facts)
 }
 

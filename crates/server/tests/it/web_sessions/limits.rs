@@ -16,7 +16,7 @@ async fn all_wrong_keys_get_the_same_answer() {
         assert!(!page.headers.contains_key(header::SET_COOKIE));
         pages.push(page.text);
     }
-    assert!(pages[0].contains("This key or token opens nothing here."));
+    assert!(pages[0].contains("The key or token is not valid."));
     assert!(pages.iter().all(|page| *page == pages[0]));
     let long = browser.log_in(&"x".repeat(40_000)).await;
     assert_eq!(long.status, 413);

@@ -23,9 +23,7 @@ const ROWS: usize = 200;
 /// Maximum number of events that are read for a page.
 const MAX_READ: u64 = 2_000;
 /// Number of events that are read at once.
-const AT_ONCE: usize = 250;
-/// Number of events that are read at once, for their positions.
-const PAGE: u64 = 250;
+const AT_ONCE: u64 = 250;
 
 /// Which events are shown, and how.
 #[derive(Deserialize)]
@@ -126,8 +124,9 @@ type ReadEvents = (EventTable, (u64, u64));
 
 /// Reads the events between two, the second one included; not more than `AT_ONCE`.
 async fn read(thread: &ThreadKey, after: u64, last: u64) -> Result<Vec<Logged>, ApiError> {
-    let n = usize::try_from(last.saturating_sub(after)).unwrap_or(AT_ONCE);
-    Ok(thread.read(Seq(after), n.min(AT_ONCE)).await?)
+    let n = last.saturating_sub(after).min(AT_ONCE);
+    let n = usize::try_from(n).unwrap_or(usize::MAX);
+    Ok(thread.read(Seq(after), n).await?)
 }
 
 /// The page after an event.
@@ -160,43 +159,28 @@ async fn backwards(
     before: u64,
 ) -> Result<ReadEvents, ApiError> {
     let end = before.saturating_sub(1);
-    let after = first_of_rows(thread, selection, end).await?;
-    let mut table = EventTable::new(thread.key(), selection);
-    let mut last = after;
-    while last < end {
-        let page = read(thread, last, end).await?;
+    let mut counted = EventTable::new(thread.key(), selection);
+    // The newest first.
+    let mut found: Vec<Logged> = Vec::new();
+    let mut after = end;
+    'pages: while after > end.saturating_sub(MAX_READ) {
+        let page = read(thread, after.saturating_sub(AT_ONCE), after).await?;
         if page.is_empty() {
             break;
         }
-        for logged in &page {
-            push(&mut table, logged);
-            last = logged.record.seq.0;
-        }
-    }
-    Ok((table, (after.saturating_add(1), last)))
-}
-
-/// The event before the first one of a page that ends with `end`.
-async fn first_of_rows(
-    thread: &ThreadKey,
-    selection: EventSelection,
-    end: u64,
-) -> Result<u64, ApiError> {
-    let mut counted = EventTable::new(thread.key(), selection);
-    let mut after = end;
-    while after > end.saturating_sub(MAX_READ) {
-        let from = after.saturating_sub(PAGE);
-        let page = read(thread, from, after).await?;
-        for logged in page.iter().rev() {
+        for logged in page.into_iter().rev() {
             if counted.n_rows() == ROWS && counted.begins_row(&logged.record.event) {
-                return Ok(after);
+                break 'pages;
             }
             counted.push(&logged.record, String::new);
             after = logged.record.seq.0.saturating_sub(1);
-        }
-        if page.is_empty() {
-            break;
+            found.push(logged);
         }
     }
-    Ok(after)
+    let last = found.first().map_or(after, |newest| newest.record.seq.0);
+    let mut table = EventTable::new(thread.key(), selection);
+    for logged in found.iter().rev() {
+        push(&mut table, logged);
+    }
+    Ok((table, (after.saturating_add(1), last)))
 }

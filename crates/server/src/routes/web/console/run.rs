@@ -1,6 +1,6 @@
 //! The page of one run.
 
-use super::super::inherited::{inherited, own_seq};
+use super::super::inherited::own_seq;
 use super::super::pages::PageParts;
 use super::super::reply::page;
 use super::timeline::open_execution;
@@ -37,7 +37,7 @@ pub(in crate::routes::web) async fn run(
     let id = ExecutionId::from(execution);
     let read = ReadRun::of(&thread, &id).await?;
     let place = thread.position_of(Landmark::Execution(&id)).await?;
-    let inherited = inherited(&thread).await?;
+    let inherited = thread.inherited_events().await?;
     let seq = place.and_then(|position| own_seq(position, inherited));
     let continuation = continuation(&thread, &read.reaction).await?;
     let is_waiting = open_execution(&thread).await?.as_ref() == Some(&id);

@@ -33,6 +33,8 @@ pub(in crate::routes::web) struct ListForm {
     #[serde(default)]
     since: String,
     #[serde(default)]
+    waits: String,
+    #[serde(default)]
     cursor: String,
 }
 
@@ -51,6 +53,7 @@ pub(in crate::routes::web) async fn list(
             .transpose()?,
         agent: field(&form.agent),
         since: since_text,
+        waits: field(&form.waits).map_or(Ok(false), |text| read_waits(&text))?,
         cursor: field(&form.cursor),
     };
     let query = ListQuery {
@@ -58,14 +61,14 @@ pub(in crate::routes::web) async fn list(
         status: shown.status,
         agent: shown.agent.clone(),
         since,
+        waits: shown.waits,
         limit: Some(THREADS),
         cursor: shown.cursor.clone(),
         ..ListQuery::default()
     };
     let found = ListedRows::read(&api, &caller, query).await?;
     let threads: Vec<ThreadEntry> = found.rows.into_iter().map(entry).collect();
-    let agents = api.app().agents().into_iter();
-    let agents: Vec<String> = agents.map(|agent| agent.name).collect();
+    let agents = api.app().agent_names();
     let parts = PageParts::read(&api, &caller).await?;
     let api_path = shown.api_path(since);
     let list = ThreadsPage {
@@ -92,6 +95,12 @@ fn read_status(text: &str) -> Result<ThreadStatus, ApiError> {
     })
 }
 
+fn read_waits(text: &str) -> Result<bool, ApiError> {
+    text.parse().map_err(|_| ApiError::InvalidQuery {
+        what: format!("waits is {text:?}: expected true or false"),
+    })
+}
+
 /// Reads a day, which begins in UTC, or an instant.
 fn read_since(text: &str) -> Result<Timestamp, ApiError> {
     if let Ok(at) = text.parse() {
@@ -113,6 +122,7 @@ fn entry(listed: ListedRow) -> ThreadEntry {
         is_fork: row.thread.fork.is_some(),
         is_subagent: runtime::is_subagent(&row),
         status: row.thread.status,
+        waits: listed.waits,
         changed_at: row.thread.updated_at.unwrap_or(row.thread.created_at),
         title: row.thread.title,
         agent: listed.preview.agent,

@@ -1,6 +1,6 @@
 //! The runs of a thread.
 
-use super::super::inherited::{inherited, own_seq};
+use super::super::inherited::own_seq;
 use super::super::pages::PageParts;
 use super::super::reply::page;
 use crate::auth::Caller;
@@ -45,7 +45,7 @@ pub(in crate::routes::web) async fn timeline(
         .map(|(_, run)| vec![Landmark::Execution(&run.execution.id)])
         .collect();
     let positions = thread.positions_of(&landmarks).await?;
-    let inherited = inherited(&thread).await?;
+    let inherited = thread.inherited_events().await?;
     let open = open_execution(&thread).await?;
     let runs = runs.into_iter().zip(positions);
     let runs: Vec<TimelineRun> = runs
