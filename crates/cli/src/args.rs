@@ -2,6 +2,8 @@
 
 mod documents;
 mod listen;
+#[cfg(test)]
+mod reference;
 mod versions;
 
 pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
@@ -10,68 +12,59 @@ pub(crate) use versions::{
     Attribution, Diff, Downgrade, ForeignTools, Merge, Patch, Render, Unanswered, Upgrade,
 };
 
-use crate::store::is_empty_variable;
+use crate::environment::is_empty_variable;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use timeline::{Machine as _, ThreadStatus};
 
-/// The record, the durable runtime and the meeting place of AI agent threads.
+/// The heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
+/// Run AI agents on durable conversation threads, and convert conversation histories.
 #[derive(Debug, Parser)]
-#[command(name = "loomline", version, max_term_width = 100)]
+#[command(
+    name = "loomline",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  loomline serve                               a server with an offline demo agent
+  loomline serve --model openai/gpt-5-mini     a server with a real model
+  loomline run \"Plan a trip to Lima\"           one answer in the terminal
+  loomline COMMAND --help                      the options and an example of a command"
+)]
 pub(crate) struct Arguments {
-    /// The folder of the store [default: the user's data directory].
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Everywhere",
-        env = "LOOMLINE_DATA",
-        value_name = "DIR"
-    )]
+    /// The data directory [default: the user's data directory].
+    ///
+    /// It contains the store, its lock and the uploaded files.
+    #[arg(long, global = true, help_heading = GLOBAL, env = "LOOMLINE_DATA", value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// The configuration file; without one, development mode with an offline model.
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Everywhere",
-        env = "LOOMLINE_CONFIG",
-        value_name = "FILE"
-    )]
+    /// The configuration file.
+    ///
+    /// Without a file and without --model, the server runs in development mode with an offline model.
+    #[arg(long, global = true, help_heading = GLOBAL, env = "LOOMLINE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Print JSON, for scripts.
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    /// Print one JSON value per line, for scripts.
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
-    /// Leave out notes and progress. Results, losses and errors stay.
-    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    /// Print results, losses and errors only.
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
 
-    /// Whether the output has colours: where a terminal reads, always or never.
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Everywhere",
-        value_name = "WHEN",
-        default_value_t = ColorChoice::Auto
-    )]
+    /// When to print colours.
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
 
-    /// Say more; twice, everything.
-    #[arg(long, short, global = true, help_heading = "Everywhere", action = clap::ArgAction::Count)]
+    /// Log more; -vv logs everything.
+    #[arg(long, short, global = true, help_heading = GLOBAL, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// How what is logged is written to standard error.
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Everywhere",
-        env = "LOOMLINE_LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
+    /// The format of the log on standard error.
+    #[arg(long, global = true, help_heading = GLOBAL, env = "LOOMLINE_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]
@@ -79,14 +72,14 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the command line, or says what is wrong with it and ends the program.
+    /// Reads the command line. If it is wrong, prints the error and ends the program.
     pub(crate) fn read() -> Self {
         let matches = without_empty(Self::command()).get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
-/// A variable that is empty is as good as none.
+/// The command without the environment variables that are empty.
 fn without_empty(command: clap::Command) -> clap::Command {
     let set = |arg: clap::Arg| match arg.get_env() {
         Some(name) if is_empty_variable(name) => arg.env(None::<&'static str>),
@@ -95,55 +88,91 @@ fn without_empty(command: clap::Command) -> clap::Command {
     command.mut_args(set).mut_subcommands(without_empty)
 }
 
-/// How what is logged is written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people.
     Text,
-    /// An object a line, for programs.
+    /// One JSON object per line.
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve threads over HTTP.
+    /// Serve agents and their threads over HTTP.
+    #[command(after_help = "Examples:
+  loomline serve --open
+  OPENAI_API_KEY=... loomline serve --model openai/gpt-5-mini
+  loomline serve --config loomline.toml --listen 0.0.0.0:8787")]
     Serve {
-        /// Where to listen: an address or a name, a port, or both [default: 127.0.0.1:8787, or what the
-        /// configuration says].
+        /// The address: a host, a port or both [default: 127.0.0.1:8787, or `listen` of the configuration].
         #[arg(long, env = "LOOMLINE_LISTEN", value_name = "ADDR")]
         listen: Option<Listen>,
-        /// Open the page in the browser.
+        /// Open the web interface in the browser.
         #[arg(long)]
         open: bool,
+        #[command(flatten)]
+        model: ModelOptions,
     },
+    /// Write a configuration file.
+    #[command(after_help = "Examples:
+  loomline init --model anthropic/claude-sonnet-4-5
+  loomline init --model openai/gpt-5-mini --tenant acme --output /etc/loomline/loomline.toml")]
+    Init(InitOptions),
     /// Run one prompt on a durable thread and stream the answer.
+    #[command(after_help = "Examples:
+  loomline run \"Plan a trip to Lima\" --thread trip
+  loomline run \"Make it cheaper\" --thread trip
+  git diff | loomline run - --model openai/gpt-5-mini")]
     Run(RunOptions),
-    /// Look at threads, fork and delete them.
+    /// List, show, fork and delete threads.
     #[command(subcommand)]
     Threads(Threads),
+    /// Print the events of a thread, and follow new ones.
+    #[command(after_help = "Examples:
+  loomline tail support-42
+  loomline tail support-42 --after 120 --no-follow")]
+    Tail(TailOptions),
+    /// Draw the runs of a thread as a waterfall.
+    #[command(after_help = "Examples:
+  loomline trace support-42
+  loomline trace support-42 --all")]
+    Trace(TraceOptions),
+    /// Open the web interface of the running server in the browser.
+    #[command(after_help = "Examples:
+  loomline open
+  loomline open support-42")]
+    Open {
+        /// The key of the thread to show [default: a new chat].
+        key: Option<String>,
+    },
     /// Find threads by the words of their messages, answers and titles.
     #[command(
         after_help = "Example:\n  loomline search flight to lima --status open --since 2026-01-05T00:00:00Z"
     )]
     Search(SearchOptions),
-    /// Look at the configured agents without calling anyone.
+    /// List and check the configured agents. No model is called.
     #[command(subcommand)]
     Agents(Agents),
-    /// Write a thread, by default as a `ThreadProtocol` 0.0.4 document.
+    /// Write a thread as a document.
+    #[command(after_help = "Example:\n  loomline export --thread support-42 -o support-42.json")]
     Export {
-        /// The thread's key.
+        /// The key of the thread.
         #[arg(long, value_name = "KEY")]
         thread: String,
-        /// The format of the output.
+        /// The format of the output. `thread` is a `ThreadProtocol` 0.0.4 document.
         #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
         to: Exchanged,
-        /// The file to write, whole or not at all [default: standard output].
+        /// The output file, which is written completely or not at all [default: standard output].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
         whose: Whose,
     },
     /// Read a conversation from a file into a new thread.
+    #[command(
+        after_help = "Example:\n  loomline import --from pydantic-ai history.json --thread support-42"
+    )]
     Import {
         /// The format of the file.
         #[arg(long, value_enum, value_name = "FORMAT")]
@@ -153,62 +182,147 @@ pub(crate) enum Command {
         /// The key of the new thread [default: a new id].
         #[arg(long, value_name = "KEY")]
         thread: Option<String>,
-        /// The agent of the runs that name none.
+        /// The agent of runs without an agent.
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// The agent of each run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+        /// The agent of each run: a JSON list of objects with `agent`, `agent_id`, `run_id` and `n_messages`.
         #[arg(long, value_name = "FILE")]
         attribution: Option<PathBuf>,
         #[command(flatten)]
         whose: Whose,
     },
-    /// Turn a history of one format into another, and say what was lost.
+    /// Convert a history to another format, and list the losses.
+    #[command(
+        after_help = "Example:\n  loomline convert --from pydantic-ai --to thread history.json -o thread.json"
+    )]
     Convert(Convert),
-    /// Compare two documents by what they mean: exit 0 if they mean the same, 3 if not.
+    /// Compare the meaning of two documents. Exits with 0 if it is equal, else with 3.
+    #[command(after_help = "Example:\n  loomline diff before.json after.json")]
     Diff(Diff),
-    /// Apply a diff to the document it was made of.
+    /// Apply a diff to the document that it starts from.
+    #[command(
+        after_help = "Example:\n  loomline diff a.json b.json --json > diff.json
+  loomline patch a.json diff.json -o b.json"
+    )]
     Patch(Patch),
-    /// Merge two branches of a document; exit 3 if there are conflicts.
+    /// Merge two branches of a document. Exits with 3 if there are conflicts.
+    #[command(
+        after_help = "Example:\n  loomline merge base.json ours.json theirs.json -o merged.json"
+    )]
     Merge(Merge),
-    /// Write a document in a later version, and say what was changed.
+    /// Convert a document to a later version, and list the changes.
+    #[command(after_help = "Example:\n  loomline upgrade old.json -o new.json")]
     Upgrade(Upgrade),
-    /// Write a document in an earlier version, and say what was dropped.
+    /// Convert a document to an earlier version, and list the losses.
+    #[command(after_help = "Example:\n  loomline downgrade --to 2.0.0 new.json -o old.json")]
     Downgrade(Downgrade),
-    /// Write the model messages of a thread, as one of its agents sees it.
+    /// Write the model messages of a document, as one of its agents sees them.
+    #[command(after_help = "Example:\n  loomline render --as editor thread.json")]
     Render(Render),
-    /// Check a document, by default a `ThreadProtocol` one.
+    /// Check a document.
+    #[command(after_help = "Example:\n  loomline validate --strict thread.json")]
     Validate(Validate),
-    /// Print the hash of a document's canonical form.
+    /// Print the hash of the canonical form of a document.
+    #[command(after_help = "Example:\n  loomline hash thread.json")]
     Hash(Hash),
     /// Print the JSON Schema of a document.
+    #[command(after_help = "Example:\n  loomline schema 0.0.4 --strict")]
     Schema(crate::schema::Schema),
-    /// Check the store and the set-up, and say what to do.
+    /// Check the store and the configuration, and suggest remedies.
     #[command(after_help = "Example:\n  loomline doctor --rebuild")]
     Doctor {
         /// First rebuild the tables and the full-text index from the log. No server may use the store.
         #[arg(long)]
         rebuild: bool,
     },
-    /// Make an API key, and its hash for the configuration.
+    /// Create an API key and its hash for the configuration.
+    #[command(after_help = "Example:\n  loomline key")]
     Key {
-        /// Make a key to encrypt the store with instead.
+        /// Create an encryption key for the store instead.
         #[arg(long)]
         store: bool,
     },
-    /// Encrypt the store, change its key, or end its encryption.
+    /// Encrypt the store, change its key, or decrypt it.
+    #[command(after_help = "Example:\n  loomline rekey --new-key-env NEW_STORE_KEY")]
     Rekey(Rekey),
     /// Print completions for a shell.
+    #[command(
+        after_help = "Example:\n  loomline completions bash > /usr/share/bash-completion/completions/loomline"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
 }
 
-/// The present key is the configuration's.
+/// A model from the command line instead of a configuration file.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ModelOptions {
+    /// The model of the agent `assistant`, instead of a configuration file.
+    ///
+    /// PROVIDER is openai, anthropic, google, ollama, openrouter or another provider of the configuration.
+    /// With --base-url it can be left out.
+    #[arg(long, value_name = "PROVIDER/MODEL", conflicts_with = "config")]
+    pub(crate) model: Option<String>,
+    /// The base URL of the provider, or of a server that is compatible with Chat Completions.
+    #[arg(long, value_name = "URL", requires = "model")]
+    pub(crate) base_url: Option<String>,
+    /// The environment variable with the API key [default: that of the provider, such as `OPENAI_API_KEY`].
+    #[arg(long, value_name = "VARIABLE", requires = "model")]
+    pub(crate) api_key_env: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitOptions {
+    #[command(flatten)]
+    pub(crate) model: ModelOptions,
+    /// The instructions of the agent.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// A tenant with a new API key, so that the server accepts other machines.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// The file to write.
+    #[arg(long, short, value_name = "FILE", default_value = "loomline.toml")]
+    pub(crate) output: PathBuf,
+    /// Replace the file if it exists.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TailOptions {
+    /// The key of the thread.
+    pub(crate) key: String,
+    /// Start after the event with this number.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: u64,
+    /// Stop at the end of the log.
+    #[arg(long)]
+    pub(crate) no_follow: bool,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceOptions {
+    /// The key of the thread.
+    pub(crate) key: String,
+    /// The id of the run [default: the last run].
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// All runs of the thread.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}
+
+/// The new key of a store. The configuration names the current one.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Rekey {
-    /// The environment variable with the new key, as `loomline key --store` makes them.
+    /// The environment variable with the new key, which `loomline key --store` creates.
     #[arg(long, value_name = "VARIABLE")]
     pub(crate) new_key_env: Option<String>,
     /// Leave the store unencrypted.
@@ -230,21 +344,23 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
+    pub(crate) model: ModelOptions,
+    #[command(flatten)]
     pub(crate) whose: Whose,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchOptions {
-    /// The words, which one text must all have. The last one may be the beginning of a word.
+    /// The words. One text must contain all of them; the last word may be incomplete.
     #[arg(required = true)]
     pub(crate) words: Vec<String>,
-    /// Only threads whose last run is this agent's.
+    /// Only threads whose last run has this agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Only threads of this status: open, streaming, closed or failed.
     #[arg(long, value_parser = status)]
     pub(crate) status: Option<ThreadStatus>,
-    /// Only threads that changed at this instant or later, such as 2026-01-05T08:00:00Z.
+    /// Only threads that changed at or after this instant, such as 2026-01-05T08:00:00Z.
     #[arg(long, value_name = "INSTANT")]
     pub(crate) since: Option<Timestamp>,
     /// The maximum number of threads.
@@ -260,14 +376,15 @@ fn status(name: &str) -> Result<ThreadStatus, String> {
     found.ok_or_else(|| "expected open, streaming, closed or failed".to_owned())
 }
 
-/// Whose threads are meant, and where they are.
+/// The tenant of the threads, and the server that has them.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
-    /// Whose threads [default: the only tenant's].
+    /// The tenant of the threads [default: the only tenant].
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// Ask the server at this URL. `LOOMLINE_KEY` has the key, which says whose threads [default: the server
-    /// that serves the data directory, if one does].
+    /// The URL of the server [default: the server that uses the data directory, if one runs].
+    ///
+    /// The variable `LOOMLINE_KEY` contains the API key, which determines the tenant.
     #[arg(
         long,
         env = "LOOMLINE_SERVER",
@@ -280,8 +397,9 @@ pub(crate) struct Whose {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Threads {
     /// List threads, the last changed first.
+    #[command(after_help = "Example:\n  loomline threads list --prefix support-")]
     List {
-        /// Only keys that begin so.
+        /// Only threads whose keys start with this prefix.
         #[arg(long, default_value = "")]
         prefix: String,
         /// The maximum number of results.
@@ -290,50 +408,43 @@ pub(crate) enum Threads {
         #[command(flatten)]
         whose: Whose,
     },
-    /// Show a conversation.
+    /// Show the conversation of a thread.
+    #[command(after_help = "Example:\n  loomline threads show support-42")]
     Show {
-        /// The thread's key.
+        /// The key of the thread.
         key: String,
         #[command(flatten)]
         whose: Whose,
     },
-    /// Print a thread's events, and go on as they come.
-    Tail {
-        /// The thread's key.
-        key: String,
-        /// Begin after this event.
-        #[arg(long, default_value_t = 0)]
-        after: u64,
-        /// Stop at the end of the log.
-        #[arg(long)]
-        no_follow: bool,
-        #[command(flatten)]
-        whose: Whose,
-    },
-    /// Make a thread that begins as a copy of another; the copy costs nothing.
+    /// Print the events of a thread, like `loomline tail`.
+    Tail(TailOptions),
+    /// Create a thread that continues another one from some event. Nothing is copied.
+    #[command(after_help = "Example:\n  loomline threads fork support-42 support-43 --at 120")]
     Fork {
-        /// The thread's key.
+        /// The key of the thread.
         key: String,
-        /// The new thread's key [default: a new id].
+        /// The key of the new thread [default: a new id].
         new_key: Option<String>,
-        /// Fork after this event [default: the end].
-        #[arg(long)]
+        /// Fork after the event with this number [default: the end].
+        #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
         #[command(flatten)]
         whose: Whose,
     },
-    /// Draw the branches of a conversation: a thread, its forks, and theirs.
+    /// Draw the branches of a conversation: a thread, its forks, and their forks.
+    #[command(after_help = "Example:\n  loomline threads tree support-42")]
     Tree {
-        /// The key of any of them.
+        /// The key of one of the threads.
         key: String,
         #[command(flatten)]
         whose: Whose,
     },
-    /// Delete a thread and everything of it.
+    /// Delete a thread with all its data.
+    #[command(after_help = "Example:\n  loomline threads delete support-42 --yes")]
     Delete {
-        /// The thread's key.
+        /// The key of the thread.
         key: String,
-        /// Delete it without asking. Only on a terminal there is a question.
+        /// Delete without confirmation. The command asks only on a terminal.
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
@@ -343,9 +454,11 @@ pub(crate) enum Threads {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
-    /// Check a configuration, and show what its agents are; exit 1 if it can't be served.
+    /// Check a configuration and show its agents. Exits with 1 if the server can't use it.
+    #[command(after_help = "Example:\n  loomline agents check --config loomline.toml")]
     Check,
-    /// List the agents.
+    /// List the agents, one per line.
+    #[command(after_help = "Example:\n  loomline agents list --config loomline.toml")]
     List,
 }
 
@@ -355,7 +468,7 @@ pub(crate) enum Exchanged {
     /// A `ThreadProtocol` document.
     #[value(alias = "threadprotocol")]
     Thread,
-    /// All imported messages unchanged, and the later ones.
+    /// An archive: all imported messages unchanged, and the later ones.
     Archive,
     /// Pydantic AI's message history (`all_messages_json()`).
     PydanticAi,

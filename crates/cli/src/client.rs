@@ -13,7 +13,7 @@ use answers::{Accepted, Branches, EventPage, Failure, FoundPage, Key, Thread, Th
 use interop::Loss;
 use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Response, Url};
-use runtime::{Filter, ThreadFilter};
+use runtime::{Filter, Logged, ThreadFilter};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -213,6 +213,17 @@ impl Client {
         Ok((events.collect(), page.more))
     }
 
+    /// Some events of a thread after one of them, and whether there are more.
+    pub(crate) async fn records(
+        &self,
+        key: &str,
+        after: Seq,
+    ) -> Result<(Vec<Logged>, bool), CliError> {
+        let (events, more) = self.page(key, after).await?;
+        let events = events.into_iter().map(answers::logged);
+        Ok((events.collect::<Result<_, _>>()?, more))
+    }
+
     /// The first threads whose keys have this prefix, the last changed first.
     pub(crate) async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Listed>, CliError> {
         let (mut threads, mut cursor) = (Vec::new(), None);
@@ -308,9 +319,8 @@ impl Client {
     ) -> Result<Transcript, CliError> {
         let mut after = Seq::ZERO;
         loop {
-            let (events, more) = self.page(key, after).await?;
-            for event in events {
-                let logged = answers::logged(event)?;
+            let (events, more) = self.records(key, after).await?;
+            for logged in events {
                 after = logged.record.seq;
                 if after > end {
                     return Ok(transcript);

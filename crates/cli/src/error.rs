@@ -1,6 +1,6 @@
 //! Why a command failed, and what to do.
 
-use crate::serve::Signal;
+use crate::signal::Signal;
 use crate::work::Totals;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -171,6 +171,28 @@ pub(crate) enum CliError {
         /// The key.
         key: String,
     },
+    /// A thread has no such run.
+    #[error("thread {key:?} has no run {id:?}; `loomline trace {key} --all` lists its runs")]
+    NoRun {
+        /// The key of the thread.
+        key: String,
+        /// The id.
+        id: String,
+    },
+    /// No server uses the data directory.
+    #[error("no server uses {directory}; `loomline serve` starts one")]
+    NoServer {
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// The browser can't be opened.
+    #[error("can't open a browser; open {url} yourself")]
+    NoBrowser {
+        /// The address of the page.
+        url: String,
+        #[source]
+        source: std::io::Error,
+    },
     /// No agent of the configuration has this name.
     #[error("there is no agent {agent:?}; `loomline agents list` shows what there is")]
     UnknownAgent {
@@ -212,7 +234,7 @@ pub(crate) enum CliError {
     },
     /// A server has ended a stream that was not over.
     #[error(
-        "the server has stopped sending; `loomline threads tail {key}` shows the rest once it runs again"
+        "the server has stopped sending; `loomline tail {key}` shows the rest once it runs again"
     )]
     StreamEnded {
         /// The thread's key.

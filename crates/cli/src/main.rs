@@ -8,6 +8,7 @@ mod compare;
 mod convert;
 mod doctor;
 mod documents;
+mod environment;
 mod error;
 mod input;
 mod jsonl;
@@ -20,9 +21,13 @@ mod run;
 mod schema;
 mod search;
 mod serve;
+mod setup;
+mod signal;
 mod sink;
 mod store;
+mod tail;
 mod threads;
+mod trace;
 mod versions;
 mod work;
 
@@ -45,9 +50,14 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let output = Output::new(arguments.json, arguments.quiet, arguments.color);
     let serving = matches!(arguments.command, Command::Serve { .. });
+    let model = match chosen_model(&arguments.command) {
+        Ok(model) => model,
+        Err(error) => return code(&output, &error),
+    };
     let place = store::StoreLocation {
         data: arguments.data,
         config: arguments.config,
+        model,
     };
     let telemetry = match store::telemetry(&place, &arguments.command) {
         Ok(telemetry) => telemetry,
@@ -81,13 +91,37 @@ fn main() -> ExitCode {
     }
 }
 
+/// The model that replaces a configuration.
+fn chosen_model(command: &Command) -> Result<Option<setup::ModelChoice>, CliError> {
+    let options = if let Command::Serve { model, .. } = command {
+        model
+    } else if let Command::Run(options) = command {
+        &options.model
+    } else {
+        return Ok(None);
+    };
+    let model = setup::ModelChoice::read(options)?;
+    if let Some(model) = &model {
+        model.check_key()?;
+    }
+    Ok(model)
+}
+
 async fn dispatch(
     place: store::StoreLocation,
     command: Command,
     output: &Output,
 ) -> Result<(), CliError> {
     match command {
-        Command::Serve { listen, open } => serve::serve(&place, listen, open, output).await,
+        Command::Serve {
+            listen,
+            open,
+            model: _,
+        } => serve::serve(&place, listen, open, output).await,
+        Command::Init(options) => setup::init(options, output),
+        Command::Tail(options) => tail::tail(&place, options, output).await,
+        Command::Trace(options) => trace::trace(&place, options, output).await,
+        Command::Open { key } => serve::open_page(&place, key.as_deref(), output),
         Command::Run(options) => run::run(&place, options, output).await,
         Command::Threads(command) => threads::threads(&place, command, output).await,
         Command::Search(options) => search::search(&place, options, output).await,
@@ -152,6 +186,8 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         CliError::NotFound { .. }
         | CliError::NoStore { .. }
         | CliError::NoAgent { .. }
+        | CliError::NoRun { .. }
+        | CliError::NoServer { .. }
         | CliError::UnknownAgent { .. } => 4,
         CliError::Interrupted { signal, .. } => signal.exit_code(),
         CliError::Io { .. }
@@ -170,6 +206,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Refused { .. }
         | CliError::StreamEnded { .. }
         | CliError::Client { .. }
+        | CliError::NoBrowser { .. }
         | CliError::AddressInUse { .. }
         | CliError::Config(..)
         | CliError::Reload(_)

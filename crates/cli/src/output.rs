@@ -1,5 +1,6 @@
 //! A command's output: text for people, or one JSON value per line for scripts.
 
+use crate::environment::environment;
 use crate::error::CliError;
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
@@ -183,6 +184,13 @@ fn put(mut out: impl std::io::Write, text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(CliError::io("write the output"))
+}
+
+/// Width of the terminal, in characters; 100 without one.
+pub(crate) fn width() -> usize {
+    let columns = environment("COLUMNS").and_then(|columns| columns.parse().ok());
+    let size = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    columns.or_else(size).unwrap_or(100)
 }
 
 /// Removes control characters, so that text of a model, a file or a client can't control the terminal.

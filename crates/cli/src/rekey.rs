@@ -40,7 +40,7 @@ pub(crate) async fn rekey(
 }
 
 fn new_key(variable: &str) -> Result<StoreKey, CliError> {
-    let text = crate::store::environment(variable).unwrap_or_default();
+    let text = crate::environment::environment(variable).unwrap_or_default();
     text.parse().map_err(|source| CliError::NewKey {
         variable: variable.to_owned(),
         source,

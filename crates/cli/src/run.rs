@@ -6,8 +6,8 @@ use crate::args::RunOptions;
 use crate::client::Client;
 use crate::error::CliError;
 use crate::input::Input;
-use crate::output::{DIM, Output, TOOL, clean};
-use crate::serve::{Signal, stopped};
+use crate::output::{BOLD, DIM, Output, TOOL, clean};
+use crate::signal::{Signal, stopped};
 use crate::store::{Reach, StoreLocation, checked};
 use futures_util::StreamExt;
 use interop::parts::{ToolPart, ToolState};
@@ -20,7 +20,7 @@ use serde_json::json;
 use server::{App, OpenMode};
 use std::ops::ControlFlow;
 use thread::Limits;
-use timeline::{BlockKind, Chunk, ItemId, NewItem, Payload};
+use timeline::{BlockKind, Chunk, ItemId, NewItem, OpenCall, OpenKind, Payload};
 
 pub(crate) async fn run(
     place: &StoreLocation,
@@ -38,7 +38,7 @@ pub(crate) async fn run(
         return Err(CliError::Interrupted { key, signal });
     }
     output.print(&format!(
-        "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
+        "{DIM}thread {key} · continue with: loomline run --thread {key} …{DIM:#}"
     ));
     match failure {
         Some(reason) => Err(CliError::RunFailed { reason }),
@@ -115,6 +115,7 @@ async fn run_here(
         closed = app.shutdown() => closed?,
         _ = stopped() => {}
     }
+    screen.report_open(key);
     Ok((ended, screen.failure))
 }
 
@@ -152,6 +153,7 @@ async fn run_there(
         ended = follow => ended?,
     };
     screen.end()?;
+    screen.report_open(key);
     Ok((ended, screen.failure))
 }
 
@@ -168,6 +170,8 @@ struct Screen<'a> {
     output: &'a Output,
     fold: RunFold,
     failure: Option<String>,
+    /// The calls that the last step left open.
+    open: Vec<OpenCall>,
     /// Whether the cursor is in the middle of a line.
     column: bool,
 }
@@ -176,12 +180,13 @@ impl<'a> Screen<'a> {
     /// For the run that answers an item.
     fn new(output: &'a Output, item: ItemId, is_queued: bool) -> Self {
         if is_queued {
-            output.print(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
+            output.print(&format!("{DIM}an unfinished run continues first{DIM:#}"));
         }
         Self {
             output,
             fold: RunFold::new(RunSelector::answering(item)),
             failure: None,
+            open: Vec::new(),
             column: false,
         }
     }
@@ -200,7 +205,7 @@ impl<'a> Screen<'a> {
     /// Shows a record; breaks after the run's last.
     fn show(&mut self, logged: &Logged) -> Result<ControlFlow<()>, CliError> {
         if self.output.is_json() {
-            self.output.json(&crate::threads::event_json(logged))?;
+            self.output.json(&crate::tail::event_json(logged))?;
         }
         let (selected, events) = self.fold.select(&logged.record);
         for event in events {
@@ -223,8 +228,12 @@ impl<'a> Screen<'a> {
             RunEvent::StepReset { .. } if self.is_seen() => {
                 self.end()?;
                 self.output.line(&format!(
-                    "{DIM}(the answer was interrupted; it begins again){DIM:#}"
+                    "{DIM}(the answer was interrupted; it starts again){DIM:#}"
                 ))
+            }
+            RunEvent::StepEnded { outcome, .. } => {
+                self.open = OpenCall::list(outcome.open_calls.as_ref());
+                Ok(())
             }
             RunEvent::ExecutionEnded {
                 interruption: Some(why),
@@ -241,7 +250,6 @@ impl<'a> Screen<'a> {
             | RunEvent::Continued { .. }
             | RunEvent::StepStarted { .. }
             | RunEvent::Responded { .. }
-            | RunEvent::StepEnded { .. }
             | RunEvent::ContinuationPending
             | RunEvent::Ended
             | RunEvent::Abandoned
@@ -298,6 +306,28 @@ impl<'a> Screen<'a> {
         };
         self.output
             .line(&format!("{TOOL}← {name}{TOOL:#} {}", shortened(&shown)))
+    }
+
+    /// Prints the calls that wait for a person or a client.
+    fn report_open(&self, key: &str) {
+        for call in &self.open {
+            let wait = match call.kind {
+                OpenKind::Approval => "waits for an approval",
+                OpenKind::External => "waits for a result from a client",
+                OpenKind::Others | OpenKind::Child => continue,
+            };
+            let tool = ToolPart::read(&call.part);
+            let name = tool.map_or_else(|| "a call".to_owned(), |tool| clean(tool.tool_name()));
+            let id = clean(&call.tool_call_id);
+            self.output
+                .print(&format!("{BOLD}{name}{BOLD:#} {wait}: call {id}"));
+        }
+        if !self.open.is_empty() {
+            self.output.print(&format!(
+                "{DIM}Answer it on the page of the thread, or at POST /api/v1/threads/{}/answers.{DIM:#}",
+                clean(key)
+            ));
+        }
     }
 
     fn put(&mut self, text: &str) -> Result<(), CliError> {

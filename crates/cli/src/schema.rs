@@ -16,13 +16,13 @@ pub(crate) struct Schema {
     /// A version of `ThreadProtocol`, or the archive.
     #[arg(value_enum, value_name = "NAME", default_value = "0.0.4")]
     name: Name,
-    /// The schema for writers, which is stricter than that for readers. An archive has one schema for both.
+    /// Print the schema for writers, which is stricter than the one for readers. An archive has only one.
     #[arg(long)]
     strict: bool,
-    /// Write each schema into a file of its own.
+    /// Write each schema to a file of its own.
     #[arg(long, requires = "output", conflicts_with_all = ["name", "strict"])]
     all: bool,
-    /// The directory for all schemas; it is made if need be.
+    /// The directory for all schemas. It is created if it does not exist.
     #[arg(long, short, value_name = "DIR", requires = "all", conflicts_with_all = ["name", "strict"])]
     output: Option<PathBuf>,
 }

@@ -4,15 +4,17 @@ mod hang_up;
 mod signals;
 
 use crate::args::{Listen, LogFormat};
+use crate::environment::environment;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output};
-use crate::store::{StoreLocation, environment};
+use crate::store::{StoreLocation, checked};
 use anstream::{AutoStream, ColorChoice};
 use hang_up::HangUp;
+use reqwest::Url;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use server::telemetry::TelemetryGuard;
-use server::{App, LocalListener, OpenMode, ServeError, Sockets};
+use server::{App, LocalListener, LocalServer, OpenMode, ServeError, Sockets};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -98,11 +100,11 @@ pub(crate) async fn serve(
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
     let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
-    let sockets = with_local(sockets, &directory);
-    let shutdown = CancellationToken::new();
-    signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
+    let sockets = with_local(sockets, &directory, &url);
+    let shutdown = CancellationToken::new();
+    signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
     if cfg!(feature = "web") && !output.is_quiet() {
@@ -112,11 +114,11 @@ pub(crate) async fn serve(
         tracing::warn!(%error, "the browser can't be opened");
     }
     if development && !output.is_quiet() {
-        output.line(&welcome(&url, &directory.display().to_string()))?;
+        output.line(&welcome(&url, &directory.display().to_string(), place))?;
     }
     let stop = async {
         shutdown.cancelled().await;
-        output.print("stopping; unfinished runs go on at the next start");
+        output.print("stopping; unfinished runs continue at the next start");
         std::future::pending::<()>().await;
     };
     let keys = app.clone();
@@ -131,8 +133,8 @@ pub(crate) async fn serve(
 
 /// Publishes a local socket for commands on this machine. If that fails, the server serves all other
 /// clients.
-fn with_local(sockets: Sockets, directory: &Path) -> Sockets {
-    match LocalListener::publish(directory) {
+fn with_local(sockets: Sockets, directory: &Path, url: &str) -> Sockets {
+    match LocalListener::publish(directory, url) {
         Ok(local) => sockets.with_local(local),
         Err(error) => {
             let error = server::render_error(&error);
@@ -142,66 +144,67 @@ fn with_local(sockets: Sockets, directory: &Path) -> Sockets {
     }
 }
 
-fn welcome(base: &str, data: &str) -> String {
+/// Opens the page of the server that uses the data directory: a thread, or a new chat.
+pub(crate) fn open_page(
+    place: &StoreLocation,
+    key: Option<&str>,
+    output: &Output,
+) -> Result<(), CliError> {
+    checked(key)?;
+    let directory = place.directory(&place.checked()?.config)?;
+    let server = LocalServer::find(&directory);
+    let base = server.and_then(|server| server.page);
+    let base = base.ok_or(CliError::NoServer { directory })?;
+    let mut url: Url = base.parse().map_err(|_| CliError::Usage {
+        what: format!("the running server has published {base:?}, which is not a URL"),
+    })?;
+    if let (Some(key), Ok(mut segments)) = (key, url.path_segments_mut()) {
+        segments.pop_if_empty().extend(["chat", key]);
+    }
+    output.value(&json!({"url": url.as_str()}))?;
+    output.line(&format!("open {BOLD}{url}{BOLD:#} in a browser"))?;
+    let opened = open::that_detached(url.as_str());
+    opened.map_err(|source| CliError::NoBrowser {
+        url: url.into(),
+        source,
+    })
+}
+
+fn welcome(base: &str, data: &str, place: &StoreLocation) -> String {
+    let (agents, hint, message) = match (&place.model, &place.config) {
+        (Some(model), _) => (
+            format!("The agent assistant uses the model {}. ", model.name()),
+            "Send the agent a message, and watch",
+            "What is 2+3*4?",
+        ),
+        (None, Some(_)) => (
+            String::new(),
+            "Send the default agent a message, and watch",
+            "What is 2+3*4?",
+        ),
+        (None, None) => (
+            "The agents use a scripted model, which needs no network and no key. ".to_owned(),
+            "Let the demo agent call a tool, and watch",
+            "compute 2+3*4",
+        ),
+    };
     format!(
-        "{DIM}Development mode: no configuration, so no keys are asked for and only this machine is served.
-The agents use the scripted model: deterministic, offline, no key. Threads are kept in {data}.{DIM:#}
+        "{DIM}Development mode: the server asks for no key and accepts only this machine.
+{agents}The threads are in {data}.{DIM:#}
 
 {BOLD}Three things to try without a browser{BOLD:#}
 
-1. Ask the demo agent to use a tool, and watch:
+1. {hint}:
    curl -N {base}/api/v1/threads/hello/messages -H 'content-type: application/json' \\
-     -d '{{\"content\": \"compute 2+3*4\", \"stream\": true}}'
+     -d '{{\"content\": \"{message}\", \"stream\": true}}'
 
-2. Replay the thread's events from any point:
+2. Read the events of the thread again from any point:
    curl -N '{base}/api/v1/threads/hello/events?until=rest' -H 'last-event-id: 10'
 
-3. Take the thread with you, as a ThreadProtocol document:
+3. Export the thread as a ThreadProtocol document:
    curl {base}/api/v1/threads/hello/document
 "
     )
-}
-
-/// A signal that ends a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
-    /// `SIGINT`, or Ctrl-C.
-    Interrupt,
-    /// `SIGTERM`.
-    Terminate,
-}
-
-impl Signal {
-    /// The exit code that shells give to a program that a signal ended.
-    pub(crate) fn exit_code(self) -> u8 {
-        match self {
-            Self::Interrupt => 130,
-            Self::Terminate => 143,
-        }
-    }
-}
-
-/// Waits for a signal that ends the program.
-pub(crate) async fn stopped() -> Signal {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        let Ok(mut terminate) =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        else {
-            let _ = interrupt.await;
-            return Signal::Interrupt;
-        };
-        tokio::select! {
-            _ = interrupt => Signal::Interrupt,
-            _ = terminate.recv() => Signal::Terminate,
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = interrupt.await;
-        Signal::Interrupt
-    }
 }
 
 pub(crate) fn key(store: bool, output: &Output) -> Result<(), CliError> {

@@ -2,19 +2,22 @@
 
 use crate::args::{Command, Whose};
 use crate::client::Client;
+use crate::environment::environment;
 use crate::error::CliError;
+use crate::setup::ModelChoice;
 use runtime::TenantId;
 use server::auth::tenant_of;
 use server::config::Checked;
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
 use server::{App, Config, LocalServer, OpenError, OpenMode, StoreKey};
-use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// The paths of the data and the configuration.
 pub(crate) struct StoreLocation {
     pub(crate) data: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
+    /// The model that replaces a configuration.
+    pub(crate) model: Option<ModelChoice>,
 }
 
 /// The variable with the key of the server that `--server` names.
@@ -36,24 +39,6 @@ impl Reach {
             Self::Server(_) => Ok(()),
         }
     }
-}
-
-/// The value of an environment variable; `None` if it is empty.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the environment"
-)]
-pub(crate) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// Whether the variable is set but empty.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the environment"
-)]
-pub(crate) fn is_empty_variable(name: &OsStr) -> bool {
-    std::env::var_os(name).is_some_and(|value| value.is_empty())
 }
 
 /// The export of spans, for the commands that run agents; off unless OpenTelemetry's variables or the
@@ -90,6 +75,9 @@ impl StoreLocation {
 
     /// The file's name and text; an empty text is development mode.
     fn text(&self) -> Result<(String, String), CliError> {
+        if let Some(model) = &self.model {
+            return Ok(("of --model".to_owned(), model.configuration()));
+        }
         let Some(file) = &self.config else {
             return Ok((String::new(), String::new()));
         };
@@ -123,12 +111,25 @@ impl StoreLocation {
     /// the named server, else the server of the data directory, else the store itself.
     pub(crate) fn reach(&self, whose: &Whose, mode: OpenMode) -> Result<Reach, CliError> {
         if let Some(url) = &whose.server {
+            if self.model.is_some() {
+                return Err(CliError::Usage {
+                    what: format!("the server at {url} has its own models; leave out --model"),
+                });
+            }
             let key = environment(SERVER_KEY).map(Into::into);
             return Client::at(url, key).map(Reach::Server);
         }
         // The keys of providers may be missing here: only the server needs them.
         let directory = self.directory(&self.checked()?.config)?;
         if let Some(server) = LocalServer::find(&directory) {
+            if self.model.is_some() {
+                return Err(CliError::Usage {
+                    what: format!(
+                        "a server uses {} and has its own models; leave out --model, or choose another directory with --data",
+                        directory.display()
+                    ),
+                });
+            }
             return Client::local(server, whose.tenant.clone()).map(Reach::Server);
         }
         let config = self.config()?;

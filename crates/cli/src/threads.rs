@@ -1,20 +1,26 @@
-//! `threads`: list, show, tail, fork, tree, delete.
+//! `threads`: list, show, fork, tree, delete.
 
 mod tree;
 
 use crate::args::{Threads, Whose};
-use crate::client::{Client, Listed};
+use crate::client::Listed;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, TOOL, clean, reader_left};
+use crate::output::{BOLD, DIM, Output, TOOL, clean, width};
 use crate::store::{Reach, StoreLocation, checked};
-use runtime::{
-    Filter, KeyPattern, Logged, RuntimeError, StoreError, ThreadFilter, ThreadRows, Watched,
-};
+use runtime::{Filter, KeyPattern, Logged, RuntimeError, StoreError, ThreadFilter, ThreadRows};
 use serde_json::{Value, json};
 use server::OpenMode;
 use std::io::{BufRead, IsTerminal, Write};
-use std::time::Duration;
 use timeline::{Entry, Reaction, Seq};
+
+/// Width of the status of a thread, in characters.
+const STATUS: usize = 9;
+/// Width of the number of its events, in characters.
+const EVENTS: usize = 6;
+/// Width of a line of the list without the key, in characters.
+const OTHER_COLUMNS: usize = 2 + STATUS + 2 + 20 + 2 + EVENTS + 7;
+/// Number of events of a page.
+const PAGE: usize = 1_000;
 
 pub(crate) async fn threads(
     place: &StoreLocation,
@@ -28,12 +34,7 @@ pub(crate) async fn threads(
             whose,
         } => list(place, &whose, prefix, limit, output).await,
         Threads::Show { key, whose } => show(place, &whose, &key, output).await,
-        Threads::Tail {
-            key,
-            after,
-            no_follow,
-            whose,
-        } => tail(place, &whose, &key, Seq(after), no_follow, output).await,
+        Threads::Tail(options) => crate::tail::tail(place, options, output).await,
         Threads::Fork {
             key,
             new_key,
@@ -104,6 +105,40 @@ pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
     error
 }
 
+/// Reads all events of a thread, in order.
+pub(crate) async fn all_events(
+    reach: &Reach,
+    key: &str,
+    mut each: impl FnMut(&Logged),
+) -> Result<(), CliError> {
+    let mut after = Seq::ZERO;
+    match reach {
+        Reach::Server(client) => loop {
+            let (events, more) = client.records(key, after).await?;
+            for logged in &events {
+                after = logged.record.seq;
+                each(logged);
+            }
+            if !more {
+                return Ok(());
+            }
+        },
+        Reach::Store(app, tenant) => {
+            app.runtime().find(tenant, key).await?;
+            loop {
+                let page = app.runtime().read(tenant, key, after, PAGE).await?;
+                let Some(last) = page.last() else {
+                    return Ok(());
+                };
+                after = last.record.seq;
+                for logged in &page {
+                    each(logged);
+                }
+            }
+        }
+    }
+}
+
 async fn list(
     place: &StoreLocation,
     whose: &Whose,
@@ -131,12 +166,17 @@ async fn list(
             format!("no thread has a key that begins with {prefix:?}")
         });
     }
+    let key_of = |thread: &Listed| clean(thread.key.as_deref().unwrap_or_default());
+    let longest = threads.iter().map(|it| key_of(it).chars().count()).max();
+    let keys = longest
+        .unwrap_or_default()
+        .min(width().saturating_sub(OTHER_COLUMNS));
     for thread in threads {
         output.value(&thread.value())?;
         let (status, events, changed) = (thread.status, thread.seq, thread.changed_at());
-        let key = clean(thread.key.as_deref().unwrap_or_default());
+        let (key, status) = (key_of(&thread), status.to_string());
         output.line(&format!(
-            "{BOLD}{key}{BOLD:#}  {status}  {DIM}{changed:.0}  {events} events{DIM:#}"
+            "{BOLD}{key:keys$}{BOLD:#}  {status:STATUS$}  {DIM}{changed:.0}  {events:>EVENTS$} events{DIM:#}"
         ))?;
     }
     Ok(())
@@ -220,92 +260,6 @@ fn text_of(content: &Value) -> String {
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     };
     clean(&text)
-}
-
-async fn tail(
-    place: &StoreLocation,
-    whose: &Whose,
-    key: &str,
-    mut after: Seq,
-    no_follow: bool,
-    output: &Output,
-) -> Result<(), CliError> {
-    let reach = place.reach(whose, OpenMode::ReadOnly)?;
-    let (app, tenant) = match reach {
-        Reach::Store(app, tenant) => (app, tenant),
-        Reach::Server(client) => return tail_there(&client, key, after, no_follow, output).await,
-    };
-    app.runtime()
-        .find(&tenant, key)
-        .await
-        .map_err(|error| missing(error, key))?;
-    let left = reader_left();
-    tokio::pin!(left);
-    loop {
-        let page = app.runtime().read(&tenant, key, after, 1_000).await?;
-        for logged in &page {
-            after = logged.record.seq;
-            output.json(&event_json(logged))?;
-        }
-        if page.is_empty() {
-            if no_follow {
-                return Ok(());
-            }
-            // Another process may write to this store; its log is read, and it can't wake this one.
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(200)) => {}
-                () = &mut left => return Err(CliError::BrokenPipe),
-            }
-        }
-    }
-}
-
-/// Follows a thread of a server and prints its records.
-async fn tail_there(
-    client: &Client,
-    key: &str,
-    mut after: Seq,
-    no_follow: bool,
-    output: &Output,
-) -> Result<(), CliError> {
-    loop {
-        let (events, more) = client.page(key, after).await?;
-        for event in events {
-            output.json(&event)?;
-            after = crate::client::seq_of(&event)?;
-        }
-        if !more {
-            break;
-        }
-    }
-    if no_follow {
-        return Ok(());
-    }
-    let mut frames = client.events(key, after, false).await?;
-    let left = reader_left();
-    tokio::pin!(left);
-    loop {
-        let watched = tokio::select! {
-            watched = frames.next(key) => watched?,
-            () = &mut left => return Err(CliError::BrokenPipe),
-        };
-        match watched {
-            Some(Watched::Record(logged)) => output.json(&event_json(&logged))?,
-            Some(Watched::Subagent(_)) => {}
-            None => {
-                return Err(CliError::StreamEnded {
-                    key: key.to_owned(),
-                });
-            }
-        }
-    }
-}
-
-/// An event as the event stream has it.
-pub(crate) fn event_json(logged: &Logged) -> String {
-    let record = &logged.record;
-    let rest = logged.text.strip_prefix('{').unwrap_or(&logged.text);
-    format!("{{\"seq\":{},\"at\":\"{}\",{rest}", record.seq, record.at)
 }
 
 #[cfg(test)]

@@ -24,4 +24,6 @@ pub use metadata::usage_of;
 pub use replay::{replay, resume};
 pub use select::{RunSelector, Selected};
 pub(crate) use streamed::streamed_texts;
-pub use timing::{Attempt, AttemptEnd, CallTimes, ExecutionTimes, Restart, StepTimes};
+pub use timing::{
+    Attempt, AttemptEnd, CallTimes, ExecutionTimes, Restart, StepTimes, duration_text,
+};

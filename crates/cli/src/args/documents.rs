@@ -11,27 +11,27 @@ const LIMITS: &str = "Limits";
 /// The format of the input.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// The file, or - for standard input, which it is without one.
+    /// The file, or - for standard input [default: standard input].
     #[arg(value_name = "IN")]
     pub(crate) file: Option<PathBuf>,
-    /// Each line is a document, as in files that end in .jsonl or .ndjson.
+    /// Read one document per line. This is the default for files that end in .jsonl or .ndjson.
     #[arg(long)]
     pub(crate) jsonl: bool,
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
 }
 
-/// How large a document may be.
+/// The limits of a document.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LimitOptions {
-    /// Levels of arrays and objects in a document, at most 1024.
+    /// Maximum nesting depth of a document: 1 to 1024.
     #[arg(long = "max-depth", value_name = "N", default_value_t = 128, help_heading = LIMITS,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     depth: u16,
-    /// Bytes of a document; K, M and G count in 1024s.
+    /// Maximum size of a document, in bytes. K, M and G are powers of 1024.
     #[arg(long = "max-bytes", value_name = "SIZE", default_value = "256M", help_heading = LIMITS, value_parser = size)]
     bytes: usize,
-    /// Values in a document.
+    /// Maximum number of JSON values in a document.
     #[arg(long = "max-values", value_name = "N", default_value = "16M", help_heading = LIMITS, value_parser = size)]
     values: usize,
 }
@@ -46,7 +46,7 @@ impl LimitOptions {
     }
 }
 
-/// A number, with K, M or G behind it or not.
+/// A number, with or without K, M or G.
 fn size(text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (text.get(..text.len() - 1), 10),
@@ -61,10 +61,10 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a number such as 1000, 64K, 256M or 1G".to_owned())
 }
 
-/// Where documents go.
+/// The output.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
-    /// The file to write, whole or not at all [default: standard output].
+    /// The output file, which is written completely or not at all [default: standard output].
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Target {
 /// The reaction to a line that is not valid.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Going {
-    /// With lines: report bad ones, leave them out and go on.
+    /// With lines: report invalid lines, leave them out and continue.
     #[arg(long)]
     pub(crate) keep_going: bool,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Going {
 /// The names of the formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// Everything that was read, as it was.
+    /// An archive, which has the source unchanged.
     Archive,
     /// A `ThreadProtocol` document.
     Thread,
@@ -117,30 +117,30 @@ pub(crate) struct Convert {
     pub(crate) source: Source,
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Write nothing, and exit 3, if anything is lost.
+    /// If there are losses, write nothing and exit with 3.
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) going: Going,
-    /// The id of the thread [default: what the source says, or what follows from it].
+    /// The id of the thread [default: the id in the source, or an id derived from it].
     #[arg(long, value_name = "ID")]
     pub(crate) thread_id: Option<String>,
     /// The title of the thread.
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// The agent of the runs that name none.
+    /// The agent of runs without an agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The agent of each run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+    /// The agent of each run: a JSON list of objects with `agent`, `agent_id`, `run_id` and `n_messages`.
     #[arg(long, value_name = "FILE")]
     pub(crate) attribution: Option<PathBuf>,
-    /// The instant of what has none, in RFC 3339.
+    /// The timestamp of messages without one, in RFC 3339.
     #[arg(long, value_name = "TIMESTAMP", default_value = "1970-01-01T00:00:00Z", value_parser = instant)]
     pub(crate) at: String,
-    /// Believe what messages carry in our namespace: no client can have changed them.
+    /// Trust the parts in Loomline's namespace. Use it only if no client can have changed them.
     #[arg(long)]
     pub(crate) trust_namespace: bool,
-    /// Write nothing in Loomline's namespace; data that the format can't hold is lost.
+    /// Write no parts in Loomline's namespace; data without another form is lost.
     #[arg(long)]
     pub(crate) no_namespace: bool,
     /// The major version of the AI SDK.
@@ -161,13 +161,13 @@ fn instant(text: &str) -> Result<String, String> {
 /// `loomline validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// The format of the document. A document of another format than `thread` is valid if it can be read.
+    /// The format of the document. Documents of formats other than `thread` are valid if they can be read.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
     pub(crate) format: Form,
-    /// Hold it to what writers must do, not only to what readers can take.
+    /// Check the rules for writers, not only those for readers.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Take breaches of the order of timestamps as errors.
+    /// Report timestamps out of order as errors.
     #[arg(long)]
     pub(crate) deny_timestamps: bool,
     #[command(flatten)]
@@ -177,7 +177,7 @@ pub(crate) struct Validate {
 /// `loomline hash`.
 #[derive(Debug, Args)]
 pub(crate) struct Hash {
-    /// Leave `data-sys-*` events out.
+    /// Leave out `data-sys-*` events.
     #[arg(long)]
     pub(crate) without_sys: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ pub(crate) struct Diff {
     /// The format of both documents; other formats than `thread` are converted to it first.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
     pub(crate) format: Form,
-    /// Take differences of `data-sys-*` events for differences of form.
+    /// Ignore differences between `data-sys-*` events.
     #[arg(long)]
     pub(crate) without_sys: bool,
     #[command(flatten)]
@@ -26,13 +26,13 @@ pub(crate) struct Diff {
 /// `loomline patch`.
 #[derive(Debug, Args)]
 pub(crate) struct Patch {
-    /// The document that the diff was made of, or - for standard input.
+    /// The document that the diff starts from, or - for standard input.
     #[arg(value_name = "DOCUMENT")]
     pub(crate) document: PathBuf,
     /// The diff, as `loomline diff --json` prints it, or - for standard input.
     #[arg(value_name = "DIFF")]
     pub(crate) diff: PathBuf,
-    /// Go back: DOCUMENT is what the diff leads to.
+    /// Apply the diff backwards: DOCUMENT is the result of the diff.
     #[arg(long)]
     pub(crate) reverse: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct Merge {
     /// The common ancestor.
     #[arg(value_name = "BASE")]
     pub(crate) base: PathBuf,
-    /// One branch; where both put something, it comes first.
+    /// One branch. If both branches add entries at one position, these come first.
     #[arg(value_name = "OURS")]
     pub(crate) ours: PathBuf,
     /// The other branch.
@@ -55,7 +55,7 @@ pub(crate) struct Merge {
     pub(crate) theirs: PathBuf,
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Write the conflicts to this file, as a JSON list [default: say them].
+    /// Write the conflicts to this file, as a JSON list [default: print them].
     #[arg(long, value_name = "FILE")]
     pub(crate) conflicts: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) struct Downgrade {
     /// The version to write.
     #[arg(long, value_name = "VERSION", value_parser = ["2.0.0", "0.0.3", "0.0.4"])]
     pub(crate) to: String,
-    /// Write nothing, and exit 3, if anything is dropped.
+    /// If there are losses, write nothing and exit with 3.
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
@@ -96,14 +96,14 @@ pub(crate) struct Downgrade {
 /// `loomline render`.
 #[derive(Debug, Args)]
 pub(crate) struct Render {
-    /// The id or the name of the agent that speaks next.
+    /// The id or the name of the agent that answers next.
     #[arg(long = "as", value_name = "AGENT")]
     pub(crate) agent: String,
     #[command(flatten)]
     pub(crate) source: Source,
     #[command(flatten)]
     pub(crate) target: Target,
-    /// How it learns who wrote what.
+    /// How the agent sees the author of a message.
     #[arg(long, value_enum, value_name = "HOW", default_value = "prefix")]
     pub(crate) attribution: Attribution,
     /// The form in which it sees the tool calls of other agents.
@@ -112,14 +112,14 @@ pub(crate) struct Render {
     /// The treatment of calls without an answer.
     #[arg(long, value_enum, value_name = "HOW", default_value = "interrupted")]
     pub(crate) unanswered: Unanswered,
-    /// Say what was left out or altered.
+    /// Report omitted and changed parts.
     #[arg(long)]
     pub(crate) report: bool,
     #[command(flatten)]
     pub(crate) going: Going,
 }
 
-/// How an agent learns who wrote what.
+/// How an agent sees the author of a message.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Attribution {
     /// `{agent:NAME}: ` before each text.
@@ -133,9 +133,9 @@ pub(crate) enum Attribution {
 /// The form in which an agent sees the tool calls of other agents.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ForeignTools {
-    /// All.
+    /// Calls and results.
     Show,
-    /// A sentence.
+    /// A summary of one sentence.
     Summarise,
     /// Nothing.
     Hide,
@@ -144,9 +144,9 @@ pub(crate) enum ForeignTools {
 /// The treatment of calls without an answer.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Unanswered {
-    /// They are left out, with the response they stand in.
+    /// They are left out together with their response.
     Drop,
-    /// They are answered as interrupted; the agent's own pending calls, at the end of a complete last
-    /// turn, are left open.
+    /// They get the result `interrupted`. The agent's own pending calls at the end of a complete last
+    /// turn stay open.
     Interrupted,
 }

@@ -2,8 +2,8 @@
 //!
 //! A separate thread receives them, so that a server ends even if all its workers hang.
 
-use super::Signal;
 use crate::error::CliError;
+use crate::signal::Signal;
 use std::io;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::environment;
+    use crate::environment::environment;
     use std::process::{Command, Stdio};
     use std::time::Instant;
 

@@ -117,13 +117,13 @@ fn reading_commands_give_the_same_before_a_server_and_beside_it() {
         &["threads", "show", "g"],
         &["threads", "show", "g", "--json"],
         &["threads", "show", "none"],
-        &["threads", "tail", "k", "--no-follow"],
-        &["threads", "tail", "k", "--no-follow", "--after", "5"],
+        &["tail", "k", "--no-follow"],
+        &["tail", "k", "--no-follow", "--after", "5"],
         &["threads", "tree", "f"],
         &["threads", "tree", "f", "--json"],
         &["export", "--thread", "k"],
         &["export", "--thread", "none"],
-        &["threads", "tail", "none", "--no-follow"],
+        &["tail", "none", "--no-follow"],
     ];
     let before: Vec<Ran> = commands.iter().map(|it| home.run(it)).collect();
     let _server = home.server();

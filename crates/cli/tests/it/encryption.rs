@@ -174,7 +174,7 @@ mod supported {
         drop(server);
 
         home.ok(&["run", SAID, "--thread", "private"]);
-        let mut tail = home.spawn(&["threads", "tail", "private"]);
+        let mut tail = home.spawn(&["tail", "private"]);
         assert!(!tail.line().is_empty());
         let said = refused(&home, &rekey);
         assert!(said.contains("another process"), "{said}");

@@ -245,9 +245,7 @@ fn code_examples_have_only_characters_that_shells_python_and_node_accept() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = vec![root.join("README.md")];
     documentation(&root.join("docs"), &mut files);
-    let languages = [
-        "sh", "bash", "python", "js", "ts", "tsx", "toml", "rust", "json",
-    ];
+    let languages = ["sh", "bash", "python", "js", "ts", "tsx", "toml", "rust"];
     let (mut n_lines, mut wrong) = (0, Vec::new());
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();

@@ -28,7 +28,10 @@ fn a_prompt_is_answered_with_its_tools_and_the_thread_is_named() {
         ran.out,
         "→ compute {\"expression\":\"2+3*4\"}\n← compute 14\ncompute gave 14.\n"
     );
-    assert_eq!(ran.err, "thread sums · go on with --thread sums\n");
+    assert_eq!(
+        ran.err,
+        "thread sums · continue with: loomline run --thread sums …\n"
+    );
 }
 
 #[test]
@@ -55,7 +58,8 @@ fn calls_of_one_answer_all_have_their_results() {
 fn a_thread_is_made_when_none_is_named_and_gone_on_with_by_its_key() {
     let home = Home::new();
     let first = home.run(&["run", "hello"]);
-    let key = first.err.trim().rsplit(' ').next().unwrap().to_owned();
+    let words: Vec<&str> = first.err.split_whitespace().collect();
+    let key = words[1].to_owned();
     home.ok(&["run", "again", "--thread", &key]);
     assert_eq!(
         home.ok(&["threads", "show", &key]),
@@ -145,7 +149,7 @@ fn a_killed_run_goes_on_before_the_next_one_which_shows_only_its_own() {
         )
     );
     assert!(
-        ran.err.contains("an unfinished run goes on first"),
+        ran.err.contains("an unfinished run continues first"),
         "{ran:?}"
     );
     let log = home.log("k");

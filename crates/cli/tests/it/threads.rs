@@ -150,7 +150,7 @@ fn a_key_that_is_not_there_is_exit_4_and_a_hint() {
     let commands: [&[&str]; 6] = [
         &["threads", "show", "no"],
         &["threads", "tree", "no"],
-        &["threads", "tail", "no"],
+        &["tail", "no"],
         &["threads", "fork", "no"],
         &["threads", "delete", "no"],
         &["export", "--thread", "no"],
@@ -202,7 +202,7 @@ fn the_log_is_printed_from_any_event() {
     said(&home, &[("k", "compute 1+1")]);
     let log = home.log("k");
     assert_eq!(verify(&log), Ok(()));
-    let rest = home.run(&["threads", "tail", "k", "--no-follow", "--after", "7"]);
+    let rest = home.run(&["tail", "k", "--no-follow", "--after", "7"]);
     assert_eq!(cli::records(&rest.json()), log[7..]);
 }
 
@@ -217,7 +217,7 @@ fn an_event_is_one_line_whatever_line_breaks_its_json_has() {
         .send(body)
         .unwrap();
     server.rest("k");
-    let events = home.run(&["threads", "tail", "k", "--no-follow"]).json();
+    let events = home.run(&["tail", "k", "--no-follow"]).json();
     let item = events
         .iter()
         .find(|it| it["type"] == "item.created")
@@ -232,7 +232,7 @@ fn what_a_server_writes_is_shown_as_it_comes() {
     server
         .post("/api/v1/threads", &json!({"key": "k"}))
         .unwrap();
-    let mut tail = home.spawn(&["threads", "tail", "k"]);
+    let mut tail = home.spawn(&["tail", "k"]);
     let message = json!({"content": "slow 20ms say 10 words"});
     server.post("/api/v1/threads/k/messages", &message).unwrap();
     let mut events = Vec::new();
@@ -249,7 +249,7 @@ fn what_a_server_writes_is_shown_as_it_comes() {
 fn a_tail_with_nothing_to_tell_ends_when_its_reader_leaves() {
     let home = Home::new();
     said(&home, &[("k", "x")]);
-    let mut tail = home.spawn(&["threads", "tail", "k"]);
+    let mut tail = home.spawn(&["tail", "k"]);
     for _ in 0..home.log("k").len() {
         tail.line();
     }

@@ -6,6 +6,25 @@ use timeline::{
     Chunk, Event, ExecutionId, ExecutionStatus, Marker, Payload, Record, Seq, StepId, StepStatus,
 };
 
+/// A duration in milliseconds as text: `12 ms`, `1.9 s`, `3 min 5 s`, `3 d 2 h`.
+pub fn duration_text(millis: u64) -> String {
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
+        3_600_000..86_400_000 => format!(
+            "{} h {} min",
+            millis / 3_600_000,
+            millis % 3_600_000 / 60_000
+        ),
+        _ => format!(
+            "{} d {} h",
+            millis / 86_400_000,
+            millis % 86_400_000 / 3_600_000
+        ),
+    }
+}
+
 /// The reason for the end of an attempt at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
@@ -102,6 +121,11 @@ impl ExecutionTimes {
             restarts: Vec::new(),
             was_parked: false,
         }
+    }
+
+    /// The execution.
+    pub fn id(&self) -> &ExecutionId {
+        &self.execution
     }
 
     /// Folds a record of the thread in, and returns whether the execution is over. Records of other

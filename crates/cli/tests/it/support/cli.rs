@@ -176,7 +176,7 @@ impl Home {
 
     /// The log of a thread, checked to be one.
     pub(crate) fn log(&self, key: &str) -> Vec<Record> {
-        let ran = self.run(&["threads", "tail", key, "--no-follow"]);
+        let ran = self.run(&["tail", key, "--no-follow"]);
         records(&ran.json())
     }
 }
