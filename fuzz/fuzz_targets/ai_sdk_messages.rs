@@ -1,5 +1,5 @@
-//! Any text is refused with a place, or is a list of UI messages or a stream that comes back as it was
-//! and has one document; what it carries in our namespace is believed or not, and never a panic.
+//! Any text is refused with a place, or is a list of UI messages or a stream that comes back unchanged
+//! and has one document. Its content in our namespace is believed or not, and never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

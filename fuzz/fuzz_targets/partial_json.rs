@@ -1,5 +1,5 @@
-//! Any text is read the same in one piece and in many; what is JSON is read as what it is, and what
-//! was repaired is JSON.
+//! Any text is read the same in one piece and in many. JSON is read as its value, and repaired text is
+//! JSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -16,7 +16,7 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
-    /// Whoever read our output has gone; nothing is wrong.
+    /// The reader of the output has gone. That is no failure.
     #[error("the reader of the output has gone")]
     BrokenPipe,
     /// The configuration is wrong.

@@ -174,8 +174,8 @@ impl StepWriter {
         }
     }
 
-    /// Streams more of a block. The first chunk is written as soon as the model pauses; what
-    /// follows within 30 ms or 4 KB is written together. Returns once it is durable or buffered.
+    /// Streams more of a block. The first chunk is written as soon as the model pauses;
+    /// chunks that follow within 30 ms or 4 KB are written together. Returns once it is durable or buffered.
     pub async fn delta(&self, kind: BlockDelta, id: &str, text: &str) -> Result<(), WriterStopped> {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }

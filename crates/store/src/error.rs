@@ -93,8 +93,8 @@ pub enum StoreError {
     /// emptied the database.
     #[error(
         "the database {path} is missing or empty, and its write-ahead log {path}-wal holds {bytes} bytes of it: \
-         put the database back beside the log, or a whole backup in place of both; \
-         to begin with an empty store instead, move the log away"
+         put the database back next to the log, or replace both with a backup; \
+         for an empty store, move the log away"
     )]
     OrphanedLog {
         /// The database.

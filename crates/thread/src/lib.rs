@@ -8,11 +8,16 @@
 //! Decoding and validation are two steps. [`Thread::decode`] refuses only what is not a JSON object
 //! of tolerable size; every breach of the protocol is a [`Violation`], which is data.
 //!
-//! Each operation on a document has a module: [`upgrade`](mod@upgrade) and
-//! [`downgrade`](mod@downgrade) between versions, [`diff`](mod@diff) and [`merge`](mod@merge) of
-//! branches, [`render`] for an agent that continues it, [`partial`] for a turn that is still
-//! streaming, [`content`] for large contents in an external store, [`search`]. Operations that omit
-//! something report it.
+//! Each operation on a document has a module:
+//!
+//! - [`upgrade`](mod@upgrade) and [`downgrade`](mod@downgrade) between versions
+//! - [`diff`](mod@diff) and [`merge`](mod@merge) of branches
+//! - [`render`] for an agent that continues it
+//! - [`partial`] for a turn that is still streaming
+//! - [`content`] for large contents in an external store
+//! - [`search`]
+//!
+//! Operations that omit something report it.
 //!
 //! The crate deliberately does no I/O, reads no clock, mints no ids and never sorts or repairs what
 //! it reads. It knows no other format: converters live in `interop`.

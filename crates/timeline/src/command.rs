@@ -187,7 +187,7 @@ pub enum Command {
     },
     /// Stores a note for a later attempt at the running step; replaces the previous note.
     Note {
-        /// Whatever helps.
+        /// Any JSON value.
         note: Payload,
     },
     /// Voids the output of a dead attempt at the running step (ruling 10). Its note stays.

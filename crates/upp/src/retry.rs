@@ -40,7 +40,7 @@ pub trait RetryStrategy: Send + Sync {
     fn fork(&self) -> Arc<dyn RetryStrategy>;
 }
 
-/// Seconds as a duration; what a duration can't hold is the longest one.
+/// Seconds as a duration. A number that a duration can't hold is the longest one.
 fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }

@@ -86,7 +86,7 @@ impl Inherited {
     }
 }
 
-/// How many two lists have in common; what they share is not looked into.
+/// How many entries two lists have in common. Entries that they share are not compared.
 fn n_common<T: PartialEq + ?Sized>(
     a: &rpds::VectorSync<Arc<T>>,
     b: &rpds::VectorSync<Arc<T>>,
@@ -249,10 +249,10 @@ impl AgentState {
     /// Writes the state as an `AgentStateJSON` text (UAP §6.4, §12.1).
     ///
     /// It is a text and not a [`Value`], for a value would lose the spelling of numbers in tool
-    /// arguments. It fails when a part of the state refuses to be written, or is nested so deeply
-    /// that the text could not be read again ([`StateError::TooDeep`]), which may be the metadata or
-    /// a message that the application gave; what tools take and give is never
-    /// ([`MAX_DEPTH`]).
+    /// arguments. It fails when a part of the state can't be written. It also fails when a part is
+    /// nested so deeply that the text could not be read again ([`StateError::TooDeep`]): the
+    /// metadata, or a message of the application. Arguments and results of tools are never nested so
+    /// deeply ([`MAX_DEPTH`]).
     pub fn to_json(&self) -> Result<String, StateError> {
         let Json { text: json, depth } =
             writer::write(self, self.likely_length()).map_err(StateError::Malformed)?;

@@ -1,4 +1,4 @@
-//! Reading the members of an object. Null is absent; what is not known is refused.
+//! Reading the members of an object. Null is absent. An unknown member is refused.
 
 use super::error::RequestError;
 use crate::fields::{Refusal, Wrong};

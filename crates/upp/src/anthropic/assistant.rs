@@ -91,7 +91,7 @@ pub(super) fn leave_out_blank(blocks: &mut Vec<Block>) -> bool {
 pub(super) const WHITE_SPACE: &str = "the provider refuses a message of white space only";
 
 impl Anthropic {
-    /// The blocks of a message of the model; what is not sent is listed.
+    /// The blocks of a message of the model. Parts that are not sent are listed.
     pub(super) fn assistant(
         &self,
         assistant: &AssistantMessage,

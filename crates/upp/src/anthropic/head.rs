@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The field of the parameter `tool_choice` that turns parallel tool calls off.
 const PARALLEL: &str = "disable_parallel_tool_use";
 
-/// Parameters come first; what the protocol rules overwrites them or is merged with them.
+/// Parameters come first. Fields of the protocol overwrite them or are merged with them.
 pub(super) fn head(codec: &Anthropic, request: &Request) -> Result<Map<String, Value>, Error> {
     let mut head: Map<String, Value> = (*request.params).clone();
     head.shift_remove("messages");

@@ -10,7 +10,7 @@ use crate::responses::strict;
 use crate::tool::{Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
-/// The body of a streaming request. Params come first; what the protocol rules overwrites them.
+/// The body of a streaming request. Params come first; fields of the protocol overwrite them.
 /// Native tools among the params follow ours. `stream_options` that are null are not sent, for hosts
 /// that refuse them.
 pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encoded, Error> {

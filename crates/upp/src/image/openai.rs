@@ -50,7 +50,7 @@ impl OpenAiImages {
         self
     }
 
-    /// The body of a call; what the protocol rules overwrites the parameters.
+    /// The body of a call. Fields of the protocol overwrite the parameters.
     fn body(&self, request: &ImageRequest, stream: bool) -> Map<String, Value> {
         let mut body = (*request.params).clone();
         body.remove("stream");

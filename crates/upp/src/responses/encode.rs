@@ -15,7 +15,7 @@ const ENCRYPTED: &str = "reasoning.encrypted_content";
 /// Prefixes of the names of `OpenAI` models that refuse requests for encrypted reasoning.
 const NEVER_REASON: [&str; 5] = ["gpt-3", "gpt-4", "chatgpt", "davinci", "babbage"];
 
-/// The body of a streaming request. Params come first; what the protocol rules overwrites them.
+/// The body of a streaming request. Params come first; fields of the protocol overwrite them.
 pub(super) fn encode(codec: &Responses, request: &Request) -> Result<Encoded, Error> {
     let mut head: Map<String, Value> = (*request.params).clone();
     head.remove("input");
