@@ -1,6 +1,7 @@
 //! `docs/conformance.md`: one row for every requirement and rule, and no test that does not exist.
 
 mod ids;
+pub(crate) mod status;
 
 use crate::sources::{self, Source};
 use anyhow::{Context as _, Result};

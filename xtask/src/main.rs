@@ -1,8 +1,11 @@
 //! Chores of the repository: `cargo xtask conformance`, `cargo xtask tidy`, `cargo xtask lines` and others.
 
+mod book;
 mod conformance;
 mod declared;
 mod lines;
+mod links;
+mod markdown;
 mod modules;
 mod prose;
 mod sources;
@@ -16,8 +19,12 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   conformance                every requirement has one row, and every test it names exists
-  tidy                       crate arrows, names, words, cycles and other rules of ARCHITECTURE.md
+  status [--check]           writes docs/reference/status.md from the requirements and the pinned clients, or compares
+  tidy                       crate arrows, names, cycles and other rules of ARCHITECTURE.md
   tidy --write-exceptions    writes the counts of xtask/exceptions.txt, which may only fall
+  prose [--summary]          words, clauses and lengths of sentences in pages, doc comments, help and error texts
+  links                      relative links and anchors of pages, and docs/SUMMARY.md against the pages under docs
+  book FOLDER                adds llms.txt and the Markdown of each page to a book that mdBook made
   types                      type names with more than one meaning, types within a crate included
   cycles [CRATE]             files of a crate that use each other in a cycle
   lines [REVISION]           lines of Rust by crate, compared with a git revision
@@ -48,6 +55,12 @@ fn run(words: &[&str]) -> Result<String> {
     let root = root()?;
     match words {
         ["conformance"] => conformance::check(&root),
+        ["status"] => conformance::status::run(&root, false),
+        ["status", "--check"] => conformance::status::run(&root, true),
+        ["prose"] => prose::check(&root, false),
+        ["prose", "--summary"] => prose::check(&root, true),
+        ["links"] => links::check(&root),
+        ["book", folder] => book::add(&root, Path::new(folder)),
         ["tidy"] => tidy::check(&root, false),
         ["tidy", "--write-exceptions"] => tidy::check(&root, true),
         ["types"] => {

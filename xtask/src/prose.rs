@@ -1,195 +1,215 @@
-//! The prose of source files and pages: doc comments, help texts, error texts and Markdown.
+//! The rules for prose: pages, doc comments, help texts and error texts.
 
-use crate::sources::{code, production_lines};
+mod rules;
+pub(crate) mod rust;
 
-/// A piece of prose, line by line with its line numbers.
+use crate::markdown::{self, Kind, Piece};
+use crate::sources::{self, Source};
+use anyhow::{Result, bail};
+use rules::{Finding, Rule, sentences};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Pages at the root.
+const PAGES: [&str; 4] = [
+    "README.md",
+    "CHANGELOG.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+];
+
+/// Pages under `docs` that are tables of facts.
+const TABLES: [&str; 1] = ["docs/conformance.md"];
+
+/// How pages begin that a program writes.
+const GENERATED: &str = "<!-- generated";
+
+/// Beginnings of help texts that are no doc comments.
+const HELPS: [&str; 4] = ["help = ", "about = ", "long_about = ", "after_help = "];
+
+/// The lengths of a page's sentences. Headings and cells are not counted: they are short by nature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Prose {
-    pub(crate) lines: Vec<(usize, String)>,
+struct Length {
+    path: String,
+    n_sentences: usize,
+    n_words: usize,
+    longest: usize,
 }
 
-/// The doc comments of production code, one for each run of lines.
-pub(crate) fn doc_comments(text: &str) -> Vec<Prose> {
-    let code = code(text);
-    let mut found: Vec<Prose> = Vec::new();
-    let mut last = 0;
-    for ((line, text), counts) in (1..).zip(text.lines()).zip(production_lines(&code)) {
-        let trimmed = text.trim_start();
-        let doc = trimmed
-            .strip_prefix("///")
-            .or_else(|| trimmed.strip_prefix("//!"));
-        let Some(doc) = doc.filter(|_| counts) else {
-            continue;
-        };
-        match found.last_mut() {
-            Some(prose) if last + 1 == line => prose.lines.push((line, doc.to_owned())),
-            Some(_) | None => found.push(Prose {
-                lines: vec![(line, doc.to_owned())],
-            }),
-        }
-        last = line;
-    }
-    found
-}
-
-/// The string literals that follow any of `openings` in the code, such as `#[error(`.
-pub(crate) fn literals_after(text: &str, openings: &[&str]) -> Vec<Prose> {
-    let code = code(text);
-    let flags = production_lines(&code);
-    let mut found = Vec::new();
-    for opening in openings {
-        for (at, _) in code.match_indices(opening) {
-            let from = at + opening.len();
-            let rest = text[from..].trim_start();
-            let start = text.len() - rest.len();
-            let line = text[..start].matches('\n').count();
-            if flags.get(line) != Some(&true) {
-                continue;
-            }
-            let Some(inside) = rest.trim_start_matches(['r', '#']).strip_prefix('"') else {
-                continue;
-            };
-            let text = without_placeholders(string(inside));
-            let lines = (line + 1..).zip(text.split('\n').map(str::to_owned));
-            found.push(Prose {
-                lines: lines.collect(),
-            });
+/// Checks all prose. With `summary`, the report has the lengths of each page's sentences.
+pub(crate) fn check(root: &Path, summary: bool) -> Result<String> {
+    let sources = sources::under(root, "")?;
+    let tests = sources::test_files(&sources);
+    let (mut findings, mut lengths) = (Vec::new(), Vec::new());
+    for source in &sources {
+        if is_page(source) {
+            let pieces = markdown::pieces(&source.text);
+            findings.extend(judge(&source.path, &pieces));
+            let length = Length::of(&source.path, &pieces);
+            findings.extend(length.finding());
+            lengths.push(length);
+        } else if source.is("rs") && !tests.contains(source.path.as_str()) {
+            findings.extend(judge(&source.path, &rust_pieces(source)));
         }
     }
-    found
+    findings.sort();
+    let mut out = if summary {
+        table(&lengths, &findings)
+    } else {
+        String::new()
+    };
+    if findings.is_empty() {
+        let _ = writeln!(out, "prose: {} pages, nothing to say", lengths.len());
+        return Ok(out);
+    }
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    bail!(
+        "{}\n{out}prose: {} findings: {}",
+        lines.join("\n"),
+        lines.len(),
+        by_rule(&findings)
+    );
 }
 
-/// A literal's text up to the quote that ends it.
-fn string(text: &str) -> &str {
-    let mut escaped = false;
-    let end = text.find(|c: char| {
-        let ends = c == '"' && !escaped;
-        escaped = c == '\\' && !escaped;
-        ends
+fn judge(path: &str, pieces: &[Piece]) -> Vec<Finding> {
+    pieces
+        .iter()
+        .flat_map(|it| rules::judge(path, it))
+        .collect()
+}
+
+/// Whether users or contributors read it, and a person wrote it.
+fn is_page(source: &Source) -> bool {
+    let path = source.path.as_str();
+    let in_docs = path.starts_with("docs/") && source.is("md");
+    (in_docs || PAGES.contains(&path))
+        && !TABLES.contains(&path)
+        && !source.text.trim_start().starts_with(GENERATED)
+}
+
+/// The prose of production code.
+fn rust_pieces(source: &Source) -> Vec<Piece> {
+    let mut prose = rust::doc_comments(&source.text);
+    prose.extend(rust::literals_after(&source.text, &HELPS));
+    prose.extend(rust::literals_after(&source.text, &["#[error("]));
+    prose.iter().flat_map(rust::Prose::pieces).collect()
+}
+
+impl Length {
+    fn of(path: &str, pieces: &[Piece]) -> Self {
+        let texts = pieces.iter().filter(|it| it.kind == Kind::Text);
+        let lengths: Vec<usize> = texts.flat_map(sentences).map(rules::n_words).collect();
+        Self {
+            path: path.to_owned(),
+            n_sentences: lengths.len(),
+            n_words: lengths.iter().sum(),
+            longest: lengths.iter().max().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Words per sentence in tenths, rounded.
+    fn tenths(&self) -> usize {
+        let n_sentences = self.n_sentences.max(1);
+        (self.n_words * 10 + n_sentences / 2) / n_sentences
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let is_long = self.n_words > rules::AVERAGE * self.n_sentences;
+        is_long.then(|| Finding {
+            path: self.path.clone(),
+            line: 1,
+            rule: Rule::Average,
+            text: format!(
+                "{}.{} words in {} sentences",
+                self.tenths() / 10,
+                self.tenths() % 10,
+                self.n_sentences
+            ),
+        })
+    }
+}
+
+/// The pages with the lengths of their sentences and the number of findings.
+fn table(lengths: &[Length], findings: &[Finding]) -> String {
+    let mut out = String::from(" average  longest  sentences  findings  page\n");
+    for it in lengths {
+        let (whole, tenth) = (it.tenths() / 10, it.tenths() % 10);
+        let n_findings = findings
+            .iter()
+            .filter(|found| found.path == it.path)
+            .count();
+        // Writing to a string can't fail.
+        let _ = writeln!(
+            out,
+            "{whole:>6}.{tenth}  {:>7}  {:>9}  {n_findings:>8}  {}",
+            it.longest, it.n_sentences, it.path
+        );
+    }
+    out
+}
+
+/// How many findings each rule has.
+fn by_rule(findings: &[Finding]) -> String {
+    let counts = Rule::ALL.iter().filter_map(|rule| {
+        let n = findings.iter().filter(|it| it.rule.is_like(*rule)).count();
+        (n > 0).then(|| format!("{n} {}", rule.name()))
     });
-    &text[..end.unwrap_or(text.len())]
-}
-
-/// The text with its placeholders in backticks: their names are code, not prose.
-fn without_placeholders(text: &str) -> String {
-    text.replace('{', "`{").replace('}', "}`")
-}
-
-/// A Markdown page as one piece of prose.
-pub(crate) fn page(text: &str) -> Prose {
-    Prose {
-        lines: (1..).zip(text.lines().map(str::to_owned)).collect(),
-    }
-}
-
-/// A word of prose, in lower case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) line: usize,
-    pub(crate) text: String,
-    /// Whether it begins a sentence.
-    pub(crate) begins: bool,
-}
-
-impl Prose {
-    /// Its words; code counts as one word without letters.
-    pub(crate) fn words(&self) -> Vec<Word> {
-        let (mut words, mut fenced, mut begins, mut in_code) = (Vec::new(), false, true, false);
-        for (line, text) in &self.lines {
-            if text.trim_start().starts_with("```") {
-                fenced = !fenced;
-                continue;
-            }
-            if fenced {
-                continue;
-            }
-            if text.trim().is_empty() {
-                (begins, in_code) = (true, false);
-            }
-            for (n, span) in text.split('`').enumerate() {
-                in_code ^= n > 0;
-                if in_code {
-                    words.push(Word {
-                        line: *line,
-                        text: String::new(),
-                        begins: false,
-                    });
-                    begins = false;
-                } else {
-                    plain(*line, span, &mut begins, &mut words);
-                }
-            }
-        }
-        words
-    }
-}
-
-/// Adds the words of text without code.
-fn plain(line: usize, text: &str, begins: &mut bool, words: &mut Vec<Word>) {
-    for word in text.split_whitespace() {
-        // The target of a link is no prose.
-        let shown = word.split("](").next().unwrap_or(word);
-        let bare = |c: char| !c.is_alphanumeric() && c != '\'';
-        for part in shown.split(bare).filter(|part| !part.is_empty()) {
-            words.push(Word {
-                line,
-                text: part.to_lowercase(),
-                begins: *begins,
-            });
-            *begins = false;
-        }
-        let end = word.trim_end_matches(['*', ')', '"', '_']);
-        if end.ends_with(['.', '?', '!', '|']) || word == "-" || word == "*" {
-            *begins = true;
-        }
-    }
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_doc_comment_is_a_run_of_lines() {
-        let text =
-            "//! A.\n\n/// B\n/// c.\nfn d() {} // e\n#[cfg(test)]\nmod tests {\n    /// F.\n}\n";
-        let found: Vec<Vec<usize>> = doc_comments(text)
-            .iter()
-            .map(|prose| prose.lines.iter().map(|(line, _)| *line).collect())
-            .collect();
-        assert_eq!(found, [vec![1], vec![3, 4]]);
+    fn source(path: &str, text: &str) -> Source {
+        Source {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
+
+    fn found(text: &str) -> Vec<String> {
+        let pieces = rust_pieces(&source("a.rs", text));
+        let findings = judge("a.rs", &pieces);
+        findings.iter().map(Finding::to_string).collect()
     }
 
     #[test]
-    fn error_texts_are_read_over_lines() {
-        let text =
-            "#[error(\"a \\\"b\\\"\")]\n#[error(transparent)]\n#[error(\n    \"c \\\n    d\"\n)]\n";
-        let found = literals_after(text, &["#[error("]);
-        assert_eq!(found[0].lines, [(1, "a \\\"b\\\"".to_owned())]);
-        assert_eq!(found[1].lines.len(), 2);
-        assert_eq!(found[1].lines[0].0, 4);
-        assert_eq!(found.len(), 2);
+    fn pages_are_read_unless_a_program_writes_them() {
+        let is_page = |path, text| is_page(&source(path, text));
+        assert!(is_page("README.md", "A."));
+        assert!(is_page("docs/guides/a.md", "A."));
+        assert!(!is_page("docs/conformance.md", "A."));
+        assert!(!is_page("docs/a.md", "<!-- generated by a chore -->\n"));
+        assert!(!is_page("tests/README.md", "A."));
     }
 
     #[test]
-    fn words_know_where_sentences_begin() {
-        let words = page("One `two` [three](four.md). Five\n\nSix").words();
-        let found: Vec<(&str, bool)> = words
-            .iter()
-            .map(|word| (word.text.as_str(), word.begins))
-            .collect();
-        let expected = [
-            ("one", true),
-            ("", false),
-            ("three", false),
-            ("five", true),
-            ("six", true),
-        ];
-        assert_eq!(found, expected);
+    fn doc_comments_help_and_error_texts_are_prose() {
+        assert_eq!(
+            found("/// It is\n/// told and `told`.\nfn a() {}\n"),
+            ["a.rs:2: banned: told: It is told and `told`."]
+        );
+        assert_eq!(
+            found("#[error(\"nobody {told} was told\")]\n"),
+            ["a.rs:1: banned: told: nobody `{told}` was told"]
+        );
+        assert_eq!(
+            found("#[arg(help = \"At most so many.\")]\n"),
+            ["a.rs:1: banned: so many: At most so many."]
+        );
     }
 
     #[test]
-    fn fenced_code_has_no_words() {
-        assert_eq!(page("a\n```sh\nb\n```\nc").words().len(), 2);
+    fn an_average_counts_paragraphs_and_items_only() {
+        let text = format!(
+            "# A\n\n{}x.\n\n- b c.\n\n| d |\n|---|\n| e |\n",
+            "x ".repeat(39)
+        );
+        let length = Length::of("a.md", &markdown::pieces(&text));
+        assert_eq!((length.n_sentences, length.n_words), (2, 42));
+        let finding = length.finding().map(|it| it.to_string());
+        let expected = "a.md:1: average over 20 words: 21.0 words in 2 sentences";
+        assert_eq!(finding.as_deref(), Some(expected));
     }
 }

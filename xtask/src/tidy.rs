@@ -35,7 +35,6 @@ pub(crate) fn check(root: &Path, write: bool) -> Result<String> {
         findings.extend(text::judge(source));
         findings.extend(comments::findings(source));
     }
-    findings.extend(text::broken_links(root, &sources));
     findings.extend(text::lost_lints(&sources));
     findings.extend(glossary::findings(&sources));
     findings.extend(types::findings(

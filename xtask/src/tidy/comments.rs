@@ -1,6 +1,6 @@
 //! Doc comments that can be read alone.
 
-use crate::prose::doc_comments;
+use crate::prose::rust::doc_comments;
 use crate::sources::Source;
 
 /// Doc comments that begin by pointing to another one.

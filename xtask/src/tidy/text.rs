@@ -2,7 +2,6 @@
 
 use super::arrows::{DATABASE, PURE};
 use crate::sources::{Source, code, lines_with, production};
-use std::path::Path;
 
 /// The most lines a production file may have, its tests not counted.
 const LONGEST: usize = 600;
@@ -127,31 +126,6 @@ fn forbid(
     }
 }
 
-/// Links from Markdown to files that are not there.
-pub(super) fn broken_links(root: &Path, sources: &[Source]) -> Vec<String> {
-    let mut findings = Vec::new();
-    for source in sources.iter().filter(|source| source.is("md")) {
-        let folder = Path::new(&source.path).parent().unwrap_or(Path::new(""));
-        for (number, line) in (1..).zip(source.text.lines()) {
-            for target in targets(line) {
-                if !root.join(folder).join(target).exists() {
-                    findings.push(format!("{}:{number}: there is no {target}", source.path));
-                }
-            }
-        }
-    }
-    findings
-}
-
-/// The files a line links to, without their anchors.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split_once(')'))
-        .map(|(target, _)| target.split('#').next().unwrap_or_default())
-        .filter(|target| !target.is_empty() && !target.contains("://"))
-}
-
 /// The lines of the workspace's `clippy.toml` that a crate's own lacks, which takes its place.
 pub(super) fn lost_lints(sources: &[Source]) -> Vec<String> {
     let (shared, own): (Vec<&Source>, Vec<&Source>) = sources
@@ -261,12 +235,6 @@ mod tests {
                 "{host}"
             );
         }
-    }
-
-    #[test]
-    fn links_are_read_without_anchors_and_without_the_web() {
-        let line = "[a](docs/a.md#part) [b](https://example.org) [c](#here) [d](../d.md)";
-        assert_eq!(targets(line).collect::<Vec<_>>(), ["docs/a.md", "../d.md"]);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::exceptions::Counts;
 use crate::declared::declared;
-use crate::prose::{self, Prose, Word};
 use crate::sources::Source;
 
 /// Words that no name has as a part.
@@ -41,94 +40,17 @@ const IN_NAMES: [&str; 32] = [
     "wishes",
 ];
 
-/// Words and phrases that no prose has. `^` is the beginning of a sentence.
-const IN_PROSE: [&str; 33] = [
-    "^who",
-    "^what",
-    "as it came",
-    "asked",
-    "be it",
-    "begun",
-    "beside",
-    "elsewhere",
-    "given",
-    "give leave",
-    "gives leave",
-    "go on with",
-    "goes on",
-    "gone on",
-    "going on",
-    "heard",
-    "kept",
-    "leave for",
-    "leave is",
-    "leave to",
-    "lies",
-    "mend",
-    "mended",
-    "mends",
-    "said",
-    "so many",
-    "stands",
-    "takes the place of",
-    "tell",
-    "tells",
-    "told",
-    "went on",
-    "what came of",
-];
-
-/// Beginnings of help texts that are no doc comments.
-const HELPS: [&str; 4] = ["help = ", "about = ", "long_about = ", "after_help = "];
-
-/// Adds the banned words of a file. Tests may use any word.
+/// Adds the banned words of a file. Tests may use any word. `cargo xtask prose` checks the words of prose.
 pub(super) fn count(source: &Source, is_test: bool, counts: &mut Counts) {
-    let path = source.path.as_str();
-    let mut add = |rule: &str, prose: &[Prose]| {
-        for piece in prose {
-            for (line, phrase) in banned(&piece.words()) {
-                counts.add(rule, path, format!("{line} {phrase}"));
-            }
-        }
-    };
-    if is_page(source) {
-        // One exception a page, whatever it holds.
-        if let Some((line, phrase)) = banned(&prose::page(&source.text).words()).first() {
-            counts.add("words in pages", path, format!("{line} {phrase}"));
-        }
-        return;
-    }
     if is_test || !source.is("rs") {
         return;
     }
-    let is_help = source.text.contains("use clap::");
-    let docs = if is_help {
-        "words in help"
-    } else {
-        "words in docs"
-    };
-    add(docs, &prose::doc_comments(&source.text));
-    add(
-        "words in help",
-        &prose::literals_after(&source.text, &HELPS),
-    );
-    add(
-        "words in errors",
-        &prose::literals_after(&source.text, &["#[error("]),
-    );
+    let path = source.path.as_str();
     for (line, name) in names(source) {
         for word in parts(&name).filter(|word| IN_NAMES.contains(&word.as_str())) {
             counts.add("words in names", path, format!("{line} {name} ({word})"));
         }
     }
-}
-
-/// Whether users or contributors read it. Decisions and the changelog are history.
-fn is_page(source: &Source) -> bool {
-    let path = source.path.as_str();
-    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].contains(&path);
-    let guide = path.starts_with("docs/") && source.is("md");
-    top || guide && !path.starts_with("docs/decisions/")
 }
 
 /// The names that a file declares, and its own.
@@ -158,25 +80,6 @@ fn parts(name: &str) -> impl Iterator<Item = String> {
         }
     }
     parts.into_iter().filter(|part| !part.is_empty())
-}
-
-/// The banned phrases, each with the line of its first word.
-fn banned(words: &[Word]) -> Vec<(usize, &'static str)> {
-    let mut found = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        for phrase in IN_PROSE {
-            let begins = phrase.strip_prefix('^');
-            let mut wanted = begins.unwrap_or(phrase).split(' ').zip(&words[at..]);
-            let n_words = phrase.split(' ').count();
-            if (begins.is_none() || word.begins)
-                && words.len() - at >= n_words
-                && wanted.all(|(wanted, word)| word.text == wanted)
-            {
-                found.push((word.line, phrase));
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -221,43 +124,5 @@ mod tests {
         );
         let expected = one("words in names", "crates/a/src/said.rs", "1 said (said)");
         assert_eq!(found("crates/a/src/said.rs", ""), expected);
-    }
-
-    #[test]
-    fn phrases_are_found_over_line_ends_and_not_in_code() {
-        let text = "/// A number: so\n/// many, `told` and <told>.\nfn a() {}\n";
-        let counts = found("crates/a/src/b.rs", text);
-        let mut expected = one("words in docs", "crates/a/src/b.rs", "1 so many");
-        expected.add("words in docs", "crates/a/src/b.rs", "2 told".into());
-        assert_eq!(counts, expected);
-    }
-
-    #[test]
-    fn a_sentence_has_no_clause_as_its_subject() {
-        let text = "/// Knows who. What is left is dropped.\nfn a() {}\n";
-        let expected = one("words in docs", "crates/a/src/b.rs", "1 ^what");
-        assert_eq!(found("crates/a/src/b.rs", text), expected);
-    }
-
-    #[test]
-    fn texts_of_errors_and_of_help_are_prose() {
-        let error = one("words in errors", "crates/a/src/b.rs", "1 told");
-        assert_eq!(
-            found("crates/a/src/b.rs", "#[error(\"nobody was told\")]\n"),
-            error
-        );
-        let help = one("words in help", "crates/cli/src/b.rs", "2 so many");
-        let text = "use clap::Args;\n/// At most so many.\nstruct A;\n";
-        assert_eq!(found("crates/cli/src/b.rs", text), help);
-    }
-
-    #[test]
-    fn a_page_is_one_exception() {
-        let page = one("words in pages", "docs/a.md", "1 told");
-        assert_eq!(found("docs/a.md", "It is told.\nIt was said.\n"), page);
-        assert_eq!(
-            found("docs/decisions/1.md", "It is told."),
-            Counts::default()
-        );
     }
 }
