@@ -1,6 +1,7 @@
 //! Chores of the repository: `cargo xtask conformance`, `cargo xtask tidy`, `cargo xtask lines` and others.
 
 mod book;
+mod charts;
 mod conformance;
 mod declared;
 mod lines;
@@ -19,6 +20,7 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   conformance                every requirement has one row, and every test it names exists
+  charts [--check]           draws docs/pictures/chart-*.svg from docs/measurements, or compares
   status [--check]           writes docs/reference/status.md from the requirements and the pinned clients, or compares
   tidy                       crate arrows, names, cycles and other rules of ARCHITECTURE.md
   tidy --write-exceptions    writes the counts of xtask/exceptions.txt, which may only fall
@@ -55,6 +57,8 @@ fn run(words: &[&str]) -> Result<String> {
     let root = root()?;
     match words {
         ["conformance"] => conformance::check(&root),
+        ["charts"] => charts::charts(&root, false),
+        ["charts", "--check"] => charts::charts(&root, true),
         ["status"] => conformance::status::run(&root, false),
         ["status", "--check"] => conformance::status::run(&root, true),
         ["prose"] => prose::check(&root, false),

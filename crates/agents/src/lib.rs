@@ -85,5 +85,5 @@ pub use tree::{ThreadNode, ThreadTree, TreeError, TreeLimits};
 
 /// Compiles and runs the programs of the guide.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guides/first-agent.md")]
+#[doc = include_str!("../../../docs/tutorials/rust-agent.md")]
 struct Guide;

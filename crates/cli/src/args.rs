@@ -417,6 +417,7 @@ pub(crate) enum Threads {
         whose: Whose,
     },
     /// Print the events of a thread, like `loomline tail`.
+    #[command(after_help = "Example:\n  loomline threads tail support-42")]
     Tail(TailOptions),
     /// Create a thread that continues another one from some event. Nothing is copied.
     #[command(after_help = "Example:\n  loomline threads fork support-42 support-43 --at 120")]

@@ -176,9 +176,9 @@ impl ConfigurationText<'_> {
         if let Some((name, hash)) = self.tenant {
             let _ = write!(
                 text,
-                "\n[tenants.{}]\n\
+                "\n[tenants.{}.keys.default]\n\
                  # The SHA-256 hash of the API key. `loomline key` creates further keys.\n\
-                 key_hashes = [\"{hash}\"]\n",
+                 hash = \"{hash}\"\n",
                 quoted(name)
             );
         }

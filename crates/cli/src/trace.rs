@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use runtime::Run;
 use serde_json::{Value, json};
 use server::OpenMode;
-use timeline::{Entry, Event, Reaction, StepRecord, Transcript};
+use timeline::{Entry, Event, OpenCall, Reaction, StepRecord, Transcript};
 
 /// Width of the labels, in characters.
 const LABEL: usize = 34;
@@ -235,10 +235,11 @@ fn call_row(record: &StepRecord, call: &CallTimes) -> TraceRow {
         label: format!("{} {}", call.tool_name, input.unwrap_or_default()),
         from: call.started.unwrap_or(call.created),
         to: call.ended.or(record.ended_at),
-        result: call
-            .outcome
-            .clone()
-            .unwrap_or_else(|| "no result".to_owned()),
+        result: call.outcome.clone().unwrap_or_else(|| {
+            let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
+            let is_open = open.iter().any(|it| it.tool_call_id == call.tool_call_id);
+            if is_open { "pending" } else { "no result" }.to_owned()
+        }),
     }
 }
 

@@ -10,7 +10,7 @@
 //!   message.
 //! * [`AitpState`]: all of this as one state of a thread, for use by a server.
 //!
-//! `docs/aitp.md` describes the behaviour where AITP leaves a choice.
+//! `docs/reference/aitp.md` describes the behaviour where AITP leaves a choice.
 
 mod actors;
 mod amount;

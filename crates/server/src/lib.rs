@@ -78,5 +78,5 @@ pub use tls::TlsError;
 
 /// Compiles and runs the programs of the guide.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guides/durable-agent.md")]
+#[doc = include_str!("../../../docs/tutorials/rust-program.md")]
 struct Guide;

@@ -1,7 +1,7 @@
 //! Limits for JSON Schemas that come from outside: clients, MCP servers, configuration files.
 //!
 //! [`check`] reads a schema once, without recursion and without compiling it. A schema that passes
-//! can be compiled and used in bounded time, memory and stack. See `docs/security.md`.
+//! can be compiled and used in bounded time, memory and stack. See `docs/reference/security.md`.
 
 mod cost;
 mod graph;

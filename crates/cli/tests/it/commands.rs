@@ -355,3 +355,121 @@ fn doctor_shows_what_each_tenant_stores_beside_its_limits() {
         "{ran:?}"
     );
 }
+
+/// A document of one message.
+const DOCUMENT: &str = r#"{"thread_protocol_version":"0.0.4","thread_id":"t","messages":[{"type":"user","id":"m","content":[{"type":"text","text":"hello"}],"timestamp":"2026-01-05T08:00:00Z"}]}"#;
+
+#[test]
+fn each_command_has_exit_codes_for_success_and_bad_input() {
+    let home = Home::new();
+    home.ok(&["run", "hello", "--thread", "k"]);
+    home.ok(&[
+        "export",
+        "--thread",
+        "k",
+        "-o",
+        home.path("k.json").to_str().unwrap(),
+    ]);
+    let document = home.path("k.json").to_str().unwrap().to_owned();
+    let other = home.file("other.json", DOCUMENT);
+    let other = other.to_str().unwrap();
+    let broken = home.file("broken.json", "{");
+    let (document, broken) = (document.as_str(), broken.to_str().unwrap());
+    let missing = "/nowhere/at/all.json";
+    let diff = home.run(&["diff", document, document, "--json"]).out;
+    let diff = home.file("diff.json", &diff);
+    let diff = diff.to_str().unwrap();
+    let target = home.path("made.json");
+    let target = target.to_str().unwrap();
+    let cases: [(&[&str], i32); 50] = [
+        (&["run", "again", "--thread", "k"], 0),
+        (&["run"], 2),
+        (&["run", "x", "--agent", "nobody"], 4),
+        (&["run", "fail"], 1),
+        (&["threads", "list"], 0),
+        (&["threads", "list", "--limit", "0"], 2),
+        (&["threads", "show", "k"], 0),
+        (&["threads", "show", "no"], 4),
+        (&["threads", "tail", "k", "--no-follow"], 0),
+        (&["threads", "tail", "no", "--no-follow"], 4),
+        (&["tail", "k", "--after", "x"], 2),
+        (&["threads", "fork", "k", "f"], 0),
+        (&["threads", "fork", "k", "f"], 1),
+        (&["threads", "fork", "no"], 4),
+        (&["threads", "tree", "k"], 0),
+        (&["threads", "tree", "no"], 4),
+        (&["threads", "delete", "f"], 0),
+        (&["threads", "delete", "f"], 4),
+        (&["trace", "k"], 0),
+        (&["trace", "no"], 4),
+        (&["search", "hello"], 0),
+        (&["search"], 2),
+        (&["agents", "list"], 0),
+        (&["agents", "check", "--config", missing], 1),
+        (&["export", "--thread", "k"], 0),
+        (&["export", "--thread", "no"], 4),
+        (
+            &["import", "--from", "thread", document, "--thread", "i"],
+            0,
+        ),
+        (
+            &["import", "--from", "thread", document, "--thread", "i"],
+            1,
+        ),
+        (&["import", "--from", "nothing", document], 2),
+        (&["import", "--from", "thread", broken], 1),
+        (
+            &[
+                "convert",
+                "--from",
+                "thread",
+                "--to",
+                "pydantic-ai",
+                document,
+            ],
+            0,
+        ),
+        (
+            &["convert", "--from", "thread", "--to", "pydantic-ai", broken],
+            1,
+        ),
+        (
+            &[
+                "convert",
+                "--from",
+                "thread",
+                "--to",
+                "pydantic-ai",
+                missing,
+            ],
+            1,
+        ),
+        (&["validate", document], 0),
+        (&["validate", broken], 3),
+        (&["validate", missing], 1),
+        (&["hash", document], 0),
+        (&["hash", broken], 1),
+        (&["diff", document, document], 0),
+        (&["diff", document, other], 3),
+        (&["diff", document], 2),
+        (&["patch", document, diff, "-o", target], 0),
+        (&["patch", document, broken], 1),
+        (&["merge", document, document, document, "-o", target], 0),
+        (&["merge", document], 2),
+        (&["render", "--as", "nobody", document], 4),
+        (&["schema", "0.0.4"], 0),
+        (&["schema", "9.9.9"], 2),
+        (&["doctor"], 0),
+        (&["doctor", "--config", missing], 1),
+    ];
+    for (arguments, code) in cases {
+        let ran = home.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}: {ran:?}");
+        let is_silent = code == 0 || (arguments[0] == "diff" && code == 3);
+        assert_eq!(
+            ran.err.contains("error"),
+            !is_silent,
+            "{arguments:?}: {ran:?}"
+        );
+    }
+}

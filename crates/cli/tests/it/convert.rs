@@ -358,7 +358,7 @@ fn the_examples_of_the_documentation_work_in_their_order() {
     home.file("more.json", &HISTORY.replace("r1", "r2"));
     home.file("runs.json", r#"[{"agent":"Ada","run_id":"r1"}]"#);
     home.file("histories.jsonl", &format!("{HISTORY}\n{HISTORY}\n"));
-    let text = include_str!("../../../../docs/converting.md");
+    let text = include_str!("../../../../docs/reference/converting.md");
     let examples = text.split("```sh\n").skip(1);
     let commands = examples.flat_map(|block| block.split("```").next().unwrap().lines());
     let mut n = 0;

@@ -100,7 +100,7 @@ fn a_schema_that_there_is_not_and_a_directory_for_one_schema_are_refused() {
 
 /// The blocks of the documentation without their comments, by what their section is called.
 fn blocks() -> BTreeMap<String, String> {
-    let text = std::fs::read_to_string(docs("documents.md")).unwrap();
+    let text = std::fs::read_to_string(docs("reference/documents.md")).unwrap();
     let mut found = BTreeMap::new();
     let mut title = "";
     let mut block: Option<String> = None;

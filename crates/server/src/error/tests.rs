@@ -1,8 +1,9 @@
 //! Every code of an error has its section in the documentation.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-/// The codes that stand in this file: each comes after its status.
+/// The codes in the source file. Each comes after its status.
 fn codes() -> BTreeSet<&'static str> {
     let (source, _) = include_str!("../error.rs")
         .split_once("#[cfg(test)]")
@@ -17,23 +18,48 @@ fn codes() -> BTreeSet<&'static str> {
     own.chain(aitp).filter_map(code).collect()
 }
 
+/// The text of all source files below a folder.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            text.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
 #[test]
-fn every_code_has_its_section_and_no_section_is_of_a_code_there_is_not() {
+fn every_code_has_one_section_with_a_status() {
     let codes = codes();
     // One that fits its line, and one that does not.
     assert!(codes.contains("unauthorized") && codes.contains("taken_over"));
-    let page = include_str!("../../../../docs/errors.md");
-    let head = |line: &'static str| line.strip_prefix("### `")?.strip_suffix('`');
-    let sections: Vec<&str> = page.lines().filter_map(head).collect();
-    let distinct: BTreeSet<&str> = sections.iter().copied().collect();
-    assert_eq!(distinct, codes);
-    assert_eq!(sections.len(), distinct.len());
-    for section in page.split("\n### ").skip(1) {
-        let (head, text) = section.split_once("\n\n").unwrap();
-        let status = text.get(..3).unwrap_or_default();
+    let page = include_str!("../../../../docs/reference/errors.md");
+    let (_, page) = page.split_once("\n## Codes\n").unwrap();
+    let section = |text: &'static str| {
+        let (head, text) = text.split_once("\n\n").unwrap();
+        (head.trim_matches('`'), text)
+    };
+    let sections: Vec<(&str, &str)> = page.split("\n### ").skip(1).map(section).collect();
+    let names: BTreeSet<&str> = sections.iter().map(|(name, _)| *name).collect();
+    assert_eq!(sections.len(), names.len());
+    assert!(codes.is_subset(&names), "{:?}", codes.difference(&names));
+    let mut text = String::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    sources(&root.join("src"), &mut text);
+    sources(&root.join("../interop/src"), &mut text);
+    for (name, section) in sections {
+        let status = section.strip_prefix("- **Status**: ").unwrap_or_default();
         assert!(
-            status.bytes().all(|it| it.is_ascii_digit()),
-            "{head}: {text}"
+            status.starts_with(|it: char| it.is_ascii_digit()) || status.starts_with("none\n"),
+            "{name}: {section}"
         );
+        let is_foreign = !codes.contains(name);
+        assert!(
+            !is_foreign || section.contains("**Protocols**"),
+            "{name}: {section}"
+        );
+        assert!(text.contains(&format!("\"{name}\"")), "{name}");
     }
 }

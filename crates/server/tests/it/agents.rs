@@ -4,6 +4,7 @@ use crate::harness::Server;
 use loomline_server::config::ProviderKind;
 use loomline_server::{App, Config, OpenMode, inspect};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -22,6 +23,9 @@ async fn every_provider_makes_its_agent_without_the_network() {
             ProviderKind::ChatCompletions | ProviderKind::OpenResponses
         ) {
             text += "base_url = \"http://127.0.0.1:9/v1\"\n";
+        }
+        if kind.needs_max_tokens() {
+            text += "default_max_tokens = 100\n";
         }
         write!(
             text,
@@ -236,10 +240,16 @@ fn a_file_that_is_missing_is_an_error() {
 
 /// The parts of the page that are TOML.
 fn blocks() -> Vec<String> {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/configuration.md"
+    );
     let page = std::fs::read_to_string(page).unwrap();
-    let parts = page.split("```toml\n").skip(1);
-    let blocks = parts.map(|part| part.split("```").next().unwrap().to_owned());
+    let parts: Vec<&str> = page.split("```toml\n").collect();
+    let pairs = parts.windows(2);
+    // A wrong file shows an error.
+    let right = pairs.filter(|pair| !pair[0].ends_with("<!-- docs: file wrong.toml -->\n"));
+    let blocks = right.map(|pair| pair[1].split("```").next().unwrap().to_owned());
     blocks.collect()
 }
 
@@ -253,12 +263,21 @@ fn the_documented_configuration_is_one() {
     let blocks = blocks();
     for block in &blocks {
         let text = block.replace("/srv/loomline", &home.display().to_string());
-        let env = |name: &str| Some(format!("the {name}"));
+        // There is no certificate here.
+        let text = text.replace("\ntls = ", "\n# tls = ");
+        let env = |name: &str| {
+            let is_store_key = name == "LOOMLINE_STORE_KEY";
+            Some(if is_store_key {
+                "0".repeat(64)
+            } else {
+                format!("the {name}")
+            })
+        };
         let checked = Config::check(&text, &env).unwrap_or_else(|error| panic!("{error}: {text}"));
         let inspection = inspect(checked);
         assert_eq!(inspection.findings, [], "{text}");
     }
-    let whole = blocks.first().unwrap();
+    let whole = blocks.concat();
     for table in [
         "[server]",
         "[models.",
@@ -276,7 +295,10 @@ fn the_documented_configuration_is_one() {
 
 #[test]
 fn the_page_names_every_provider_and_its_variable() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/configuration.md"
+    );
     let page = std::fs::read_to_string(page).unwrap();
     for kind in ProviderKind::ALL {
         assert!(page.contains(&format!("`{}`", kind.as_str())), "{kind:?}");
@@ -284,20 +306,41 @@ fn the_page_names_every_provider_and_its_variable() {
             assert!(page.contains(name), "{name}");
         }
     }
-    let settings = [
-        Config::parse("[server]\nx = 1", &|_| None).unwrap_err(),
-        Config::parse("[models.m]\nx = 1", &|_| None).unwrap_err(),
-        Config::parse("[agents.m]\nx = 1", &|_| None).unwrap_err(),
-        Config::parse("[mcp.m]\nx = 1", &|_| None).unwrap_err(),
-        Config::parse("[tools]\nx = 1", &|_| None).unwrap_err(),
-        Config::parse("[telemetry]\nx = 1", &|_| None).unwrap_err(),
-    ];
-    for error in settings {
-        // The error lists the settings, each between backquotes.
-        for name in error.message.split('`').skip(3).step_by(2) {
-            assert!(page.contains(name), "{name}");
-        }
+}
+
+/// The fields that a table of the file has, as the error about an unknown one lists them.
+fn fields_of(table: &str) -> BTreeSet<String> {
+    let error = Config::parse(&format!("{table}\nunknown_field = 1"), &|_| None).unwrap_err();
+    let (_, expected) = error.message.split_once("expected ").unwrap_or_default();
+    let (expected, _) = expected.split_once(": [").unwrap_or((expected, ""));
+    let names = expected.split('`').skip(1).step_by(2);
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_has_exactly_the_fields_of_each_table() {
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/configuration.md"
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut n_tables = 0;
+    for section in page.split("\n## ").skip(1) {
+        let (heading, text) = section.split_once('\n').unwrap();
+        let Some(table) = heading.split('`').nth(1).filter(|it| it.starts_with('[')) else {
+            continue;
+        };
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.starts_with("| field |"));
+        let rows = rows.skip(2).take_while(|line| line.starts_with("| `"));
+        let documented: BTreeSet<String> = rows
+            .map(|row| row.split('`').nth(1).unwrap().to_owned())
+            .collect();
+        assert_eq!(documented, fields_of(table), "{table}");
+        n_tables += 1;
     }
+    assert!(n_tables > 20, "{n_tables}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use thread::Json;
 ///
 /// Messages that were read as UI messages are unchanged, unless they are from a newer version.
 /// Messages from other formats carry the rest of their data in a namespace; see the table in
-/// `docs/ai-sdk-namespace.md`.
+/// `docs/reference/ai-sdk.md`.
 pub fn ui_messages(archive: &Archive, options: &WriteOptions) -> Converted<Vec<Json>> {
     let mut losses = Losses::default();
     let shown = visible_messages(archive, how(options), &mut losses);

@@ -1,16 +1,31 @@
 //! Agents.
 
-use super::Checker;
 use super::links::Link;
 use super::names::Names;
+use super::{Checker, FindingSeverity};
 use crate::config::file::{Agent, External};
 use crate::config::{
-    AgentSettings, Config, ConfigError, ExternalTool, MiddlewareConfig, StrategyConfig,
+    AgentSettings, Config, ConfigError, ExternalTool, MiddlewareConfig, ModelConfig, StrategyConfig,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use toml::Spanned;
+
+/// The parameter with the limit of an answer, in tokens.
+const MAX_TOKENS: &str = "max_tokens";
+
+/// Whether requests to a model have a limit of tokens, or need none.
+fn has_token_limit(model: &ModelConfig) -> bool {
+    match model {
+        ModelConfig::Scripted { .. } => true,
+        ModelConfig::Remote(remote) => {
+            !remote.provider.needs_max_tokens()
+                || remote.default_max_tokens.is_some()
+                || remote.params.contains_key(MAX_TOKENS)
+        }
+    }
+}
 
 impl Checker<'_> {
     pub(super) fn agents(
@@ -78,6 +93,16 @@ impl Checker<'_> {
         if let (StrategyConfig::React { .. }, Some(rounds)) = (&strategy, &agent.max_tool_rounds) {
             let message = "the strategy \"react\" counts steps, expected max_steps in strategy";
             return Err(self.wrong(rounds, message));
+        }
+        let has_limit = agent.params.contains_key(MAX_TOKENS);
+        let is_limited = config
+            .models
+            .get(model.get_ref())
+            .is_none_or(has_token_limit);
+        if !has_limit && !is_limited {
+            let message = "the provider of this model requires a limit of tokens, so every call will fail; expected \
+                default_max_tokens of the model, or max_tokens in params";
+            self.found(FindingSeverity::Warning, model.span(), message);
         }
         let middleware = agent.middleware.iter();
         let middleware = middleware.map(|layer| self.middleware(layer, config));

@@ -97,13 +97,6 @@ impl Checker<'_> {
         }
         let (key_envs, keys) = self.keys(provider, &model, span.clone())?;
         let headers = self.headers(&model.headers, &model.headers_env)?;
-        let has_limit =
-            model.default_max_tokens.is_some() || model.params.contains_key("max_tokens");
-        if provider.needs_max_tokens() && !has_limit {
-            let message = "the provider requires a limit of tokens; without default_max_tokens, or max_tokens in the \
-                params of the model or of each agent, every call of this model will fail";
-            self.found(FindingSeverity::Warning, span.clone(), message);
-        }
         let retry = model.retry.as_ref().map(|retry| self.retry(retry));
         Ok(ModelConfig::Remote(Box::new(RemoteModel {
             provider,

@@ -230,6 +230,11 @@ async fn say(
         .is_some_and(|item| item.role == Some(Role::User));
     let item = match before.pop_if(|_| is_user) {
         Some(item) => item,
+        None if !found.unanswered().await?.is_empty() => {
+            let what =
+                "the thread has pending calls: resume it with a command, or send a new message";
+            return Err(RequestError::new(ErrorKind::Conflict, what).into());
+        }
         None => NewItem::reference(runtime.mint(), before.last().map(|item| &item.id)),
     };
     let options = asked.options(before.iter().map(|item| item.id.as_str()));

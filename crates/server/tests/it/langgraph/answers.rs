@@ -155,3 +155,17 @@ async fn two_who_answer_at_once_are_both_heard() {
     let results: Vec<&Value> = results.map(|it| &it["status"]).collect();
     assert_eq!(results, ["success", "success"], "{kept}");
 }
+
+#[tokio::test]
+async fn a_run_without_a_new_message_keeps_pending_calls() {
+    let asking = Asking::new("careful", "compute 6*7").await;
+    let seq = asking.server.seq(&asking.thread).await;
+    let path = format!("/threads/{}/runs", asking.thread);
+    let body = json!({"assistant_id": asking.agent, "input": null});
+    let refused = asking.server.post(&path, body).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    assert!(refused.text.contains("pending calls"), "{}", refused.text);
+    assert_eq!(asking.server.seq(&asking.thread).await, seq);
+    let values = asking.resumed(json!({asking.ids[0].clone(): true})).await;
+    assert_eq!(last(&values), "compute gave 42.");
+}

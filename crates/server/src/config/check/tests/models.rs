@@ -238,3 +238,18 @@ fn no_secret_is_shown() {
             .contains("hidden")
     );
 }
+
+#[test]
+fn a_model_that_requires_a_limit_of_tokens_warns_without_one() {
+    let file = |model: &str, agent: &str| {
+        let text = format!(
+            "[models.m]\nprovider = \"anthropic\"\nmodel = \"x\"\n{model}\n[agents.a]\nmodel = \"m\"\n{agent}\n"
+        );
+        let checked = Config::check(&text, &|_| Some("key".to_owned())).unwrap();
+        checked.findings.len()
+    };
+    assert_eq!(file("", ""), 1);
+    assert_eq!(file("default_max_tokens = 10", ""), 0);
+    assert_eq!(file("params = { max_tokens = 10 }", ""), 0);
+    assert_eq!(file("", "params = { max_tokens = 10 }"), 0);
+}
