@@ -25,7 +25,7 @@ const TABLES: [&str; 1] = ["docs/conformance.md"];
 const GENERATED: &str = "<!-- generated";
 
 /// Beginnings of help texts that are no doc comments.
-const HELPS: [&str; 3] = ["help = ", "about = ", "long_about = "];
+const HELPS: [&str; 3] = ["(help = ", " help = ", "about = "];
 
 /// The lengths of a page's sentences. Headings and cells are not counted: they are short by nature.
 #[derive(Clone, Debug, PartialEq, Eq)]

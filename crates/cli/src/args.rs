@@ -106,7 +106,7 @@ pub(crate) enum Command {
   loomline serve --config loomline.toml --listen 0.0.0.0:8787")]
     Serve {
         /// The address: a host, a port or both [default: 127.0.0.1:8787, or `listen` of the configuration].
-        #[arg(long, env = "LOOMLINE_LISTEN", value_name = "ADDR")]
+        #[arg(long, alias = "port", env = "LOOMLINE_LISTEN", value_name = "ADDR")]
         listen: Option<Listen>,
         /// Open the web interface in the browser.
         #[arg(long)]
@@ -384,7 +384,8 @@ pub(crate) struct Whose {
     pub(crate) tenant: Option<String>,
     /// The URL of the server [default: the server that uses the data directory, if one runs].
     ///
-    /// The variable `LOOMLINE_KEY` contains the API key, which determines the tenant.
+    /// The variable `LOOMLINE_KEY` contains the API key, which determines the tenant. `SSL_CERT_FILE` names a
+    /// file with further certificates to trust.
     #[arg(
         long,
         env = "LOOMLINE_SERVER",

@@ -8,6 +8,7 @@ pub(crate) use frames::Frames;
 
 use crate::args::Exchanged;
 use crate::documents::Source;
+use crate::environment::environment;
 use crate::error::CliError;
 use answers::{Accepted, Branches, EventPage, Failure, FoundPage, Key, Thread, ThreadPage};
 use interop::Loss;
@@ -21,6 +22,8 @@ use server::{LocalServer, TENANT_HEADER};
 use std::time::Duration;
 use timeline::{Seq, Transcript};
 
+/// The variable with the file of further certificates to trust, in PEM form.
+const CERTIFICATES: &str = "SSL_CERT_FILE";
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The most threads of a page.
@@ -75,7 +78,14 @@ impl Client {
         with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
     ) -> Result<Self, CliError> {
         let set_up = |source: Box<dyn std::error::Error + Send + Sync>| CliError::Client { source };
-        let builder = upp::http_client_builder("server").map_err(|error| set_up(error.into()))?;
+        let roots = match environment(CERTIFICATES) {
+            Some(file) => std::fs::read(&file).map_err(CliError::io(format!(
+                "read {file}, which {CERTIFICATES} names"
+            )))?,
+            None => Vec::new(),
+        };
+        let builder = upp::http_client_builder_with("server", &roots);
+        let builder = builder.map_err(|error| set_up(error.into()))?;
         let http = with(builder.connect_timeout(CONNECT)).build();
         Ok(Self {
             http: http.map_err(|error| set_up(error.into()))?,

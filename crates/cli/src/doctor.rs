@@ -96,7 +96,7 @@ fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     let names: Vec<_> = open.iter().map(|path| path.display().to_string()).collect();
     let quoted: Vec<_> = names.iter().map(|name| quoted(name)).collect();
     report.warned(
-        "data is private",
+        "data is readable by others",
         &format!("users other than the owner can read {}", names.join(", ")),
         &format!(
             "remove these rights, unless a group should read them: chmod go= {}",
@@ -165,7 +165,7 @@ async fn look_at_runs(
         report.noted(check, &format!("unfinished: the server has started a step of run {} of thread {thread} {} times and did not stop in order since", active.execution.id, active.n_starts))?;
     }
     if n_poisoned + n_suspect == 0 {
-        report.sound("runs: the server has survived them all")?;
+        report.sound("runs: none was ended after repeated crashes")?;
     }
     Ok(())
 }

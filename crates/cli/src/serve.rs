@@ -16,6 +16,7 @@ use serde_json::json;
 use server::telemetry::TelemetryGuard;
 use server::{App, LocalListener, LocalServer, OpenMode, ServeError, Sockets};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -102,15 +103,16 @@ pub(crate) async fn serve(
     let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
-    let sockets = with_local(sockets, &directory, &url);
+    let page = page_url(scheme, address);
+    let sockets = with_local(sockets, &directory, &page);
     let shutdown = CancellationToken::new();
     signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
     if cfg!(feature = "web") && !output.is_quiet() {
-        output.line(&format!("open {BOLD}{url}{BOLD:#} in a browser"))?;
+        output.line(&format!("open {BOLD}{page}{BOLD:#} in a browser"))?;
     }
-    if opens_page && let Err(error) = open::that_detached(&url) {
+    if opens_page && let Err(error) = open::that_detached(&page) {
         tracing::warn!(%error, "the browser can't be opened");
     }
     if development && !output.is_quiet() {
@@ -128,6 +130,15 @@ pub(crate) async fn serve(
         () = stop => Ok(()),
         () = hang_up.reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
+    }
+}
+
+/// The address of the pages for a browser on this machine.
+fn page_url(scheme: &str, address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("{scheme}://localhost:{}", address.port())
+    } else {
+        format!("{scheme}://{address}")
     }
 }
 

@@ -11,6 +11,10 @@ use server::OpenMode;
 use std::time::Duration;
 use timeline::Seq;
 
+/// The note at the end of the log.
+const WAITING: &str =
+    "waiting for new events; Ctrl-C ends, and --no-follow stops at the end of the log";
+
 pub(crate) async fn tail(
     place: &StoreLocation,
     options: TailOptions,
@@ -34,6 +38,7 @@ pub(crate) async fn tail(
         .map_err(|error| missing(error, key))?;
     let left = reader_left();
     tokio::pin!(left);
+    let mut is_waiting = false;
     loop {
         let page = app.runtime().read(&tenant, key, after, 1_000).await?;
         for logged in &page {
@@ -43,6 +48,10 @@ pub(crate) async fn tail(
         if page.is_empty() {
             if no_follow {
                 return Ok(());
+            }
+            if !is_waiting {
+                output.print(WAITING);
+                is_waiting = true;
             }
             // Another process may write to this store; its log is read, and it can't wake this one.
             tokio::select! {
@@ -74,6 +83,7 @@ async fn tail_there(
     if no_follow {
         return Ok(());
     }
+    output.print(WAITING);
     let mut frames = client.events(key, after, false).await?;
     let left = reader_left();
     tokio::pin!(left);

@@ -1,17 +1,18 @@
 //! `threads`: list, show, fork, tree, delete.
 
+mod show;
 mod tree;
 
 use crate::args::{Threads, Whose};
 use crate::client::Listed;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, TOOL, clean, width};
+use crate::output::{BOLD, DIM, Output, clean, width};
 use crate::store::{Reach, StoreLocation, checked};
-use runtime::{Filter, KeyPattern, Logged, RuntimeError, StoreError, ThreadFilter, ThreadRows};
-use serde_json::{Value, json};
+use runtime::{KeyPattern, Logged, RuntimeError, StoreError, ThreadFilter, ThreadRows};
+use serde_json::json;
 use server::OpenMode;
 use std::io::{BufRead, IsTerminal, Write};
-use timeline::{Entry, Reaction, Seq};
+use timeline::Seq;
 
 /// Width of the status of a thread, in characters.
 const STATUS: usize = 9;
@@ -33,7 +34,7 @@ pub(crate) async fn threads(
             limit,
             whose,
         } => list(place, &whose, prefix, limit, output).await,
-        Threads::Show { key, whose } => show(place, &whose, &key, output).await,
+        Threads::Show { key, whose } => show::show(place, &whose, &key, output).await,
         Threads::Tail(options) => crate::tail::tail(place, options, output).await,
         Threads::Fork {
             key,
@@ -180,86 +181,6 @@ async fn list(
         ))?;
     }
     Ok(())
-}
-
-async fn show(
-    place: &StoreLocation,
-    whose: &Whose,
-    key: &str,
-    output: &Output,
-) -> Result<(), CliError> {
-    let transcript = match place.reach(whose, OpenMode::ReadOnly)? {
-        Reach::Server(client) => client.transcript(key, Filter::Facts).await?,
-        Reach::Store(app, tenant) => {
-            let found = app.runtime().transcript(&tenant, key, Filter::Facts).await;
-            found.map_err(|error| missing(error, key))?
-        }
-    };
-    for entry in &transcript.entries {
-        match entry {
-            Entry::Item(item) => {
-                let content = item
-                    .content
-                    .as_ref()
-                    .map(timeline::Payload::value)
-                    .unwrap_or_default();
-                output.value(&serde_json::to_value(item).unwrap_or_default())?;
-                output.line(&format!("{BOLD}user{BOLD:#}  {}", text_of(&content)))?;
-            }
-            Entry::Reaction(reaction) => show_reaction(reaction, output)?,
-        }
-    }
-    Ok(())
-}
-
-fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
-    let agent = runtime::Run::of(reaction.execution.run.as_ref())
-        .agent
-        .map_or_else(|| "agent".into(), |agent| clean(&agent));
-    for part in reaction.steps.iter().flat_map(|step| &step.parts) {
-        let value = part.part.value();
-        output.value(&json!({"executionId": reaction.execution.id, "part": value}))?;
-        let kind = value
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let line = match kind.strip_prefix("tool-") {
-            Some(tool) => {
-                let input = value.get("input").map(Value::to_string).unwrap_or_default();
-                let result = value.get("output").or_else(|| value.get("errorText"));
-                let result = result.map_or_else(|| "no result yet".into(), Value::to_string);
-                let (tool, input, result) = (clean(tool), clean(&input), clean(&result));
-                format!("{TOOL}{tool}{TOOL:#} {input} → {result}")
-            }
-            None if kind == "reasoning" => format!("{DIM}{}{DIM:#}", text_of(&value)),
-            None => text_of(&value),
-        };
-        output.line(&format!("{BOLD}{agent}{BOLD:#}  {line}"))?;
-    }
-    if let Some(why) = &reaction.execution.interruption {
-        output.line(&format!(
-            "{DIM}ended early: {}{DIM:#}",
-            clean(why.detail.as_deref().unwrap_or(&why.reason))
-        ))?;
-    }
-    Ok(())
-}
-
-/// The text in a content or a part.
-fn text_of(content: &Value) -> String {
-    let text = match content {
-        Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join(" "),
-        Value::Object(part) => match part.get("text").and_then(Value::as_str) {
-            Some(text) => text.to_owned(),
-            None => format!(
-                "[{}]",
-                part.get("type").and_then(Value::as_str).unwrap_or("part")
-            ),
-        },
-        Value::String(text) => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
-    };
-    clean(&text)
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ fn print(run: &TracedRun, output: &Output) -> Result<(), CliError> {
     for row in &rows {
         output.value(&value(row, execution.id.as_str()))?;
     }
+    let reason = execution.interruption.as_ref();
     let fixed = LABEL + DURATION + RESULT + 6;
     let bars = width().saturating_sub(fixed).clamp(BARS.0, BARS.1);
     for row in rows {
@@ -132,6 +133,9 @@ fn print(run: &TracedRun, output: &Output) -> Result<(), CliError> {
             fitted(&row.result, RESULT)
         );
         output.line(line.trim_end())?;
+    }
+    if let Some(detail) = reason.and_then(|why| why.detail.as_deref()) {
+        output.line(&format!("{BAD}reason{BAD:#}  {}", clean(detail)))?;
     }
     Ok(())
 }
@@ -152,7 +156,7 @@ fn rows(run: &TracedRun) -> Vec<TraceRow> {
     let agent = Run::of(execution.run.as_ref()).agent;
     let reason = execution.interruption.as_ref();
     let result = match reason {
-        Some(why) => why.detail.as_deref().unwrap_or(&why.reason).to_owned(),
+        Some(why) => format!("{}, {}", execution.status, why.reason),
         None => execution.status.to_string(),
     };
     let mut rows = vec![TraceRow {

@@ -30,6 +30,14 @@ pub enum TlsError {
         /// The parser's error.
         source: pem::Error,
     },
+    /// A file can't be read.
+    #[error("{path} can't be read")]
+    File {
+        /// The file, as an absolute path.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// The certificate and the key do not match, or are of an unsupported type.
     #[error("the certificate of {cert} and the key of {key} can't be used")]
     Unusable {
@@ -92,11 +100,16 @@ impl ResolvesServerCert for Current {
 
 fn load(files: &TlsConfig, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
     let without = |path: &Path, expected| {
-        let path = path.to_owned();
-        move |source| TlsError::Pem {
-            path,
-            expected,
-            source,
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        move |source| {
+            if let pem::Error::Io(source) = source {
+                return TlsError::File { path, source };
+            }
+            TlsError::Pem {
+                path,
+                expected,
+                source,
+            }
         }
     };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)

@@ -2,6 +2,8 @@
 
 use crate::error::{Code, Error};
 use reqwest::{Client, ClientBuilder};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,16 @@ impl Default for Timeouts {
 /// A builder of HTTP clients with this workspace's TLS: aws-lc-rs and Mozilla's roots. It follows no
 /// redirects, so that neither keys nor prompts are sent to another host.
 pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
-    let tls = tls_config().map_err(|cause| {
+    http_client_builder_with(provider, &[])
+}
+
+/// The builder of [`http_client_builder`], which also trusts the certificates of a PEM text.
+///
+/// # Errors
+///
+/// [`Code::NetworkError`] if TLS can't be set up.
+pub fn http_client_builder_with(provider: &str, roots: &[u8]) -> Result<ClientBuilder, Error> {
+    let tls = tls_config_with(roots).map_err(|cause| {
         Error::new(Code::NetworkError, provider, "TLS can't be set up").caused_by(cause)
     })?;
     Ok(Client::builder()
@@ -41,7 +52,13 @@ pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
 
 /// This workspace's TLS configuration, for other HTTP clients: aws-lc-rs and Mozilla's roots.
 pub fn tls_config() -> Result<ClientConfig, rustls::Error> {
+    tls_config_with(&[])
+}
+
+fn tls_config_with(more: &[u8]) -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
+    // Bundles of systems may contain certificates that can't be used.
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(more).flatten());
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut tls = ClientConfig::builder_with_provider(crypto)

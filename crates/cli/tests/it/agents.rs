@@ -158,7 +158,7 @@ fn what_would_not_be_served_is_an_error_of_the_check() {
     for (text, words) in [
         (
             "[server]\ntls = { cert = \"no.pem\", key = \"no.key\" }\n",
-            "no.pem has no certificate in PEM form",
+            "no.pem can't be read",
         ),
         (
             "[server]\nlisten = \"0.0.0.0:0\"\n",

@@ -253,7 +253,7 @@ fn a_reader_that_leaves_is_no_error() {
     let commands: [&[&str]; 6] = [
         &["run", "slow 1ms say 200 words", "--thread", "other"],
         &["run", "slow 1ms say 200 words", "--json"],
-        &["tail", "k"],
+        &["tail", "k", "-q"],
         &["threads", "show", "k"],
         &["export", "--thread", "k"],
         &["completions", "bash"],
@@ -359,117 +359,110 @@ fn doctor_shows_what_each_tenant_stores_beside_its_limits() {
 /// A document of one message.
 const DOCUMENT: &str = r#"{"thread_protocol_version":"0.0.4","thread_id":"t","messages":[{"type":"user","id":"m","content":[{"type":"text","text":"hello"}],"timestamp":"2026-01-05T08:00:00Z"}]}"#;
 
-#[test]
-fn each_command_has_exit_codes_for_success_and_bad_input() {
-    let home = Home::new();
-    home.ok(&["run", "hello", "--thread", "k"]);
-    home.ok(&[
-        "export",
-        "--thread",
-        "k",
-        "-o",
-        home.path("k.json").to_str().unwrap(),
-    ]);
-    let document = home.path("k.json").to_str().unwrap().to_owned();
-    let other = home.file("other.json", DOCUMENT);
-    let other = other.to_str().unwrap();
-    let broken = home.file("broken.json", "{");
-    let (document, broken) = (document.as_str(), broken.to_str().unwrap());
-    let missing = "/nowhere/at/all.json";
-    let diff = home.run(&["diff", document, document, "--json"]).out;
-    let diff = home.file("diff.json", &diff);
-    let diff = diff.to_str().unwrap();
-    let target = home.path("made.json");
-    let target = target.to_str().unwrap();
-    let cases: [(&[&str], i32); 50] = [
-        (&["run", "again", "--thread", "k"], 0),
-        (&["run"], 2),
-        (&["run", "x", "--agent", "nobody"], 4),
-        (&["run", "fail"], 1),
-        (&["threads", "list"], 0),
-        (&["threads", "list", "--limit", "0"], 2),
-        (&["threads", "show", "k"], 0),
-        (&["threads", "show", "no"], 4),
-        (&["threads", "tail", "k", "--no-follow"], 0),
-        (&["threads", "tail", "no", "--no-follow"], 4),
-        (&["tail", "k", "--after", "x"], 2),
-        (&["threads", "fork", "k", "f"], 0),
-        (&["threads", "fork", "k", "f"], 1),
-        (&["threads", "fork", "no"], 4),
-        (&["threads", "tree", "k"], 0),
-        (&["threads", "tree", "no"], 4),
-        (&["threads", "delete", "f"], 0),
-        (&["threads", "delete", "f"], 4),
-        (&["trace", "k"], 0),
-        (&["trace", "no"], 4),
-        (&["search", "hello"], 0),
-        (&["search"], 2),
-        (&["agents", "list"], 0),
-        (&["agents", "check", "--config", missing], 1),
-        (&["export", "--thread", "k"], 0),
-        (&["export", "--thread", "no"], 4),
-        (
-            &["import", "--from", "thread", document, "--thread", "i"],
-            0,
-        ),
-        (
-            &["import", "--from", "thread", document, "--thread", "i"],
-            1,
-        ),
-        (&["import", "--from", "nothing", document], 2),
-        (&["import", "--from", "thread", broken], 1),
-        (
-            &[
-                "convert",
-                "--from",
-                "thread",
-                "--to",
-                "pydantic-ai",
-                document,
-            ],
-            0,
-        ),
-        (
-            &["convert", "--from", "thread", "--to", "pydantic-ai", broken],
-            1,
-        ),
-        (
-            &[
-                "convert",
-                "--from",
-                "thread",
-                "--to",
-                "pydantic-ai",
-                missing,
-            ],
-            1,
-        ),
-        (&["validate", document], 0),
-        (&["validate", broken], 3),
-        (&["validate", missing], 1),
-        (&["hash", document], 0),
-        (&["hash", broken], 1),
-        (&["diff", document, document], 0),
-        (&["diff", document, other], 3),
-        (&["diff", document], 2),
-        (&["patch", document, diff, "-o", target], 0),
-        (&["patch", document, broken], 1),
-        (&["merge", document, document, document, "-o", target], 0),
-        (&["merge", document], 2),
-        (&["render", "--as", "nobody", document], 4),
-        (&["schema", "0.0.4"], 0),
-        (&["schema", "9.9.9"], 2),
-        (&["doctor"], 0),
-        (&["doctor", "--config", missing], 1),
-    ];
+/// Runs the commands and checks their exit codes. A failure prints an error.
+fn check_codes(home: &Home, cases: &[(&[&str], i32)]) {
     for (arguments, code) in cases {
         let ran = home.run(arguments);
-        assert_eq!(ran.code, code, "{arguments:?}: {ran:?}");
-        let is_silent = code == 0 || (arguments[0] == "diff" && code == 3);
+        assert_eq!(ran.code, *code, "{arguments:?}: {ran:?}");
+        let is_silent = *code == 0 || (arguments[0] == "diff" && *code == 3);
         assert_eq!(
             ran.err.contains("error"),
             !is_silent,
             "{arguments:?}: {ran:?}"
         );
     }
+}
+
+const MISSING: &str = "/nowhere/at/all.json";
+
+#[test]
+fn commands_on_threads_have_exit_codes_for_success_and_bad_input() {
+    let home = Home::new();
+    home.ok(&["run", "hello", "--thread", "k"]);
+    check_codes(
+        &home,
+        &[
+            (&["run", "again", "--thread", "k"], 0),
+            (&["run"], 2),
+            (&["run", "x", "--agent", "nobody"], 4),
+            (&["run", "fail"], 1),
+            (&["serve", "--listen", "no-such-host.invalid:80"], 1),
+            (&["serve", "--listen", "a b"], 2),
+            (&["threads", "list"], 0),
+            (&["threads", "list", "--limit", "0"], 2),
+            (&["threads", "show", "k"], 0),
+            (&["threads", "show", "no"], 4),
+            (&["threads", "tail", "k", "--no-follow"], 0),
+            (&["threads", "tail", "no", "--no-follow"], 4),
+            (&["tail", "k", "--after", "x"], 2),
+            (&["threads", "fork", "k", "f"], 0),
+            (&["threads", "fork", "k", "f"], 1),
+            (&["threads", "fork", "no"], 4),
+            (&["threads", "tree", "k"], 0),
+            (&["threads", "tree", "no"], 4),
+            (&["threads", "delete", "f"], 0),
+            (&["threads", "delete", "f"], 4),
+            (&["trace", "k"], 0),
+            (&["trace", "no"], 4),
+            (&["search", "hello"], 0),
+            (&["search"], 2),
+            (&["agents", "list"], 0),
+            (&["agents", "check", "--config", MISSING], 1),
+            (&["export", "--thread", "k"], 0),
+            (&["export", "--thread", "no"], 4),
+            (&["doctor"], 0),
+            (&["doctor", "--config", MISSING], 1),
+        ],
+    );
+}
+
+#[test]
+fn commands_on_documents_have_exit_codes_for_success_and_bad_input() {
+    let home = Home::new();
+    home.ok(&["run", "hello", "--thread", "k"]);
+    let path = |name: &str| home.path(name).to_str().unwrap().to_owned();
+    let (document, made) = (path("k.json"), path("made.json"));
+    let (document, made) = (document.as_str(), made.as_str());
+    home.ok(&["export", "--thread", "k", "-o", document]);
+    let diff = home.run(&["diff", document, document, "--json"]).out;
+    home.file("diff.json", &diff);
+    home.file("broken.json", "{");
+    home.file("other.json", DOCUMENT);
+    let (diff, broken, other) = (path("diff.json"), path("broken.json"), path("other.json"));
+    let (diff, broken, other) = (diff.as_str(), broken.as_str(), other.as_str());
+    let convert = ["convert", "--from", "thread", "--to", "pydantic-ai"];
+    let convert = |file| [&convert[..], &[file]].concat();
+    check_codes(
+        &home,
+        &[
+            (
+                &["import", "--from", "thread", document, "--thread", "i"],
+                0,
+            ),
+            (
+                &["import", "--from", "thread", document, "--thread", "i"],
+                1,
+            ),
+            (&["import", "--from", "nothing", document], 2),
+            (&["import", "--from", "thread", broken], 1),
+            (&convert(document), 0),
+            (&convert(broken), 1),
+            (&convert(MISSING), 1),
+            (&["validate", document], 0),
+            (&["validate", broken], 3),
+            (&["validate", MISSING], 1),
+            (&["hash", document], 0),
+            (&["hash", broken], 1),
+            (&["diff", document, document], 0),
+            (&["diff", document, other], 3),
+            (&["diff", document], 2),
+            (&["patch", document, diff, "-o", made], 0),
+            (&["patch", document, broken], 1),
+            (&["merge", document, document, document, "-o", made], 0),
+            (&["merge", document], 2),
+            (&["render", "--as", "nobody", document], 4),
+            (&["schema", "0.0.4"], 0),
+            (&["schema", "9.9.9"], 2),
+        ],
+    );
 }

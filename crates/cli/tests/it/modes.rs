@@ -111,7 +111,7 @@ fn doctor_warns_of_a_data_directory_that_others_may_read() {
     let said = home.ok(&["doctor"]);
     let place = data.display().to_string();
     let warned = format!(
-        "warn data is private: users other than the owner can read {place}, {place}/loomline.db\n"
+        "warn data is readable by others: users other than the owner can read {place}, {place}/loomline.db\n"
     );
     assert!(said.contains(&warned), "{said}");
     let advice = format!("chmod go= {place} {place}/loomline.db\n");

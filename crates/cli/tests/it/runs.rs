@@ -117,7 +117,7 @@ fn a_limit_of_steps_keeps_what_was_complete() {
     let ran = home.run(&["run", prompt, "--max-steps", "1", "--thread", "k"]);
     assert_eq!(ran.code, 1);
     assert!(
-        ran.err.contains("the limit of 1 steps is reached"),
+        ran.err.contains("the limit of 1 step is reached"),
         "{ran:?}"
     );
     assert!(home.ok(&["threads", "show", "k"]).contains("→ 2\n"));

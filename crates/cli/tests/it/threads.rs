@@ -189,7 +189,7 @@ fn a_conversation_is_shown_with_its_tools_and_its_failures() {
          demo  compute {\"expression\":\"1+1\"} → 2\n\
          demo  compute gave 2.\n\
          user  fail\n\
-         ended early: the model call failed: the prompt asked to fail (scripted, ProviderError)\n"
+         ended early, error: the model call failed: the prompt asked to fail (scripted, ProviderError)\n"
     );
     let parts = home.run(&["threads", "show", "k", "--json"]).json();
     assert_eq!(parts[0]["content"][0]["text"], "compute 1+1");
@@ -249,7 +249,7 @@ fn what_a_server_writes_is_shown_as_it_comes() {
 fn a_tail_with_nothing_to_tell_ends_when_its_reader_leaves() {
     let home = Home::new();
     said(&home, &[("k", "x")]);
-    let mut tail = home.spawn(&["tail", "k"]);
+    let mut tail = home.spawn(&["tail", "k", "-q"]);
     for _ in 0..home.log("k").len() {
         tail.line();
     }

@@ -135,7 +135,8 @@ impl Runtime {
                 transfer.ending.clone()
             } else if reacted.wants_more {
                 let limit = step.run.max_steps.unwrap_or_default();
-                let detail = format!("the limit of {limit} steps is reached");
+                let steps = if limit == 1 { "step" } else { "steps" };
+                let detail = format!("the limit of {limit} {steps} is reached");
                 Ending::Stopped(Interruption::new("max_steps", detail))
             } else {
                 Ending::Completed

@@ -5,7 +5,7 @@ use super::models::text_of;
 use super::{AgentsError, Models, position};
 use crate::config::{
     AgentSettings, Config, ExternalTool, LevelConfig, MiddlewareConfig, RemoteConfig,
-    StrategyConfig, SubagentConfig,
+    StrategyConfig, SubagentConfig, ToolRef,
 };
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -186,6 +186,9 @@ impl Builder<'_> {
             let asks = |reference| is_meant(reference, tool);
             tool.requires_approval |= agent.requires_approval.iter().any(asks);
         }
+        for reference in &agent.requires_approval {
+            require_approval_of_server(name, reference, &mut all);
+        }
         Ok(all)
     }
 
@@ -292,6 +295,32 @@ fn strategy(strategy: &StrategyConfig) -> Arc<dyn ExecutionStrategy> {
     }
 }
 
+/// Requires an approval for all tools of an MCP server if the agent requires it for a tool that the
+/// server does not have: the name may be misspelt.
+fn require_approval_of_server(agent: &str, reference: &ToolRef, tools: &mut [Tool]) {
+    let ToolRef::OfServer { server, tool: name } = reference else {
+        return;
+    };
+    if tools.iter().any(|tool| is_meant(reference, tool)) {
+        return;
+    }
+    let all = ToolRef::Server(server.clone());
+    let mut n_tools = 0;
+    for tool in tools.iter_mut().filter(|tool| is_meant(&all, tool)) {
+        tool.requires_approval = true;
+        n_tools += 1;
+    }
+    if n_tools > 0 {
+        tracing::warn!(
+            agent,
+            server,
+            tool = name,
+            n_tools,
+            "requires_approval names a tool that the MCP server does not have; all its tools require an approval"
+        );
+    }
+}
+
 fn external(tool: &ExternalTool) -> Tool {
     let declared = Tool::external(
         tool.name.as_str(),
@@ -316,4 +345,36 @@ fn subagent_of(subagent: &SubagentConfig, agent: Agent) -> Tool {
             move |arguments: &Value| Ok(prompt.render(arguments).into()),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str) -> Tool {
+        let origin = json!({"server": "tickets", "tool": name});
+        let mut tool = external(&ExternalTool {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            result: None,
+        });
+        tool.metadata.insert("mcp".to_owned(), origin);
+        tool
+    }
+
+    fn approvals(name: &str) -> Vec<bool> {
+        let mut tools = [tool("find"), tool("list")];
+        let reference = ToolRef::parse(name);
+        require_approval_of_server("a", &reference, &mut tools);
+        tools.map(|tool| tool.requires_approval).into()
+    }
+
+    #[test]
+    fn a_misspelt_approval_covers_all_tools_of_its_server() {
+        assert_eq!(approvals("mcp:tickets/fnd"), [true, true]);
+        assert_eq!(approvals("mcp:tickets/find"), [false, false]);
+        assert_eq!(approvals("mcp:others/fnd"), [false, false]);
+    }
 }

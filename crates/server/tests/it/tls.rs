@@ -169,7 +169,7 @@ async fn a_certificate_that_can_not_be_used_is_told_before_anything_is_served() 
         assert!(text.contains(expected), "{text}");
         error
     };
-    refused("cert.pem has no certificate in PEM form").await;
+    refused("cert.pem can't be read").await;
     write(path, &made());
     std::fs::write(path.join("key.pem"), "").unwrap();
     refused("key.pem has no private key in PEM form").await;
