@@ -262,7 +262,7 @@ pub(crate) struct ModelOptions {
     ///
     /// PROVIDER is openai, anthropic, google, ollama, openrouter or another provider of the configuration.
     /// With --base-url it can be left out.
-    #[arg(long, value_name = "PROVIDER/MODEL", conflicts_with = "config")]
+    #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
     /// The base URL of the provider, or of a server that is compatible with Chat Completions.
     #[arg(long, value_name = "URL", requires = "model")]

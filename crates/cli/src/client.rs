@@ -79,10 +79,10 @@ impl Client {
     ) -> Result<Self, CliError> {
         let set_up = |source: Box<dyn std::error::Error + Send + Sync>| CliError::Client { source };
         let roots = match environment(CERTIFICATES) {
-            Some(file) => std::fs::read(&file).map_err(CliError::io(format!(
-                "read {file}, which {CERTIFICATES} names"
-            )))?,
-            None => Vec::new(),
+            Some(file) if base.scheme() == "https" => std::fs::read(&file).map_err(
+                CliError::io(format!("read {file}, which {CERTIFICATES} names")),
+            )?,
+            Some(_) | None => Vec::new(),
         };
         let builder = upp::http_client_builder_with("server", &roots);
         let builder = builder.map_err(|error| set_up(error.into()))?;

@@ -176,7 +176,10 @@ async fn look_at_pages(
     report: &mut Report<'_>,
 ) -> Result<(), CliError> {
     let check = "store is sound";
-    match app.store().check().await {
+    let progress = Progress::of_work("checking the store", report.output);
+    let checked = app.store().check().await;
+    drop(progress);
+    match checked {
         Ok(findings) if findings.is_empty() => {
             report.sound("store is sound: pages, links, sequence numbers")
         }

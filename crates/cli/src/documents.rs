@@ -5,6 +5,7 @@ use crate::client::{Client, Imported};
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, WARNED, clean};
+use crate::progress::Progress;
 use crate::sink::Sink;
 use crate::store::{Reach, StoreLocation, checked};
 use crate::threads::missing;
@@ -31,6 +32,7 @@ pub(crate) async fn export(
     (to, file): (Exchanged, Option<PathBuf>),
     output: &Output,
 ) -> Result<(), CliError> {
+    let progress = Progress::of_work("exporting the thread", output);
     let exported = match place.reach(whose, OpenMode::ReadOnly)? {
         Reach::Server(client) => exported(&client, key, to).await?,
         Reach::Store(app, tenant) => {
@@ -44,6 +46,7 @@ pub(crate) async fn export(
         hash,
         inexact,
     } = exported;
+    drop(progress);
     say_losses(&losses, output);
     let mut sink = Sink::open(file.as_deref(), output)?;
     sink.document(&text)?;
@@ -84,6 +87,7 @@ pub(crate) async fn import(
     checked(key.as_deref())?;
     let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
     let reach = place.reach(whose, OpenMode::ReadWrite)?;
+    let progress = Progress::of_work("importing the conversation", output);
     let Imported { thread, losses } = match &reach {
         Reach::Server(client) => client.import(&source, key.as_deref(), text).await?,
         Reach::Store(app, tenant) => {
@@ -94,6 +98,7 @@ pub(crate) async fn import(
             app.import(tenant, key, import, &text).await?.into()
         }
     };
+    drop(progress);
     let key = thread.key.unwrap_or_default();
     say_losses(&losses, output);
     let losses = losses_value(&losses);

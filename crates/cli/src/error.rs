@@ -185,6 +185,11 @@ pub(crate) enum CliError {
         /// The data directory.
         directory: PathBuf,
     },
+    /// The server has no pages.
+    #[error(
+        "the running server has no web interface: `[web]` turns it off, or the server is of an earlier version"
+    )]
+    NoPages,
     /// The browser can't be opened.
     #[error("can't open a browser; open {url} yourself")]
     NoBrowser {

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     let output = Output::new(arguments.json, arguments.quiet, arguments.color);
     let serving = matches!(arguments.command, Command::Serve { .. });
-    let model = match chosen_model(&arguments.command) {
+    let model = match chosen_model(&arguments.command, arguments.config.is_some()) {
         Ok(model) => model,
         Err(error) => return code(&output, &error),
     };
@@ -92,7 +92,10 @@ fn main() -> ExitCode {
 }
 
 /// The model that replaces a configuration.
-fn chosen_model(command: &Command) -> Result<Option<setup::ModelChoice>, CliError> {
+fn chosen_model(
+    command: &Command,
+    has_config: bool,
+) -> Result<Option<setup::ModelChoice>, CliError> {
     let options = if let Command::Serve { model, .. } = command {
         model
     } else if let Command::Run(options) = command {
@@ -102,6 +105,11 @@ fn chosen_model(command: &Command) -> Result<Option<setup::ModelChoice>, CliErro
     };
     let model = setup::ModelChoice::read(options)?;
     if let Some(model) = &model {
+        if has_config {
+            return Err(CliError::Usage {
+                what: "--model replaces a configuration; leave out --config and LOOMLINE_CONFIG, or change the model there".to_owned(),
+            });
+        }
         model.check_key()?;
     }
     Ok(model)
@@ -188,6 +196,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::NoAgent { .. }
         | CliError::NoRun { .. }
         | CliError::NoServer { .. }
+        | CliError::NoPages
         | CliError::UnknownAgent { .. } => 4,
         CliError::Interrupted { signal, .. } => signal.exit_code(),
         CliError::Io { .. }

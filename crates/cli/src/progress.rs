@@ -2,11 +2,15 @@
 
 use crate::input::Input;
 use crate::output::Output;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+/// Time before progress of work of unknown size is shown.
+const DELAY: Duration = Duration::from_secs(2);
+/// Time between two changes of a spinner.
+const TICK: Duration = Duration::from_millis(200);
 /// Size below which no progress is shown, in bytes.
 const SMALL: u64 = 8 << 20;
 
@@ -39,21 +43,32 @@ impl Progress {
         Self::of_work(input.name.to_string(), output)
     }
 
-    /// Progress of work of unknown size.
+    /// Progress of work of unknown size, shown once it has taken two seconds.
     pub(crate) fn of_work(what: impl Into<Cow<'static, str>>, output: &Output) -> Self {
+        let bar = ProgressBar::hidden();
         if is_hidden(output) {
-            return Self(ProgressBar::hidden());
+            return Self(bar);
         }
-        let shown = Self::with_template(ProgressBar::new_spinner(), "{spinner} {msg}  {elapsed}");
-        shown.0.set_message(what);
-        shown
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        let shown = bar.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(DELAY);
+            if !shown.is_finished() {
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                shown.enable_steady_tick(TICK);
+            }
+        });
+        Self(bar)
     }
 
     fn with_template(bar: ProgressBar, template: &str) -> Self {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(200));
+        bar.enable_steady_tick(TICK);
         Self(bar)
     }
 

@@ -310,6 +310,7 @@ impl<'a> Screen<'a> {
 
     /// Prints the calls that wait for a person or a client.
     fn report_open(&self, key: &str) {
+        let mut n_calls = 0;
         for call in &self.open {
             let wait = match call.kind {
                 OpenKind::Approval => "waits for an approval",
@@ -321,11 +322,12 @@ impl<'a> Screen<'a> {
             let id = clean(&call.tool_call_id);
             self.output
                 .print(&format!("{BOLD}{name}{BOLD:#} {wait}: call {id}"));
+            n_calls += 1;
         }
-        if !self.open.is_empty() {
+        if n_calls > 0 {
             self.output.print(&format!(
-                "{DIM}Answer it on the page of the thread, or at POST /api/v1/threads/{}/answers.{DIM:#}",
-                clean(key)
+                "{DIM}Answer on the page of the thread (`loomline open {key}`), or at POST /api/v1/threads/{key}/answers.{DIM:#}",
+                key = clean(key)
             ));
         }
     }

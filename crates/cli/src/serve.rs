@@ -104,12 +104,13 @@ pub(crate) async fn serve(
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     let page = page_url(scheme, address);
-    let sockets = with_local(sockets, &directory, &page);
+    let has_pages = cfg!(feature = "web") && app.config().web.is_enabled;
+    let sockets = with_local(sockets, &directory, has_pages.then_some(page.as_str()));
     let shutdown = CancellationToken::new();
     signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
-    if cfg!(feature = "web") && !output.is_quiet() {
+    if has_pages && !output.is_quiet() {
         output.line(&format!("open {BOLD}{page}{BOLD:#} in a browser"))?;
     }
     if opens_page && let Err(error) = open::that_detached(&page) {
@@ -144,8 +145,8 @@ fn page_url(scheme: &str, address: SocketAddr) -> String {
 
 /// Publishes a local socket for commands on this machine. If that fails, the server serves all other
 /// clients.
-fn with_local(sockets: Sockets, directory: &Path, url: &str) -> Sockets {
-    match LocalListener::publish(directory, url) {
+fn with_local(sockets: Sockets, directory: &Path, page: Option<&str>) -> Sockets {
+    match LocalListener::publish(directory, page) {
         Ok(local) => sockets.with_local(local),
         Err(error) => {
             let error = server::render_error(&error);
@@ -164,8 +165,8 @@ pub(crate) fn open_page(
     checked(key)?;
     let directory = place.directory(&place.checked()?.config)?;
     let server = LocalServer::find(&directory);
-    let base = server.and_then(|server| server.page);
-    let base = base.ok_or(CliError::NoServer { directory })?;
+    let server = server.ok_or(CliError::NoServer { directory })?;
+    let base = server.page.ok_or(CliError::NoPages)?;
     let mut url: Url = base.parse().map_err(|_| CliError::Usage {
         what: format!("the running server has published {base:?}, which is not a URL"),
     })?;

@@ -7,7 +7,7 @@ use crate::store::{Reach, StoreLocation};
 use crate::threads::{all_events, missing};
 use anstyle::Style;
 use interop::parts::{StepResponse, ToolPart};
-use interop::run::{AttemptEnd, CallTimes, ExecutionTimes, StepTimes, duration_text};
+use interop::run::{AttemptEnd, CallTimes, ExecutionTimes, Restart, StepTimes, duration_text};
 use jiff::Timestamp;
 use runtime::Run;
 use serde_json::{Value, json};
@@ -175,25 +175,30 @@ fn rows(run: &TracedRun) -> Vec<TraceRow> {
         };
         for (n, attempt) in step.attempts.iter().enumerate() {
             while let Some(restart) = restarts.next_if(|it| it.seq < attempt.first_seq) {
-                rows.push(TraceRow {
-                    style: WARNED,
-                    depth: 1,
-                    label: "restart of the server".to_owned(),
-                    from: restart.at,
-                    to: Some(restart.at),
-                    result: if restart.is_orderly {
-                        "after a shutdown"
-                    } else {
-                        "after a crash"
-                    }
-                    .to_owned(),
-                });
+                rows.push(restart_row(restart));
             }
             rows.push(attempt_row(record, step, n));
         }
         rows.extend(step.calls.iter().map(|call| call_row(record, call)));
     }
+    rows.extend(restarts.map(restart_row));
     rows
+}
+
+fn restart_row(restart: &Restart) -> TraceRow {
+    let result = if restart.is_orderly {
+        "after a shutdown"
+    } else {
+        "after a crash"
+    };
+    TraceRow {
+        style: WARNED,
+        depth: 1,
+        label: "restart of the server".to_owned(),
+        from: restart.at,
+        to: Some(restart.at),
+        result: result.to_owned(),
+    }
 }
 
 fn attempt_row(record: &StepRecord, step: &StepTimes, n: usize) -> TraceRow {

@@ -2,7 +2,6 @@
 
 use crate::runtime::Runtime;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use store::TenantId;
 use tokio::sync::watch;
@@ -11,7 +10,8 @@ use tokio::sync::watch;
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     by_tenant: Mutex<BTreeMap<TenantId, watch::Sender<()>>>,
-    n_deleted: AtomicU64,
+    /// The numbers of deleted threads.
+    n_deleted: Mutex<BTreeMap<TenantId, u64>>,
 }
 
 impl Subscriptions {
@@ -30,7 +30,10 @@ impl Subscriptions {
 
     /// Wakes the readers of the tenant's threads, of which one is deleted.
     pub(crate) fn wake_after_deletion(&self, tenant: &TenantId) {
-        self.n_deleted.fetch_add(1, Ordering::Relaxed);
+        let numbers = self.n_deleted.lock();
+        let mut numbers = numbers.unwrap_or_else(PoisonError::into_inner);
+        *numbers.entry(tenant.clone()).or_default() += 1;
+        drop(numbers);
         self.wake(tenant);
     }
 
@@ -61,10 +64,12 @@ impl Runtime {
         ThreadChanges(self.inner.subscriptions.subscribe(tenant))
     }
 
-    /// The number of threads that this process has deleted. The numbers of changes of deleted threads are
-    /// used again.
-    pub fn n_deleted_threads(&self) -> u64 {
-        self.inner.subscriptions.n_deleted.load(Ordering::Relaxed)
+    /// The number of threads of a tenant that this process has deleted. The numbers of changes of deleted
+    /// threads are used again.
+    pub fn n_deleted_threads(&self, tenant: &TenantId) -> u64 {
+        let numbers = self.inner.subscriptions.n_deleted.lock();
+        let numbers = numbers.unwrap_or_else(PoisonError::into_inner);
+        numbers.get(tenant).copied().unwrap_or_default()
     }
 }
 

@@ -106,8 +106,8 @@ pub struct LocalListener {
 
 impl LocalListener {
     /// Listens on the loopback address, and writes the address, a new key and the URL of the pages to a
-    /// data directory. Only the process that serves the store there may do so.
-    pub fn publish(data_dir: &Path, page: &str) -> Result<Self, LocalError> {
+    /// data directory. Only the process that serves the store may do so.
+    pub fn publish(data_dir: &Path, page: Option<&str>) -> Result<Self, LocalError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let sockets = crate::connections::listen::listen(address).map_err(LocalError::Socket)?;
         let address = sockets.local_addr().map_err(LocalError::Socket)?;
@@ -116,7 +116,7 @@ impl LocalListener {
             url: format!("http://{address}"),
             key: key.expose_secret().to_owned(),
             pid: std::process::id(),
-            page: Some(page.to_owned()),
+            page: page.map(str::to_owned),
         };
         let path = data_dir.join(FILE);
         let file = PublishedFile::write(path.clone(), &published)
@@ -202,7 +202,7 @@ mod tests {
         let path = directory.path();
         let lock = SqliteStore::lock(&store_file(path)).unwrap();
         assert!(LocalServer::find(path).is_none());
-        let listener = LocalListener::publish(path, "http://127.0.0.1:1").unwrap();
+        let listener = LocalListener::publish(path, Some("http://127.0.0.1:1")).unwrap();
         let found = LocalServer::find(path).unwrap();
         let address = listener.sockets.local_addr().unwrap();
         assert_eq!(found.url, format!("http://{address}"));
@@ -219,7 +219,7 @@ mod tests {
         let path = directory.path();
         // What a server has left that was killed while it wrote, with a mode of its own.
         std::fs::write(path.join("server.json.part"), "half").unwrap();
-        let listener = LocalListener::publish(path, "http://127.0.0.1:1").unwrap();
+        let listener = LocalListener::publish(path, Some("http://127.0.0.1:1")).unwrap();
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -182,7 +182,7 @@ impl ConfiguredAgents {
     ) -> Result<Self, AgentsError> {
         let mut models = BTreeMap::new();
         for (name, model) in &config.models {
-            let mut model = metrics.of_model(model_of(name, model)?);
+            let mut model = metrics.of_model(model_of(name, model, config.is_development())?);
             if let Some(max) = config.limits.model_runs.get(name) {
                 model = limited::limited(model, *max);
             }

@@ -58,7 +58,12 @@ pub fn tls_config() -> Result<ClientConfig, rustls::Error> {
 fn tls_config_with(more: &[u8]) -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     // Bundles of systems may contain certificates that can't be used.
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(more).flatten());
+    let found = CertificateDer::pem_slice_iter(more).flatten();
+    let (n_added, _) = roots.add_parsable_certificates(found);
+    if n_added == 0 && !more.is_empty() {
+        let text = "the file of further certificates has no certificate in PEM form".to_owned();
+        return Err(rustls::Error::General(text));
+    }
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut tls = ClientConfig::builder_with_provider(crypto)

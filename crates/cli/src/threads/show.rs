@@ -54,8 +54,14 @@ impl LastParts {
         Self(last)
     }
 
-    /// Whether a later part of the same call exists.
+    /// Whether the part has no result, and a later part of the same call exists.
     fn is_outdated(&self, tool: &ToolPart, part: &Payload) -> bool {
+        match tool.state {
+            ToolState::OutputAvailable | ToolState::OutputError => return false,
+            ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded => {}
+        }
         let last = self.0.get(&tool.tool_call_id);
         last.is_some_and(|last| last.text() != part.text())
     }

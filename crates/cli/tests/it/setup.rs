@@ -130,7 +130,7 @@ fn a_trace_draws_steps_and_calls_alone_and_beside_a_server() {
         "step 1",
         "█",
         "completed",
-        "ok",
+        " ms  ok\n",
     ] {
         assert!(last.contains(part), "{part}: {last}");
     }

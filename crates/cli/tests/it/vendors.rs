@@ -29,8 +29,9 @@ impl Vendor {
         let noted = Arc::clone(&received);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let request = serve(stream.unwrap(), status, content_type, &body);
+                let (request, mut reader) = received_from(stream.unwrap());
                 noted.lock().unwrap().push(request);
+                answer(reader.get_mut(), status, content_type, &body);
             }
         });
         Self { address, received }
@@ -41,13 +42,15 @@ impl Vendor {
     }
 }
 
-fn serve(stream: TcpStream, status: &str, content_type: &str, answer: &str) -> Received {
+/// Reads a request.
+fn received_from(stream: TcpStream) -> (Received, BufReader<TcpStream>) {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     let mut headers = String::new();
     while !headers.ends_with("\r\n\r\n") && headers != "\r\n" {
-        reader.read_line(&mut headers).unwrap();
+        let n_read = reader.read_line(&mut headers).unwrap();
+        assert!(n_read > 0, "the request ends in its headers: {headers}");
     }
     let headers = headers.to_ascii_lowercase();
     let length = headers
@@ -56,17 +59,22 @@ fn serve(stream: TcpStream, status: &str, content_type: &str, answer: &str) -> R
         .map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let length = answer.len();
-    write!(
-        reader.get_mut(),
-        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{answer}"
-    )
-    .unwrap();
-    Received {
+    let received = Received {
         line: line.trim().to_owned(),
         headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
-    }
+    };
+    (received, reader)
+}
+
+/// Writes a response.
+fn answer(stream: &mut TcpStream, status: &str, content_type: &str, answer: &str) {
+    let length = answer.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{answer}"
+    )
+    .unwrap();
 }
 
 /// Server-sent events of these values, named by their `type`.
@@ -370,4 +378,10 @@ fn a_wrong_model_is_exit_2() {
     home.configure("");
     let both = home.run(&["run", "x", "--model", "scripted"]);
     assert_eq!(both.code, 2, "{both:?}");
+    assert!(
+        both.err.contains("--model replaces a configuration"),
+        "{both:?}"
+    );
+    let init = home.run(&["init", "--model", "scripted", "--output", "-"]);
+    assert_eq!(init.code, 0, "{init:?}");
 }

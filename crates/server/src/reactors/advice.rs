@@ -5,7 +5,8 @@ use futures_util::StreamExt as _;
 use std::sync::Arc;
 use upp::{Code, Error, Model, ModelLayer, ModelStream, Request};
 
-/// A configured model whose errors say what an operator can do.
+/// A configured model whose errors come with advice for the operator: in development mode in the message,
+/// otherwise in the log, because the callers of a server with tenants are not its operators.
 pub(super) struct AdvisedModel {
     inner: Arc<dyn Model>,
     advice: Arc<Advice>,
@@ -15,13 +16,15 @@ pub(super) struct AdvisedModel {
 struct Advice {
     model: String,
     key_envs: Vec<String>,
+    is_development: bool,
 }
 
 impl AdvisedModel {
-    pub(super) fn new(inner: Arc<dyn Model>, config: &RemoteModel) -> Self {
+    pub(super) fn new(inner: Arc<dyn Model>, config: &RemoteModel, is_development: bool) -> Self {
         let advice = Advice {
             model: config.model.clone(),
             key_envs: config.key_envs.clone(),
+            is_development,
         };
         Self {
             inner,
@@ -72,11 +75,16 @@ impl Advice {
         })
     }
 
-    /// The error with the advice at the end of its message.
+    /// The error with the advice. A server with tenants logs the advice instead.
     fn added_to(&self, mut error: Error) -> Error {
-        if let Some(advice) = self.of(error.code) {
+        let Some(advice) = self.of(error.code) else {
+            return error;
+        };
+        if self.is_development {
             let message = error.message.trim_end_matches(['.', ' ']);
             error.message = format!("{message}. {advice}");
+        } else {
+            tracing::warn!(model = self.model, %error, advice, "a model call failed");
         }
         error
     }
@@ -90,6 +98,7 @@ mod tests {
         let advice = Advice {
             model: "gpt-x".to_owned(),
             key_envs: vec!["A_KEY".to_owned(), "B_KEY".to_owned()],
+            is_development: true,
         };
         advice.added_to(Error::new(code, "openai", text)).message
     }
@@ -108,6 +117,17 @@ mod tests {
             message(Code::ModelNotFound, "There is no such model"),
             "There is no such model. Check the model id \"gpt-x\"."
         );
+    }
+
+    #[test]
+    fn callers_of_a_server_with_tenants_see_no_advice() {
+        let advice = Advice {
+            model: "gpt-x".to_owned(),
+            key_envs: Vec::new(),
+            is_development: false,
+        };
+        let error = Error::new(Code::AuthenticationFailed, "openai", "Incorrect API key.");
+        assert_eq!(advice.added_to(error).message, "Incorrect API key.");
     }
 
     #[test]

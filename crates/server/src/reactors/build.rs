@@ -295,8 +295,8 @@ fn strategy(strategy: &StrategyConfig) -> Arc<dyn ExecutionStrategy> {
     }
 }
 
-/// Requires an approval for all tools of an MCP server if the agent requires it for a tool that the
-/// server does not have: the name may be misspelt.
+/// Requires an approval for all tools of an MCP server if the agent requires it for an unknown tool
+/// of the server, whose name may be misspelt.
 fn require_approval_of_server(agent: &str, reference: &ToolRef, tools: &mut [Tool]) {
     let ToolRef::OfServer { server, tool: name } = reference else {
         return;

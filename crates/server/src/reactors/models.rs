@@ -16,7 +16,11 @@ use upp::{
 const FILE_BYTES: u64 = 4 << 20;
 
 /// Makes a model, without sending a request.
-pub(super) fn model_of(name: &str, model: &ModelConfig) -> Result<Arc<dyn Model>, AgentsError> {
+pub(super) fn model_of(
+    name: &str,
+    model: &ModelConfig,
+    is_development: bool,
+) -> Result<Arc<dyn Model>, AgentsError> {
     match model {
         ModelConfig::Scripted {
             model,
@@ -37,10 +41,13 @@ pub(super) fn model_of(name: &str, model: &ModelConfig) -> Result<Arc<dyn Model>
             }
             Ok(Arc::new(scripted))
         }
-        ModelConfig::Remote(model) => remote(name, model).map_err(|source| AgentsError::Model {
-            model: name.to_owned(),
-            source,
-        }),
+        ModelConfig::Remote(model) => {
+            let made = remote(name, model).map_err(|source| AgentsError::Model {
+                model: name.to_owned(),
+                source,
+            });
+            Ok(Arc::new(AdvisedModel::new(made?, model, is_development)))
+        }
     }
 }
 
@@ -99,8 +106,7 @@ fn made(codec: impl Codec, model: &RemoteModel) -> Result<Arc<dyn Model>, Error>
         let strategy = retry.strategy();
         config = config.with_retry(strategy.map_err(|error| refused(error.to_string()))?);
     }
-    let provider = Arc::new(Provider::new(codec, config)?);
-    Ok(Arc::new(AdvisedModel::new(provider, model)))
+    Ok(Arc::new(Provider::new(codec, config)?))
 }
 
 fn script_of(name: &str, path: &Path) -> Result<Script, AgentsError> {

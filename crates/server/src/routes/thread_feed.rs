@@ -69,11 +69,12 @@ struct ChangeId {
 }
 
 impl ChangeId {
-    fn new(api: &Api, change: u64) -> Self {
+    /// The current order, before its first change.
+    fn order(api: &Api, caller: &Caller) -> Self {
         Self {
             started: *STARTED,
-            n_deleted: api.runtime().n_deleted_threads(),
-            change,
+            n_deleted: api.runtime().n_deleted_threads(&caller.tenant),
+            change: 0,
         }
     }
 
@@ -150,10 +151,12 @@ fn feed(
     Box::pin(async_stream::try_stream! {
         // The subscription comes first, so no change falls between it and the list.
         let mut changes = api.runtime().thread_changes(&caller.tenant);
+        // The order comes before the list: a deletion between them resets the feed.
+        let order = ChangeId::order(&api, &caller);
         let mut seen = SeenChanges::now(&api, &caller).await?;
         let reader = WaitingReader::new(&api, &caller);
         let mut is_behind = false;
-        let mut known = ChangeId::new(&api, seen.change);
+        let mut known = ChangeId { change: seen.change, ..order };
         match last {
             None => yield FeedEvent::Ready(known),
             Some(last) if !last.fits(known) || last.change > seen.change => yield FeedEvent::Reset(known),
@@ -170,9 +173,9 @@ fn feed(
                 }
                 tokio::time::sleep(GATHERED).await;
             }
-            let order = ChangeId::new(&api, seen.change);
+            let order = ChangeId::order(&api, &caller);
             let is_same_order = order.fits(known);
-            known = order;
+            known = ChangeId { change: seen.change, ..order };
             match seen.changed(&api, &caller).await? {
                 Some(rows) if is_same_order => {
                     for row in rows {

@@ -39,6 +39,16 @@ pub(crate) struct Regeneration {
     stream: bool,
 }
 
+impl Regeneration {
+    /// A regeneration by an agent; by the agent of the last answer without one.
+    pub(crate) fn by(agent: Option<&str>) -> Self {
+        Self {
+            agent: agent.map(str::to_owned),
+            ..Self::default()
+        }
+    }
+}
+
 /// The versions of a message or an answer, oldest first.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -183,7 +183,7 @@ async fn commands_on_this_machine_need_no_tls() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), &made());
     let rig = Server::new("").await;
-    let local = LocalListener::publish(directory.path(), "https://localhost").unwrap();
+    let local = LocalListener::publish(directory.path(), Some("https://localhost")).unwrap();
     let sockets = bind(&rig, directory.path()).unwrap().with_local(local);
     let _served = Served::on(rig.app.clone(), sockets);
     let file = std::fs::read_to_string(directory.path().join("server.json")).unwrap();

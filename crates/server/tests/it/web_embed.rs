@@ -245,6 +245,18 @@ async fn a_token_is_for_one_agent_and_answers_calls_only_if_it_may() {
     let form = "thread=shop-1&agent=demo";
     let other = post(&server, &token, "/ui/embedded", form).await;
     assert_eq!(other.status, 422, "{}", other.text);
+    let thread = server
+        .with_key("llk_all")
+        .get("/api/v1/threads/shop-1")
+        .await;
+    assert_eq!(thread.status, 404, "{}", thread.text);
+    let form = "thread=shop-1&agent=careful";
+    let opened = post(&server, &token, "/ui/embedded", form).await;
+    assert!(
+        opened.text.contains("data-answers=\\\"no\\\""),
+        "{}",
+        opened.text
+    );
     // The form names another agent: the token's answers.
     let form = "thread=shop-1&agent=demo&text=use+compute+6+*+7";
     assert_eq!(post(&server, &token, "/ui/send", form).await.status, 200);

@@ -23,6 +23,8 @@ pub struct ChatPage<'a> {
     pub idempotency_key: &'a str,
     /// First messages to choose from, for a new thread.
     pub starters: &'a [StarterChoice],
+    /// Whether the person may answer pending calls.
+    pub may_answer: bool,
     /// Why the person can't write, if so.
     pub closed: Option<&'a str>,
     /// Maximum size of all files of a message, in bytes.
@@ -85,7 +87,7 @@ impl ChatPage<'_> {
             .as_ref()
             .map(|thread| thread.conversation.status());
         html! {
-            header class="top" {
+            header class="top" data-answers=[(!self.may_answer).then_some("no")] {
                 (title_html(self.shell.title))
                 (state(status.unwrap_or(ThreadStatus::Open)))
                 span class="grow" {}

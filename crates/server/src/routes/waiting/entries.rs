@@ -132,7 +132,8 @@ impl WaitingReader {
             summary: tool.and_then(|tool| first_argument(tool.arguments())),
             since,
             expires_at: None,
-            may_answer: self.caller.check_scope(Scope::Write).is_ok(),
+            may_answer: self.caller.check_scope(Scope::Write).is_ok()
+                && self.caller.may_answer_calls(),
         }
     }
 

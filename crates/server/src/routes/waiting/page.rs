@@ -71,10 +71,12 @@ impl fmt::Display for WaitingCursor {
 pub(in crate::routes) struct WaitingPage {
     pub(in crate::routes) entries: Vec<WaitingView>,
     pub(in crate::routes) next: Option<WaitingCursor>,
+    /// Whether a thread could not be read: some entries may be missing.
+    pub(in crate::routes) is_partial: bool,
 }
 
-/// Reads the pending calls and open requests of the threads that a caller may see. A reader that is used again reads only the
-/// threads that have changed.
+/// Reads the pending calls and open requests of the threads that a caller may see. A reader that is used
+/// again reads only the threads that have changed.
 pub(in crate::routes) struct WaitingReader {
     pub(super) api: Api,
     pub(super) caller: Caller,
@@ -124,6 +126,7 @@ impl WaitingReader {
                 n_examined += 1;
                 after = Some(row.number);
                 let Some(entries) = self.entries(&row).await? else {
+                    page.is_partial = true;
                     continue;
                 };
                 let start = start.filter(|start| start.number == row.number);

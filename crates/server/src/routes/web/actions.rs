@@ -96,7 +96,8 @@ pub(super) async fn edit(action: Action) -> Result<Response, ApiError> {
 pub(super) async fn regenerate(action: Action) -> Result<Response, ApiError> {
     let thread = action.thread()?;
     let item = action.form.required("item")?.into();
-    answer_again(&action.api, &thread, item, (Regeneration::default(), None)).await?;
+    let by = Regeneration::by(action.caller.only_agent());
+    answer_again(&action.api, &thread, item, (by, None)).await?;
     Ok(action.shown_at(&chat_path(thread.key())))
 }
 

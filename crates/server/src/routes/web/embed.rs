@@ -78,12 +78,12 @@ pub(super) async fn content(action: Action) -> Result<Json<EmbeddedContent>, Api
     let (api, caller) = (&action.api, &action.caller);
     check_origins(api)?;
     let thread = action.thread()?;
-    super::actions::begin_empty(api, caller, thread.key()).await?;
-    let parts = PageParts::read(api, caller).await?;
     let agent = action.form.required("agent")?;
     if caller.only_agent().is_some_and(|only| only != agent) {
         return Err(ApiError::field("/agent", "the token is for another agent"));
     }
+    super::actions::begin_empty(api, caller, thread.key()).await?;
+    let parts = PageParts::read(api, caller).await?;
     let parts = parts.with_agent(agent);
     let html = chat_content((api, caller), &thread, &parts).await?;
     Ok(Json(EmbeddedContent {

@@ -104,15 +104,27 @@ fn waiting_filter(filter: &InboxFilter, now: Timestamp) -> WaitingFilter {
     }
 }
 
+/// All entries of an inbox.
+pub(super) struct AllEntries {
+    pub(super) entries: Vec<InboxEntry>,
+    /// Whether a thread could not be read: some entries may be missing.
+    pub(super) is_partial: bool,
+}
+
 /// The entries with a filter; `None` if they are more than one page.
 pub(super) async fn all_entries(
     reader: &mut WaitingReader,
     filter: &InboxFilter,
-) -> Result<Option<Vec<InboxEntry>>, ApiError> {
+) -> Result<Option<AllEntries>, ApiError> {
     let filter = waiting_filter(filter, Timestamp::now());
     let page = reader.page(&filter, None, ENTRIES).await?;
+    let is_partial = page.is_partial;
     let entries = page.entries.into_iter().map(entry).collect();
-    Ok(page.next.is_none().then_some(entries))
+    let all = AllEntries {
+        entries,
+        is_partial,
+    };
+    Ok(page.next.is_none().then_some(all))
 }
 
 /// The page of all that waits for a person.

@@ -1,7 +1,7 @@
 //! The parts of an open page other than its thread: the list of threads, the number of entries that wait, and
 //! the inbox.
 
-use super::inbox::all_entries;
+use super::inbox::{AllEntries, all_entries};
 use super::pages::{read_rail, read_waiting};
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use runtime::ThreadChanges;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use web::{InboxEntry, InboxFilter, Patch, RailThread};
+use web::{InboxFilter, Patch, RailThread};
 
 /// Time in which changes are gathered.
 const GATHERED: Duration = Duration::from_millis(250);
@@ -37,9 +37,13 @@ impl OpenInbox {
         }
     }
 
-    /// Shows these entries, and adds the patches that do it.
-    fn show(&mut self, entries: &[InboxEntry], patches: &mut Vec<Patch>) {
-        let now: BTreeSet<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+    /// Shows these entries, and adds the patches that do it. If some may be missing, none is removed.
+    fn show(&mut self, all: &AllEntries, patches: &mut Vec<Patch>) {
+        let entries = &all.entries;
+        let mut now: BTreeSet<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+        if all.is_partial {
+            now.extend(self.shown.iter().cloned());
+        }
         if now == self.shown {
             return;
         }
@@ -54,7 +58,7 @@ impl OpenInbox {
             }
             behind = Some(entry);
         }
-        patches.push(web::inbox_state(entries.len(), &self.filter));
+        patches.push(web::inbox_state(now.len(), &self.filter));
         self.shown = now;
     }
 }
@@ -85,13 +89,17 @@ impl PageSide {
             let mut sent = SentState::default();
             let mut is_changed = true;
             loop {
-                match self.changed(&mut reader, &mut sent, is_changed).await {
-                    Ok(patches) if patches.is_empty() => {}
-                    Ok(patches) => yield patches,
-                    // The conversation of the page goes on; the next change tries again.
-                    Err(error) => tracing::warn!(%error, "the list at the side can't be read"),
+                let mut patches = Vec::new();
+                let read = self.changed(&mut reader, &mut sent, (is_changed, &mut patches)).await;
+                if !patches.is_empty() {
+                    yield patches;
                 }
-                is_changed = tokio::select! {
+                // The conversation of the page continues after an error; the next time tries again.
+                let has_failed = read.is_err();
+                if let Err(error) = read {
+                    tracing::warn!(%error, "the list at the side can't be read");
+                }
+                is_changed = has_failed | tokio::select! {
                     is_open = changes.changed() => {
                         if !is_open {
                             return;
@@ -105,14 +113,13 @@ impl PageSide {
         })
     }
 
-    /// The patches after a change of a thread, or after a time in which requests may have expired.
+    /// Adds the patches after a change of a thread, or after a time in which requests may have expired.
     async fn changed(
         &mut self,
         reader: &mut WaitingReader,
         sent: &mut SentState,
-        is_changed: bool,
-    ) -> Result<Vec<Patch>, ApiError> {
-        let mut patches = Vec::new();
+        (is_changed, patches): (bool, &mut Vec<Patch>),
+    ) -> Result<(), ApiError> {
         if is_changed {
             let rail = read_rail(&self.api, &self.caller).await?;
             if sent.rail.as_ref() != Some(&rail) {
@@ -127,11 +134,11 @@ impl PageSide {
         }
         if let Some(inbox) = &mut self.inbox {
             match all_entries(reader, &inbox.filter).await? {
-                Some(entries) => inbox.show(&entries, &mut patches),
+                Some(all) => inbox.show(&all, patches),
                 // A page with later ones does not change by itself.
                 None => patches.push(Patch::Reload),
             }
         }
-        Ok(patches)
+        Ok(())
     }
 }

@@ -186,7 +186,7 @@ fn path_to(path: Option<&str>) -> &str {
 }
 
 fn go(to: &str) -> Response {
-    Redirect::to(to).into_response()
+    ([(header::CACHE_CONTROL, "no-store")], Redirect::to(to)).into_response()
 }
 
 fn with_cookie(to: &str, cookie: HeaderValue) -> Response {
@@ -232,7 +232,11 @@ fn needs_https(api: &Api, headers: &HeaderMap) -> bool {
 fn refused_stream(error: &ApiError) -> Response {
     let mut body = String::new();
     fail_page(error, &mut body);
-    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (headers, body).into_response()
 }
 
 #[cfg(test)]

@@ -238,6 +238,7 @@ pub(super) struct PageParts {
     agents: Vec<AgentChoice>,
     idempotency_key: String,
     may_write: bool,
+    may_answer: bool,
     max_file_bytes: usize,
     starters: Vec<StarterChoice>,
     menu: Menu,
@@ -285,6 +286,7 @@ impl PageParts {
                 .collect(),
             idempotency_key: api.runtime().mint(),
             may_write: caller.check_scope(Scope::Write).is_ok(),
+            may_answer: caller.check_scope(Scope::Write).is_ok() && caller.may_answer_calls(),
             max_file_bytes: super::form::max_files(config),
             starters: config.web.starters.iter().map(starter).collect(),
             menu: Menu {
@@ -362,6 +364,7 @@ impl PageParts {
             agent,
             idempotency_key: &self.idempotency_key,
             starters: &self.starters,
+            may_answer: self.may_answer,
             closed: read_only.or(closed),
             max_file_bytes: self.max_file_bytes,
         }
