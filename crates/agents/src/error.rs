@@ -78,7 +78,7 @@ pub enum AgentError {
     #[error("the run was cancelled")]
     Cancelled,
     /// The model asks for more rounds of tools than were allowed (UPP §3, UAP §5.2).
-    #[error("the model asks for tools after {limit} rounds, which is the limit")]
+    #[error("the limit of tool rounds is reached: {limit}")]
     MaxIterations {
         /// The requested limit.
         limit: NonZeroU32,

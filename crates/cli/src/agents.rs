@@ -68,7 +68,7 @@ fn verdict(inspection: &Inspection) -> String {
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let agents = count(inspection.agents.len(), "agent");
     let warnings = count(inspection.findings.len(), "warning");
-    format!("{GOOD}ok{GOOD:#}  {agents}, {warnings}; nobody was called")
+    format!("{GOOD}ok{GOOD:#}  {agents}, {warnings}; no model was called")
 }
 
 fn finding_line(finding: &Found) -> String {

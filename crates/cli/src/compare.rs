@@ -124,7 +124,7 @@ fn words(kind: &ConflictKind) -> (&'static str, &str) {
         ConflictKind::BothChanged => ("both_changed", "both changed it; ours is kept"),
         ConflictKind::BothAppended => (
             "both_appended",
-            "both went on here; ours is kept, then theirs",
+            "both branches continue here: ours comes first, then theirs",
         ),
         ConflictKind::BothInserted => (
             "both_inserted",

@@ -103,7 +103,7 @@ pub(crate) enum CliError {
         n_losses: usize,
     },
     /// A document can't be converted to the requested version.
-    #[error("{spot} can't be had in this version")]
+    #[error("{spot} can't be converted to this version")]
     Untranslated {
         /// The file, and the line where each is a document.
         spot: String,

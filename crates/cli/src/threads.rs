@@ -53,7 +53,7 @@ pub(crate) async fn threads(
                 }
             };
             output.value(&json!({"key": new, "forkedFrom": key}))?;
-            output.line(&format!("{} goes on from {}", clean(&new), clean(&key)))?;
+            output.line(&format!("{} is a fork of {}", clean(&new), clean(&key)))?;
             reach.close().await
         }
         Threads::Tree { key, whose } => tree::tree(place, &whose, &key, output).await,

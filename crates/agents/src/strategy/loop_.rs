@@ -89,7 +89,7 @@ async fn at_limit(
     context.agent.on_max_iterations(limit);
     let (agent, limit) = (context.agent.name(), limit.get());
     tracing::warn!(agent, limit, "the loop's limit of tool rounds ended a run");
-    let why = format!("the run may have {limit} rounds of tools, and has had them.");
+    let why = format!("the limit of tool rounds is reached: {limit}.");
     Ok(StepOutcome {
         state: context.refuse(state, &why).await?,
         next: Next::Done,

@@ -5,12 +5,13 @@ use crate::args::Whose;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, TOOL, clean};
 use crate::store::{Reach, StoreLocation};
-use interop::parts::{ToolPart, ToolState};
+use interop::ag_ui::was_cut_off;
+use interop::parts::{ToolPart, ToolState, cut_off_parts};
 use runtime::Filter;
 use serde_json::{Value, json};
 use server::OpenMode;
 use std::collections::BTreeMap;
-use timeline::{ANSWER, Entry, Item, Payload, Reaction, Role, Transcript};
+use timeline::{ANSWER, Entry, Item, Payload, Reaction, Role, StepRecord, Transcript};
 
 pub(super) async fn show(
     place: &StoreLocation,
@@ -18,21 +19,33 @@ pub(super) async fn show(
     key: &str,
     output: &Output,
 ) -> Result<(), CliError> {
-    let transcript = match place.reach(whose, OpenMode::ReadOnly)? {
-        Reach::Server(client) => client.transcript(key, Filter::Facts).await?,
-        Reach::Store(app, tenant) => {
-            let found = app.runtime().transcript(&tenant, key, Filter::Facts).await;
-            found.map_err(|error| missing(error, key))?
-        }
-    };
+    let reach = place.reach(whose, OpenMode::ReadOnly)?;
+    let mut transcript = read(&reach, key, Filter::Facts).await?;
+    if was_cut_off(&transcript) {
+        transcript = read(&reach, key, Filter::All).await?;
+    }
     let last = LastParts::of(&transcript);
-    for entry in &transcript.entries {
+    let is_reaction = |entry: &Entry| matches!(entry, Entry::Reaction(_));
+    let newest = transcript.entries.iter().rposition(is_reaction);
+    for (n, entry) in transcript.entries.iter().enumerate() {
         match entry {
             Entry::Item(item) => show_item(item, output)?,
-            Entry::Reaction(reaction) => show_reaction(reaction, &last, output)?,
+            Entry::Reaction(reaction) => {
+                show_reaction(reaction, (&last, Some(n) == newest), output)?;
+            }
         }
     }
     Ok(())
+}
+
+async fn read(reach: &Reach, key: &str, filter: Filter) -> Result<Transcript, CliError> {
+    match reach {
+        Reach::Server(client) => client.transcript(key, filter).await,
+        Reach::Store(app, tenant) => {
+            let found = app.runtime().transcript(tenant, key, filter).await;
+            found.map_err(|error| missing(error, key))
+        }
+    }
 }
 
 /// The last part of each tool call. A continued run repeats a call that waited.
@@ -83,16 +96,24 @@ fn show_item(item: &Item, output: &Output) -> Result<(), CliError> {
     output.line(&format!("{BOLD}{author}{BOLD:#}  {}", text_of(&content)))
 }
 
-fn show_reaction(reaction: &Reaction, last: &LastParts, output: &Output) -> Result<(), CliError> {
+fn show_reaction(
+    reaction: &Reaction,
+    (last, is_newest): (&LastParts, bool),
+    output: &Output,
+) -> Result<(), CliError> {
     let agent = runtime::Run::of(reaction.execution.run.as_ref())
         .agent
         .map_or_else(|| "agent".into(), |agent| clean(&agent));
-    for part in reaction.steps.iter().flat_map(|step| &step.parts) {
-        let value = part.part.value();
+    let of_step = |step: &StepRecord| {
+        let stored = step.parts.iter().map(|part| part.part.clone());
+        stored.chain(cut_off_parts(step)).collect::<Vec<_>>()
+    };
+    for part in reaction.steps.iter().flat_map(of_step) {
+        let value = part.value();
         output.value(&json!({"executionId": reaction.execution.id, "part": value}))?;
-        let line = match ToolPart::read(&part.part) {
-            Some(tool) if last.is_outdated(&tool, &part.part) => continue,
-            Some(tool) => tool_line(&tool),
+        let line = match ToolPart::read(&part) {
+            Some(tool) if last.is_outdated(&tool, &part) => continue,
+            Some(tool) => tool_line(&tool, is_newest),
             None if value["type"] == "reasoning" => format!("{DIM}{}{DIM:#}", text_of(&value)),
             None => text_of(&value),
         };
@@ -110,13 +131,17 @@ fn show_reaction(reaction: &Reaction, last: &LastParts, output: &Output) -> Resu
     ))
 }
 
-fn tool_line(tool: &ToolPart) -> String {
+/// A call and its result. Calls wait in the newest reaction only.
+fn tool_line(tool: &ToolPart, is_newest: bool) -> String {
     let result = match (&tool.error_text, &tool.output, tool.state) {
         (Some(error), ..) => Value::from(error.as_str()).to_string(),
         (None, Some(output), _) => output.value().to_string(),
         // A result that is null is read as none.
         (None, None, ToolState::OutputAvailable) => "null".to_owned(),
-        (None, None, ToolState::ApprovalRequested) => "waits for an approval".to_owned(),
+        (None, None, ToolState::ApprovalRequested) if is_newest => {
+            "waits for an approval".to_owned()
+        }
+        (None, None, ToolState::ApprovalRequested) => "withdrawn".to_owned(),
         (None, None, ToolState::OutputError) => "failed".to_owned(),
         (None, None, ToolState::InputAvailable | ToolState::ApprovalResponded) => {
             "no result yet".to_owned()

@@ -60,12 +60,12 @@ fn a_check_shows_what_each_agent_is() {
         "tools       compute  built-in, pure",
         "f_read   mcp, pure",
         "f_write  mcp, effect, needs approval",
-        "find     subagent, effect",
+        "find     subagent, idempotent",
         "sub-agents  find → finder",
         "              dig → digger",
         "hands over  to finder",
         "middleware  logging, sliding-window of 40 messages",
-        "3 agents, 0 warnings; nobody was called",
+        "3 agents, 0 warnings; no model was called",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

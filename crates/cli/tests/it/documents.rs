@@ -89,8 +89,8 @@ fn a_history_of_pydantic_ai_is_taken_in_and_says_what_it_lost() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "k  44 events\n"));
     assert_eq!(
         ran.err,
-        "not carried /0: who ran here, which nothing says; it is attributed to \"agent\"\n\
-         not carried /4: who ran here, which nothing says; it is attributed to \"agent\"\n\
+        "not carried /0: the source names no agent, so the run is attributed to \"agent\"\n\
+         not carried /4: the source names no agent, so the run is attributed to \"agent\"\n\
          not carried /0/parts/0: a system prompt\n\
          not carried /0/instructions: instructions\n"
     );

@@ -263,7 +263,7 @@ fn a_fork_goes_its_own_way() {
     said(&home, &[("k", "one")]);
     assert_eq!(
         home.ok(&["threads", "fork", "k", "f"]),
-        "f goes on from k\n"
+        "f is a fork of k\n"
     );
     said(&home, &[("k", "two"), ("f", "three")]);
     let users = |key: &str| -> Vec<String> {
@@ -372,4 +372,57 @@ fn a_thread_is_deleted_unless_forks_go_on_from_it() {
     assert_eq!(home.ok(&["threads", "delete", "f"]), "f is deleted\n");
     assert_eq!(home.ok(&["threads", "delete", "k"]), "k is deleted\n");
     assert_eq!(home.run(&["threads", "show", "k"]).code, 4);
+}
+
+#[test]
+fn a_pending_call_is_shown_until_a_new_message_withdraws_it() {
+    let home = Home::new();
+    home.ok(&["run", "compute 1+1", "--agent", "careful", "--thread", "k"]);
+    let waits = home.ok(&["threads", "show", "k"]);
+    assert!(waits.contains("→ waits for an approval\n"), "{waits}");
+    home.ok(&["run", "hello", "--thread", "k"]);
+    let withdrawn = home.ok(&["threads", "show", "k"]);
+    assert!(withdrawn.contains("→ withdrawn\n"), "{withdrawn}");
+}
+
+#[test]
+fn calls_of_several_runs_with_one_id_are_all_shown() {
+    let home = Home::new();
+    let message = |text: &str, city: &str| {
+        json!([
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text, "timestamp": "2026-01-05T08:00:00Z"}]},
+            {"kind": "response", "timestamp": "2026-01-05T08:00:01Z", "parts": [
+                {"part_kind": "tool-call", "tool_name": "weather", "args": {"city": city}, "tool_call_id": "call_0"}]},
+            {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "weather", "content": "sun", "tool_call_id": "call_0", "timestamp": "2026-01-05T08:00:02Z"}]},
+            {"kind": "response", "timestamp": "2026-01-05T08:00:03Z", "parts": [{"part_kind": "text", "content": "Sun."}]},
+        ])
+    };
+    let both = [message("Lima?", "Lima"), message("Bonn?", "Bonn")];
+    let all: Vec<_> = both.iter().flat_map(|it| it.as_array().unwrap()).collect();
+    let file = home.file("history.json", &json!(all).to_string());
+    home.ok(&[
+        "import",
+        "--from",
+        "pydantic-ai",
+        file.to_str().unwrap(),
+        "--thread",
+        "k",
+    ]);
+    let shown = home.ok(&["threads", "show", "k"]);
+    for city in ["Lima", "Bonn"] {
+        let call = format!("weather {{\"city\":\"{city}\"}} → \"sun\"");
+        assert!(shown.contains(&call), "{call}: {shown}");
+    }
+}
+
+#[test]
+fn the_text_of_a_stopped_answer_is_shown() {
+    let home = Home::new();
+    let mut running = home.spawn(&["run", "slow 40ms say 200 words", "--thread", "k"]);
+    let _: [u8; 40] = running.bytes();
+    running.signal("KILL");
+    drop(running);
+    let shown = home.ok(&["threads", "show", "k"]);
+    let answer = shown.lines().nth(1).unwrap_or_default();
+    assert!(answer.starts_with("demo  ") && answer.len() > 20, "{shown}");
 }

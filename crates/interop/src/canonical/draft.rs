@@ -144,7 +144,7 @@ impl Draft {
             Some(None) | None => {
                 losses.push(
                     format!("{pointer}/timestamp"),
-                    "that it has no instant of its own",
+                    "the source has no timestamp; one was made up",
                 );
             }
         }

@@ -80,7 +80,7 @@ fn prompts_and_what_was_cut_off_are_reported() {
         pointer: pointer.into(),
         what: what.into(),
     };
-    let no_instant = "that it has no instant of its own";
+    let no_instant = "the source has no timestamp; one was made up";
     let expected = [
         loss("/0/parts/0", "a system prompt"),
         loss("/0/instructions", "instructions"),

@@ -193,7 +193,7 @@ fn unattributed(archive: &Archive, source: &ImportSource) -> Vec<Loss> {
     });
     let runs = runs.map(|(place, _)| Loss {
         pointer: format!("/runs/{place}/records/0"),
-        what: format!("who ran here, which nothing says; it is attributed to {UNNAMED:?}"),
+        what: format!("the source names no agent, so the run is attributed to {UNNAMED:?}"),
     });
     runs.collect()
 }

@@ -237,16 +237,16 @@ fn tool_list(agent: &AgentSettings, config: &Config) -> Vec<ToolReport> {
             }
         }
     }
-    let declared = |name: &str, kind: ToolKind| ToolReport {
+    let declared = |name: &str, kind: ToolKind, effect: Effect| ToolReport {
         name: name.to_owned(),
         kind,
-        effect: Effect::Effect,
+        effect,
         requires_approval: asks(&ToolRef::Named(name.to_owned())),
     };
     let external = agent.external.iter();
-    list.extend(external.map(|tool| declared(&tool.name, ToolKind::External)));
+    list.extend(external.map(|tool| declared(&tool.name, ToolKind::External, Effect::Effect)));
     let subagents = agent.subagents.iter();
-    list.extend(subagents.map(|it| declared(&it.name, ToolKind::Subagent)));
+    list.extend(subagents.map(|it| declared(&it.name, ToolKind::Subagent, Effect::Idempotent)));
     list
 }
 

@@ -188,7 +188,7 @@ async fn an_import_reports_the_runs_that_it_cannot_attribute() {
         .post_text("/api/v1/import?from=pydantic-ai&key=h", HISTORY)
         .await
         .json();
-    let what = "who ran here, which nothing says; it is attributed to \"agent\"";
+    let what = "the source names no agent, so the run is attributed to \"agent\"";
     let expected = json!({"pointer": "/0", "what": what});
     assert_eq!(imported["losses"][0], expected, "{imported:#}");
     let document = server.get("/api/v1/threads/h/document").await.json();

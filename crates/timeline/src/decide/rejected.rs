@@ -116,7 +116,9 @@ pub enum Rejected {
     #[error("step {0} has calls that were left for somebody to answer, so it can't be removed")]
     LeftOpen(StepId),
     /// Something else was posted since the call was made.
-    #[error("the tool call {0:?} waits no longer: another message was posted instead of an answer")]
+    #[error(
+        "the tool call {0:?} no longer waits: a new message, a cancel or a close has withdrawn it"
+    )]
     Superseded(String),
 }
 

@@ -175,7 +175,7 @@ impl<'a> Names<'a> {
             let tool = ToolRef::parse(place.get_ref());
             self.had(place, &tool)?;
             if self.shown.get(place.get_ref()) == Some(&true) {
-                let message = "this tool is executed elsewhere; who executes it may ask there";
+                let message = "a client runs this tool, so the client requests the approval";
                 return Err(self.checker.wrong(place, message));
             }
             approvals.insert(tool);

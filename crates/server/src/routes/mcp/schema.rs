@@ -18,7 +18,7 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
         Tool::ListThreads => object(
             &json!({
                 "prefix": {"type": "string", "description": "Only threads whose keys begin so."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "At most so many; 50 when absent."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "Maximum number of results. Default 50."},
                 "cursor": {"type": "string", "description": "The `next` of the page before."},
             }),
             &[],
@@ -36,7 +36,7 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
             &json!({
                 "key": key(),
                 "answers": {"type": "array", "minItems": 1, "maxItems": 256, "items": answer()},
-                "actor": {"type": "string", "maxLength": 255, "description": "Who answers; kept with the answer."},
+                "actor": {"type": "string", "maxLength": 255, "description": "The actor that answers, which is stored with the answer."},
                 "idempotencyKey": token(),
             }),
             &["key", "answers"],
@@ -122,9 +122,9 @@ fn agent_schema(agents: &[&str]) -> Value {
         "key": {"type": "string", "minLength": 1, "description": "The key of the thread, which is made if there is none."},
         "content": {"description": "A text, or parts such as {\"type\": \"input_text\", \"text\": \"…\"}.",
             "anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["type"]}}]},
-        "agent": {"enum": agents, "description": "Who answers; the default agent when absent."},
+        "agent": {"enum": agents, "description": "The agent that answers. Default: the default agent."},
         "policy": {"enum": ["queue", "reject", "interrupt"], "description": "What happens if the thread is busy; `queue` when absent."},
-        "maxSteps": {"type": "integer", "minimum": 1, "description": "At most so many steps."},
+        "maxSteps": {"type": "integer", "minimum": 1, "description": "Maximum number of steps."},
         "timeoutMs": {"type": "integer", "minimum": 1, "description": "The run is stopped after so many milliseconds."},
         "metadata": {"description": "The client's own."},
         "idempotencyKey": token(),

@@ -22,7 +22,7 @@ use runtime::Filter;
 use serde_json::Value;
 
 /// The prompt at the end of the conversation that requests the summary.
-const IN_BRIEF: &str = "Now write a summary of everything above, for somebody who goes on from it \
+const IN_BRIEF: &str = "Now write a summary of everything above, for a reader who continues from it \
 without having seen it. Name what was asked for, what was found, decided and done, with all names \
 and numbers that may matter, and what is still to be done. Write nothing but the summary.";
 
