@@ -102,7 +102,7 @@ async fn the_loops_limit_ends_a_run_with_its_final_response() {
     assert_eq!(result.turn.stop_reason, StopReason::ToolUse);
     assert_eq!(result.turn.response.tool_calls.len(), 1);
     let last = results(&result.state).pop().unwrap();
-    assert!(last.is_error && last.result.to_string().contains("2 rounds"));
+    assert!(last.is_error && last.result.to_string().contains("is reached: 2"));
     assert_eq!(
         (log.lines(), told.lines()),
         (vec!["2".into()], vec!["complete".into()])
