@@ -418,11 +418,14 @@ fn calls_of_several_runs_with_one_id_are_all_shown() {
 #[test]
 fn the_text_of_a_stopped_answer_is_shown() {
     let home = Home::new();
-    let mut running = home.spawn(&["run", "slow 40ms say 200 words", "--thread", "k"]);
-    let _: [u8; 40] = running.bytes();
-    running.signal("KILL");
-    drop(running);
+    let server = home.server();
+    let body = json!({"content": "slow 20ms say 500 words"});
+    server.post("/api/v1/threads/k/messages", &body).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    server.post("/api/v1/threads/k/cancel", &json!({})).unwrap();
+    server.rest("k");
     let shown = home.ok(&["threads", "show", "k"]);
     let answer = shown.lines().nth(1).unwrap_or_default();
     assert!(answer.starts_with("demo  ") && answer.len() > 20, "{shown}");
+    assert!(shown.contains("ended early, user_cancelled"), "{shown}");
 }

@@ -26,7 +26,7 @@ fn what_is_wrong_with_an_external_tool_is_said_with_its_place() {
     );
     assert!(
         tool("ask", "{ type = \"object\" }")
-            .starts_with("line 12, column 22: this tool is executed elsewhere")
+            .starts_with("line 12, column 22: a client runs this tool")
     );
 }
 
