@@ -187,6 +187,7 @@ claim("two calls that wait are answered in any order", server, async (visitor) =
 claim("an answer is copied as the Markdown that the model wrote", server, async (visitor) => {
   const page = await ask(visitor, "copied");
   await button(page, "Allow once").click();
+  await shows(page, /compute gave 42/);
   const answer = await visitor.answered(1);
   const source = await answer.getByRole("button", { name: "Copy", exact: true }).getAttribute("data-text");
   const text = await (await fetch(server.base + source)).text();

@@ -224,9 +224,12 @@ serving("a request is answered from the inbox", async (visitor, server) => {
   await page.keyboard.press("j");
   await page.keyboard.press("o");
   await page.waitForURL(/open=/);
-  await page.keyboard.press("a");
+  // The script of the page may not run yet when its address is there.
+  await until("the form has the focus", async () => {
+    await page.keyboard.press("a");
+    return page.evaluate(() => document.activeElement.matches("form.answer input"));
+  });
   await page.keyboard.press("Space");
-  assert.ok(await page.evaluate(() => document.activeElement.matches("form.answer input")));
   await page.locator("form.answer button[type=submit]").first().click();
   await shows(page, 0);
   const { requests: open } = await get(server, "/api/v1/threads/seat/requests");
