@@ -84,7 +84,7 @@ impl Client {
             )?,
             Some(_) | None => Vec::new(),
         };
-        let builder = upp::http_client_builder_with("server", &roots);
+        let builder = upp::http_client_builder_trusting("server", &roots);
         let builder = builder.map_err(|error| set_up(error.into()))?;
         let http = with(builder.connect_timeout(CONNECT)).build();
         Ok(Self {

@@ -7,12 +7,16 @@ use crate::store::{Reach, StoreLocation};
 use crate::threads::{all_events, missing};
 use anstyle::Style;
 use interop::parts::{StepResponse, ToolPart};
-use interop::run::{AttemptEnd, CallTimes, ExecutionTimes, Restart, StepTimes, duration_text};
+use interop::run::{
+    AttemptEnd, CallTimes, ExecutionTimes, Restart, StartedSubagent, StepCalls, StepTimes,
+    duration_text,
+};
 use jiff::Timestamp;
 use runtime::Run;
 use serde_json::{Value, json};
 use server::OpenMode;
-use timeline::{Entry, Event, OpenCall, Reaction, StepRecord, Transcript};
+use std::collections::BTreeMap;
+use timeline::{Entry, Event, ExecutionId, Reaction, StepId, StepRecord, Transcript};
 
 /// Width of the labels, in characters.
 const LABEL: usize = 34;
@@ -78,28 +82,27 @@ pub(crate) async fn trace(
 
 /// The runs of a thread, oldest first.
 async fn read(reach: &Reach, key: &str) -> Result<Vec<TracedRun>, CliError> {
-    let mut times: Vec<ExecutionTimes> = Vec::new();
+    let mut running: Vec<ExecutionTimes> = Vec::new();
+    let mut over: BTreeMap<ExecutionId, ExecutionTimes> = BTreeMap::new();
     let mut transcript = Transcript::default();
     let events = all_events(reach, key, |logged| {
         let record = &logged.record;
         if let Event::ExecutionCreated { execution, .. } = &record.event {
-            times.push(ExecutionTimes::new(execution.id.clone()));
+            running.push(ExecutionTimes::new(execution.id.clone()));
         }
-        for times in &mut times {
-            times.apply(record);
-        }
+        let ended = running.extract_if(.., |times| times.apply(record));
+        over.extend(ended.map(|times| (times.id().clone(), times)));
         transcript.apply(record);
     });
     events.await.map_err(|error| missing(error, key))?;
+    over.extend(running.into_iter().map(|times| (times.id().clone(), times)));
     let reactions = transcript.entries.into_iter();
-    let reactions = reactions.filter_map(|entry| match entry {
-        Entry::Reaction(reaction) => Some(reaction),
+    let traced = reactions.filter_map(|entry| match entry {
+        Entry::Reaction(reaction) => {
+            let times = over.remove(&reaction.execution.id)?;
+            Some(TracedRun { reaction, times })
+        }
         Entry::Item(_) => None,
-    });
-    let traced = reactions.filter_map(|reaction| {
-        let id = &reaction.execution.id;
-        let times = times.iter().find(|times| times.id() == id)?.clone();
-        Some(TracedRun { reaction, times })
     });
     Ok(traced.collect())
 }
@@ -168,9 +171,10 @@ fn rows(run: &TracedRun) -> Vec<TraceRow> {
         result,
     }];
     let mut restarts = run.times.restarts.iter().peekable();
+    let times = run.times.steps.iter().map(|times| (&times.id, times));
+    let times: BTreeMap<&StepId, &StepTimes> = times.collect();
     for record in &run.reaction.steps {
-        let mut all = run.times.steps.iter();
-        let Some(step) = all.find(|times| times.id == record.step.id) else {
+        let Some(step) = times.get(&record.step.id).copied() else {
             continue;
         };
         for (n, attempt) in step.attempts.iter().enumerate() {
@@ -179,7 +183,12 @@ fn rows(run: &TracedRun) -> Vec<TraceRow> {
             }
             rows.push(attempt_row(record, step, n));
         }
-        rows.extend(step.calls.iter().map(|call| call_row(record, call)));
+        let calls = StepCalls::of(record);
+        for call in &step.calls {
+            rows.push(call_row(&calls, call));
+            let subagents = calls.subagents(call).iter();
+            rows.extend(subagents.map(|subagent| subagent_row(&calls, subagent)));
+        }
     }
     rows.extend(restarts.map(restart_row));
     rows
@@ -231,24 +240,36 @@ fn attempt_row(record: &StepRecord, step: &StepTimes, n: usize) -> TraceRow {
     }
 }
 
-fn call_row(record: &StepRecord, call: &CallTimes) -> TraceRow {
-    let mut tools = record
-        .parts
-        .iter()
-        .filter_map(|part| ToolPart::read(&part.part));
-    let tool = tools.find(|tool| tool.tool_call_id == call.tool_call_id);
-    let input = tool.map(|tool| tool.arguments().to_string());
+fn call_row(calls: &StepCalls, call: &CallTimes) -> TraceRow {
+    let input = calls.tool(call).map(ToolPart::arguments);
+    let result = match call.outcome.as_deref() {
+        None if calls.is_open(call) => "left open",
+        None => "no result",
+        Some(outcome) => outcome,
+    };
     TraceRow {
         style: TOOL,
         depth: 2,
         label: format!("{} {}", call.tool_name, input.unwrap_or_default()),
         from: call.started.unwrap_or(call.created),
-        to: call.ended.or(record.ended_at),
-        result: call.outcome.clone().unwrap_or_else(|| {
-            let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
-            let is_open = open.iter().any(|it| it.tool_call_id == call.tool_call_id);
-            if is_open { "pending" } else { "no result" }.to_owned()
-        }),
+        to: calls.end(call),
+        result: result.to_owned(),
+    }
+}
+
+fn subagent_row(calls: &StepCalls, subagent: &StartedSubagent) -> TraceRow {
+    let result = if subagent.ended.is_some() {
+        "ended"
+    } else {
+        "not ended"
+    };
+    TraceRow {
+        style: DIM,
+        depth: 3,
+        label: format!("sub-agent {}", subagent.agent),
+        from: subagent.started,
+        to: subagent.ended.or(calls.ended_at()),
+        result: result.to_owned(),
     }
 }
 

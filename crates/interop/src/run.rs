@@ -13,6 +13,7 @@ mod fold;
 mod metadata;
 mod replay;
 mod select;
+mod step_calls;
 mod streamed;
 mod timing;
 
@@ -23,6 +24,7 @@ pub(crate) use metadata::RunMetadata;
 pub use metadata::usage_of;
 pub use replay::{replay, resume};
 pub use select::{RunSelector, Selected};
+pub use step_calls::{StartedSubagent, StepCalls};
 pub(crate) use streamed::streamed_texts;
 pub use timing::{
     Attempt, AttemptEnd, CallTimes, ExecutionTimes, Restart, StepTimes, duration_text,

@@ -53,7 +53,7 @@ pub(crate) enum ApiError {
     ForbiddenThread,
     #[error("this key is for some threads only, and this belongs to none")]
     ForbiddenSidecar,
-    #[error("this token may not answer calls that wait; a token with mayAnswer may")]
+    #[error("this token may not answer pending calls; the site must create it with mayAnswer")]
     ForbiddenAnswer,
     #[error("this key may not speak as {actor:?}")]
     ForbiddenActor { actor: String, pointer: String },

@@ -32,7 +32,7 @@ impl Default for Timeouts {
 /// A builder of HTTP clients with this workspace's TLS: aws-lc-rs and Mozilla's roots. It follows no
 /// redirects, so that neither keys nor prompts are sent to another host.
 pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
-    http_client_builder_with(provider, &[])
+    http_client_builder_trusting(provider, &[])
 }
 
 /// The builder of [`http_client_builder`], which also trusts the certificates of a PEM text.
@@ -40,8 +40,8 @@ pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
 /// # Errors
 ///
 /// [`Code::NetworkError`] if TLS can't be set up.
-pub fn http_client_builder_with(provider: &str, roots: &[u8]) -> Result<ClientBuilder, Error> {
-    let tls = tls_config_with(roots).map_err(|cause| {
+pub fn http_client_builder_trusting(provider: &str, roots: &[u8]) -> Result<ClientBuilder, Error> {
+    let tls = tls_config_trusting(roots).map_err(|cause| {
         Error::new(Code::NetworkError, provider, "TLS can't be set up").caused_by(cause)
     })?;
     Ok(Client::builder()
@@ -52,10 +52,10 @@ pub fn http_client_builder_with(provider: &str, roots: &[u8]) -> Result<ClientBu
 
 /// This workspace's TLS configuration, for other HTTP clients: aws-lc-rs and Mozilla's roots.
 pub fn tls_config() -> Result<ClientConfig, rustls::Error> {
-    tls_config_with(&[])
+    tls_config_trusting(&[])
 }
 
-fn tls_config_with(more: &[u8]) -> Result<ClientConfig, rustls::Error> {
+fn tls_config_trusting(more: &[u8]) -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     // Bundles of systems may contain certificates that can't be used.
     let found = CertificateDer::pem_slice_iter(more).flatten();

@@ -82,7 +82,7 @@ pub use event::{Aggregate, StreamEvent, StreamEventType};
 pub use execute::{ExecuteError, arguments_of, execute};
 pub use gemini::Gemini;
 #[cfg(feature = "http")]
-pub use http::{Timeouts, http_client_builder, http_client_builder_with, tls_config};
+pub use http::{Timeouts, http_client_builder, http_client_builder_trusting, tls_config};
 #[cfg(feature = "http")]
 pub use image::ImageProvider;
 pub use image::{

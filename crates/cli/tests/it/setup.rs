@@ -162,3 +162,19 @@ fn a_trace_of_an_unknown_thread_or_run_is_exit_4() {
     );
     assert_eq!(home.run(&["trace"]).code, 2);
 }
+
+#[test]
+fn a_trace_shows_sub_agents_below_their_calls() {
+    let home = Home::new();
+    let prompt = "delegate \"compute 17*3\"";
+    home.ok(&["run", prompt, "--agent", "lead", "--thread", "k"]);
+    let trace = home.ok(&["trace", "k"]);
+    let mut below = trace
+        .lines()
+        .skip_while(|line| !line.contains("delegate {"));
+    let row = below.nth(1).unwrap_or_default();
+    assert!(
+        row.contains("sub-agent delegate") && row.ends_with("ended"),
+        "{trace}"
+    );
+}

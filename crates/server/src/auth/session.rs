@@ -171,7 +171,7 @@ impl Caller {
         self.limits.as_ref()?.actor.as_deref()
     }
 
-    /// The only agent that may answer its messages; any agent without a token of the widget.
+    /// The only agent that may answer its messages. None without a token of the widget: any agent may.
     pub(crate) fn only_agent(&self) -> Option<&str> {
         self.limits.as_ref().map(|limits| limits.agent.as_str())
     }

@@ -22,6 +22,10 @@ fn codes() -> BTreeSet<&'static str> {
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let is_test = path.file_stem().is_some_and(|it| it == "tests");
+        if is_test {
+            continue;
+        }
         if path.is_dir() {
             sources(&path, text);
         } else if path.extension().is_some_and(|it| it == "rs") {

@@ -7,11 +7,10 @@ use crate::json;
 use crate::link::path_segment;
 use crate::time;
 use crate::words::{counted, outcome_words};
-use interop::parts::{EventPart, StepResponse, ToolPart};
-use interop::run::{Attempt, AttemptEnd, CallTimes, Restart, StepTimes};
+use interop::parts::{StepResponse, ToolPart};
+use interop::run::{Attempt, AttemptEnd, CallTimes, Restart, StepCalls, StepTimes};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use std::collections::{BTreeMap, BTreeSet};
 use timeline::{OpenCall, OpenKind, StepRecord, StepStatus};
 
 /// The wait of a trigger that has a row of its own.
@@ -128,10 +127,10 @@ pub(super) fn rows(run: &ConsoleRun<'_>) -> Vec<WaterfallRow> {
                 void_row(record, attempt)
             });
         }
-        let parts = StepParts::of(record);
+        let calls = StepCalls::of(record);
         for call in &times.calls {
-            rows.push(parts.call_row(call));
-            rows.extend(parts.subagent_rows(call));
+            rows.push(call_row(&calls, call));
+            rows.extend(subagent_rows(&calls, call));
         }
     }
     rows.extend(restarts.map(|restart| restart_row(run, restart)));
@@ -194,111 +193,45 @@ fn void_row(record: &StepRecord, attempt: &Attempt) -> WaterfallRow {
     }
 }
 
-/// The start of a sub-agent's thread within a step.
-struct SpawnedThread {
-    thread_id: String,
-    agent: String,
-    at: Timestamp,
+fn call_row(calls: &StepCalls, call: &CallTimes) -> WaterfallRow {
+    let tool = calls.tool(call);
+    let first = tool.and_then(|tool| json::first_argument(tool.arguments()));
+    let outcome = match call.outcome.as_deref() {
+        None if calls.is_open(call) => "left open",
+        None => "no result",
+        Some(outcome) => outcome_words(outcome),
+    };
+    WaterfallRow {
+        kind: RowKind::Call,
+        depth: 2,
+        label: html! {
+            code { (json::visible(&call.tool_name)) }
+            @if let Some(first) = first { " " span class="first" dir="auto" { (first) } }
+        },
+        from: call.started.unwrap_or(call.created),
+        to: calls.end(call),
+        first: None,
+        result: html! {
+            (json::visible(outcome))
+            @if call.needs_approval { " · needs approval" }
+        },
+    }
 }
 
-/// The parts of a step, read once.
-struct StepParts {
-    /// The tool calls, by the ids of their calls.
-    tools: BTreeMap<String, ToolPart>,
-    /// The sub-agents, by the ids of the calls that started them.
-    spawned: BTreeMap<String, Vec<SpawnedThread>>,
-    /// The ends of the sub-agents' threads.
-    ends: BTreeMap<String, Timestamp>,
-    /// The ids of the calls that the step left open.
-    open: BTreeSet<String>,
-    ended_at: Option<Timestamp>,
-}
-
-impl StepParts {
-    fn of(record: &StepRecord) -> Self {
-        let open = OpenCall::list(record.step.outcome.open_calls.as_ref());
-        let mut parts = Self {
-            tools: BTreeMap::new(),
-            spawned: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            open: open.into_iter().map(|call| call.tool_call_id).collect(),
-            ended_at: record.ended_at,
-        };
-        for part in &record.parts {
-            if let Some(tool) = ToolPart::read(&part.part) {
-                let id = tool.tool_call_id.clone();
-                parts.tools.entry(id).or_insert(tool);
-            } else if let Some(event) = EventPart::read(&part.part) {
-                parts.add_event(&event, part.created_at);
-            }
-        }
-        parts
-    }
-
-    fn add_event(&mut self, event: &EventPart, at: Timestamp) {
-        let field = |name| event.data.str_field(name).unwrap_or_default();
-        match event.part_type.as_str() {
-            EventPart::THREAD_SPAWN => {
-                let threads = self.spawned.entry(field("tool_call_id")).or_default();
-                threads.push(SpawnedThread {
-                    thread_id: field("spawned_thread_id"),
-                    agent: field("subagent_type"),
-                    at,
-                });
-            }
-            EventPart::THREAD_END => {
-                self.ends.entry(field("thread_id")).or_insert(at);
-            }
-            _ => {}
-        }
-    }
-
-    fn call_row(&self, call: &CallTimes) -> WaterfallRow {
-        let tool = self.tools.get(&call.tool_call_id);
-        let first = tool.and_then(|tool| json::first_argument(tool.arguments()));
-        let outcome = match call.outcome.as_deref() {
-            None if self.open.contains(&call.tool_call_id) => "left open",
-            None => "no result",
-            Some(outcome) => outcome_words(outcome),
-        };
-        let created = call.created;
-        WaterfallRow {
-            kind: RowKind::Call,
-            depth: 2,
-            label: html! {
-                code { (json::visible(&call.tool_name)) }
-                @if let Some(first) = first { " " span class="first" dir="auto" { (first) } }
-            },
-            from: call.started.unwrap_or(created),
-            // A call without a result ends with its step.
-            to: call.ended.or(self.ended_at),
-            first: None,
-            result: html! {
-                (json::visible(outcome))
-                @if call.needs_approval { " · needs approval" }
-            },
-        }
-    }
-
-    /// The sub-agents of a call.
-    fn subagent_rows(&self, call: &CallTimes) -> impl Iterator<Item = WaterfallRow> {
-        let spawned = self.spawned.get(&call.tool_call_id).into_iter().flatten();
-        spawned.map(|spawned| {
-            let end = self.ends.get(&spawned.thread_id).copied();
-            WaterfallRow {
-                kind: RowKind::Subagent,
-                depth: 3,
-                label: html! {
-                    "sub-agent "
-                    a href={ "/ui/console/" (path_segment(&spawned.thread_id)) } { bdi { (json::visible(&spawned.agent)) } }
-                },
-                from: spawned.at,
-                to: end.or(self.ended_at),
-                first: None,
-                result: html! { @if end.is_some() { "ended" } @else { "not ended" } },
-            }
-        })
-    }
+/// The sub-agents of a call.
+fn subagent_rows(calls: &StepCalls, call: &CallTimes) -> impl Iterator<Item = WaterfallRow> {
+    calls.subagents(call).iter().map(|subagent| WaterfallRow {
+        kind: RowKind::Subagent,
+        depth: 3,
+        label: html! {
+            "sub-agent "
+            a href={ "/ui/console/" (path_segment(&subagent.thread_id)) } { bdi { (json::visible(&subagent.agent)) } }
+        },
+        from: subagent.started,
+        to: subagent.ended.or(calls.ended_at()),
+        first: None,
+        result: html! { @if subagent.ended.is_some() { "ended" } @else { "not ended" } },
+    })
 }
 
 /// The time without a process. It begins with the last event before the restart.

@@ -246,7 +246,10 @@ fn a_model_that_requires_a_limit_of_tokens_warns_without_one() {
             "[models.m]\nprovider = \"anthropic\"\nmodel = \"x\"\n{model}\n[agents.a]\nmodel = \"m\"\n{agent}\n"
         );
         let checked = Config::check(&text, &|_| Some("key".to_owned())).unwrap();
-        checked.findings.len()
+        let findings = checked.findings.iter();
+        findings
+            .filter(|it| it.error.message.contains("requires a limit of tokens"))
+            .count()
     };
     assert_eq!(file("", ""), 1);
     assert_eq!(file("default_max_tokens = 10", ""), 0);
