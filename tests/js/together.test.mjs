@@ -8,17 +8,25 @@ import { HttpAgent } from "@ag-ui/client";
 import { Client as LangGraph } from "@langchain/langgraph-sdk";
 import { Client as Mcp } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { Loomline as Client, textOf } from "../../clients/typescript/dist/index.js";
 import { Chat } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
 import { openai } from "./openai.mjs";
 
 const server = await Loomline.forTests();
 const client = openai(server);
+const own = new Client({ baseUrl: server.base });
 const langGraph = new LangGraph({ apiUrl: server.base, apiKey: null });
 const a2a = await new ClientFactory().createFromUrl(`${server.base}/a2a/demo/`);
-const mcp = new Mcp({ name: "loomline-tests", version: "1.0.0" });
-await mcp.connect(new StreamableHTTPClientTransport(new URL("/mcp", server.base)));
+let mcp = await mcpOf(server);
 server.beforeStop(() => mcp.close());
+
+/** A session, which ends with the process of the server. */
+async function mcpOf({ base }) {
+  const session = new Mcp({ name: "loomline-tests", version: "1.0.0" });
+  await session.connect(new StreamableHTTPClientTransport(new URL("/mcp", base)));
+  return session;
+}
 
 const digits = (key) => key.replaceAll("-", "");
 
@@ -30,6 +38,10 @@ async function get(path) {
 
 /** What each protocol's client does to say something on a thread of ours. */
 const says = {
+  async own(key, content) {
+    const { status } = await own.thread(key).run(content);
+    assert.equal(status, "completed");
+  },
   async native(key, content) {
     const response = await fetch(`${server.base}/api/v1/threads/${key}/messages`, {
       method: "POST",
@@ -85,6 +97,10 @@ const says = {
 
 /** What was said on a thread, as each protocol's client reads it. */
 const reads = {
+  async own(key) {
+    const { messages } = await own.thread(key).messages();
+    return messages.filter(({ type }) => type === "message").map(({ content }) => textOf(content));
+  },
   async threads(key) {
     const page = await client.beta.threads.messages.list(`thread_${digits(key)}`, {
       order: "asc",
@@ -166,4 +182,28 @@ test("the document is the same whichever protocol wrote the thread", async () =>
   for (const [name, document] of Object.entries(documents)) {
     assert.deepEqual(document, documents.native, name);
   }
+});
+
+test("an answer that a crash interrupted reads the same through all", async () => {
+  const key = await begun();
+  const question = "slow 20ms say 60 words";
+  let nEvents = 0;
+  for await (const event of own.thread(key).stream(question)) {
+    nEvents += 1;
+    if (nEvents === 20) {
+      assert.equal(event.type, "chunk.emitted");
+      await server.kill();
+      await server.restart();
+    }
+  }
+  const answer = "the loom weaves a thread of words and each turn adds one ";
+  await mcp.close();
+  mcp = await mcpOf(server);
+  for (const [reader, read] of Object.entries(reads)) {
+    const [asked, answered, ...more] = await read(key);
+    assert.deepEqual([asked, answered.split(" ").length, more], [question, 60, []], `read through ${reader}`);
+    assert.ok(answered.startsWith(answer), `read through ${reader}`);
+  }
+  for (const [name, say] of Object.entries(says)) await say(key, `Hello from ${name}`);
+  assert.equal((await reads.own(key)).at(-1), `You said: Hello from ${Object.keys(says).at(-1)}`);
 });

@@ -170,7 +170,12 @@ impl Tests {
         for source in sources::under(root, "crates")? {
             tests.functions.extend(functions(&source));
         }
-        for folder in ["tests/browser", "tests/js", "conformance"] {
+        for folder in [
+            "tests/browser",
+            "tests/js",
+            "clients/python/tests",
+            "conformance",
+        ] {
             for source in sources::under(root, folder)? {
                 tests.titles.extend(titles(&source));
                 tests.files.insert(source.path);

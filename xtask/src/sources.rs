@@ -14,6 +14,7 @@ const FOREIGN: &[&str] = &[
     "artifacts",
     ".venv",
     "__pycache__",
+    "dist",
 ];
 
 /// A text file of the repository.

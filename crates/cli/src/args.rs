@@ -253,6 +253,12 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages, one for each command.
+    #[command(hide = true)]
+    Man {
+        /// The folder, which must exist.
+        folder: PathBuf,
+    },
 }
 
 /// A model from the command line instead of a configuration file.

@@ -166,6 +166,9 @@ async fn dispatch(
         Command::Doctor { rebuild } => doctor::doctor(&place, rebuild, output).await,
         Command::Key { store } => serve::key(store, output),
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
+        Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
+            CliError::io(format!("{} can't be written", folder.display())),
+        ),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "loomline", &mut text);

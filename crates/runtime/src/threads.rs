@@ -300,6 +300,32 @@ impl Runtime {
         Ok(self.inner.store.row(&created.thread).await?)
     }
 
+    /// Appends a conversation whose runs are over to a thread, in one transaction. No agent starts. Like
+    /// a new message, it withdraws pending calls. With `tail`, only if that is the thread's last event.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if the thread has later events than `tail`.
+    pub async fn append_past(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        commands: Vec<(Timestamp, Command)>,
+        tail: Option<Seq>,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let runtime = self.clone();
+        let commands = commands
+            .into_iter()
+            .map(|(at, command)| (Some(at), command));
+        let commands = commands.collect();
+        self.run_to_completion(async move {
+            let held = live.hold().await?;
+            runtime.append_held(&live, held, tail, commands).await
+        })
+        .await
+    }
+
     /// Follows a thread: every record after `after`, once and in order, then new records.
     pub async fn follow(
         &self,

@@ -12,6 +12,7 @@ mod not_ready;
 pub(crate) mod openai;
 mod pointer;
 mod retry_after;
+mod store;
 
 pub use causes::render_error;
 pub use exchange::ExchangeError;
@@ -25,11 +26,12 @@ use http::{HeaderValue, StatusCode, header};
 use interop::aitp::MessageViolation;
 use pointer::content_pointer;
 use retry_after::retry_after;
-use runtime::{LimitKind, LimitReached, RuntimeError, StoreError, ViewRefused};
+use runtime::{LimitKind, LimitReached, RuntimeError, ViewRefused};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use timeline::{ANSWER, ContentError, Rejected};
+use store::of_store;
+use timeline::{ANSWER, ContentError, Rejected, Seq};
 use utoipa::ToSchema;
 
 /// The errors of requests.
@@ -77,6 +79,10 @@ pub(crate) enum ApiError {
     NotJson,
     #[error("the body is longer than {limit} bytes")]
     BodyTooLarge { limit: usize },
+    #[error("the thread's last event is {found}, expected {expected}")]
+    ThreadChanged { expected: Seq, found: Seq },
+    #[error("the value has {bytes} bytes, and {max} are allowed")]
+    ObjectTooLarge { bytes: usize, max: usize },
     #[error("the body did not arrive in time")]
     BodyTimeout,
     #[error("the body broke off")]
@@ -338,6 +344,14 @@ impl ApiError {
             Self::BodyTooLarge { limit } => {
                 Verdict::new(S::PAYLOAD_TOO_LARGE, "body_too_large").with(json!({ "limit": limit }))
             }
+            Self::ThreadChanged { found, .. } => {
+                Verdict::new(S::CONFLICT, "conflict").with(json!({ "seq": found }))
+            }
+            Self::ObjectTooLarge { bytes, max } => {
+                Verdict::new(S::PAYLOAD_TOO_LARGE, "object_too_large")
+                    .at("/value")
+                    .with(json!({ "bytes": bytes, "max": max }))
+            }
             Self::BodyTimeout => Verdict::new(S::REQUEST_TIMEOUT, "body_timeout"),
             Self::BodyBroken => Verdict::new(S::BAD_REQUEST, "body_broken"),
             Self::MalformedJson { line, column, .. } => {
@@ -504,53 +518,6 @@ fn of_rejected(error: &Rejected) -> Verdict {
         | Rejected::PartGap { .. }
         | Rejected::Reserved(_)
         | Rejected::NothingWaits => Verdict::new(S::CONFLICT, "illegal_state"),
-    }
-}
-
-fn of_store(error: &StoreError) -> Verdict {
-    use StatusCode as S;
-    match error {
-        StoreError::NotFound => Verdict::new(S::NOT_FOUND, "thread_not_found"),
-        StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
-        StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
-        StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
-        StoreError::LimitReached(reached) => of_limit(reached),
-        StoreError::Duplicate(_) => Verdict::hidden(
-            S::CONFLICT,
-            "duplicate_id",
-            "an id is in use on this thread already",
-        ),
-        StoreError::Conflict { .. } | StoreError::Fenced { .. } => Verdict::hidden(
-            S::SERVICE_UNAVAILABLE,
-            "taken_over",
-            "another process writes this thread; try again",
-        ),
-        StoreError::InUse(_) => Verdict::hidden(
-            S::SERVICE_UNAVAILABLE,
-            "read_only",
-            "this server can't write; another process does",
-        ),
-        StoreError::Closed => Verdict::hidden(
-            S::SERVICE_UNAVAILABLE,
-            "shutting_down",
-            "the server is shutting down",
-        ),
-        StoreError::Failed(_) => Verdict::hidden(
-            S::SERVICE_UNAVAILABLE,
-            "store_failed",
-            "the store failed; try again",
-        ),
-        StoreError::Damaged(_) => Verdict::hidden(
-            S::INTERNAL_SERVER_ERROR,
-            "store_damaged",
-            "the server's store is damaged; its operator has to restore it, see `loomline doctor`",
-        ),
-        StoreError::Repeated { .. }
-        | StoreError::OrphanedLog { .. }
-        | StoreError::TooNew { .. }
-        | StoreError::Key(_) => {
-            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
-        }
     }
 }
 

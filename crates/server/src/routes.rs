@@ -17,6 +17,7 @@ pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod messages;
 mod native;
+mod objects;
 mod page_query;
 pub(crate) mod process;
 pub(crate) mod public_address;

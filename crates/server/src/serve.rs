@@ -348,6 +348,8 @@ fn cors(config: &Config, table: Arc<RouteTable>) -> CorsLayer {
             name("x-request-id"),
             name("idempotent-replayed"),
             name("loomline-content-hash"),
+            name("loomline-hash-warning"),
+            name("loomline-loss"),
             name("loomline-losses"),
             name("mcp-session-id"),
             name("openai-processing-ms"),

@@ -6,11 +6,11 @@ use crate::{Loss, Losses};
 use jiff::Timestamp;
 use thread::json::Step;
 use thread::{Json, Thread};
-use timeline::{Command, NewThread, Record, Seq, State, Transcript};
+use timeline::{Command, NewThread, Record, Rejected, Seq, State, Transcript};
 
 /// Replays an import on a fresh thread and lists the differences of the exported document.
 pub(super) fn losses(document: &Thread, imported: &Imported) -> Result<Vec<Loss>, ImportError> {
-    let transcript = replayed(document, imported)?;
+    let transcript = imported.transcript(document.thread_id().unwrap_or_default())?;
     let back = to_document(&transcript).value;
     Ok(differences(
         document.root().clone().into(),
@@ -18,24 +18,31 @@ pub(super) fn losses(document: &Thread, imported: &Imported) -> Result<Vec<Loss>
     ))
 }
 
-fn replayed(document: &Thread, imported: &Imported) -> Result<Transcript, ImportError> {
-    let mut thread = NewThread::new(document.thread_id().unwrap_or_default(), None);
-    thread.title.clone_from(&imported.title);
-    thread.metadata.clone_from(&imported.metadata);
-    let context_id = "context".into();
-    let create = Command::Create { thread, context_id };
-    let first = imported.created_at.unwrap_or(Timestamp::UNIX_EPOCH);
-    let mut state = State::default();
-    let mut transcript = Transcript::default();
-    let mut seq = Seq::ZERO;
-    for (at, command) in std::iter::once((first, create)).chain(imported.commands.iter().cloned()) {
-        for event in state.decide(command, at)? {
-            seq = seq.next();
-            state.apply(&event);
-            transcript.apply(&Record { seq, at, event });
+impl Imported {
+    /// The transcript of a fresh thread that has only this conversation.
+    ///
+    /// # Errors
+    ///
+    /// If the log refuses a command.
+    pub fn transcript(&self, thread_id: &str) -> Result<Transcript, Rejected> {
+        let mut thread = NewThread::new(thread_id, None);
+        thread.title.clone_from(&self.title);
+        thread.metadata.clone_from(&self.metadata);
+        let context_id = "context".into();
+        let create = Command::Create { thread, context_id };
+        let first = self.created_at.unwrap_or(Timestamp::UNIX_EPOCH);
+        let mut state = State::default();
+        let mut transcript = Transcript::default();
+        let mut seq = Seq::ZERO;
+        for (at, command) in std::iter::once((first, create)).chain(self.commands.iter().cloned()) {
+            for event in state.decide(command, at)? {
+                seq = seq.next();
+                state.apply(&event);
+                transcript.apply(&Record { seq, at, event });
+            }
         }
+        Ok(transcript)
     }
-    Ok(transcript)
 }
 
 /// The differences between two values, at the deepest pointers.

@@ -7,6 +7,7 @@ use super::states::{AitpStates, LockedAitpState};
 use crate::auth::Caller;
 use crate::state::Api;
 use crate::threads::ThreadRef;
+use futures_util::FutureExt as _;
 use interop::aitp::{AitpState, ParticipantChange, RequestTerms, Strictness};
 use interop::document::Imported;
 use jiff::Timestamp;
@@ -74,7 +75,7 @@ impl<'a> MessagePost<'a> {
         place: impl Fn(usize) -> BodyPointers,
     ) -> Result<Accepted, RuntimeError> {
         let terms = self.terms(None, last);
-        let accepted = self.runtime().react_on(request, terms).await;
+        let accepted = self.runtime().react_on(request, terms).boxed().await;
         self.kept(accepted, place).await
     }
 
@@ -86,7 +87,7 @@ impl<'a> MessagePost<'a> {
         place: impl Fn(usize) -> BodyPointers,
     ) -> Result<Accepted, RuntimeError> {
         let terms = self.terms(answerer, last);
-        let accepted = self.runtime().answer_on(request, terms).await;
+        let accepted = self.runtime().answer_on(request, terms).boxed().await;
         self.kept(accepted, place).await
     }
 
@@ -103,7 +104,7 @@ impl<'a> MessagePost<'a> {
         place: impl Fn(usize) -> BodyPointers,
     ) -> Result<Accepted, RuntimeError> {
         let accepted = accepted.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(&accepted.thread_id).await?;
+        self.desks.keep_due(&accepted.thread_id).boxed().await?;
         Ok(accepted)
     }
 
@@ -118,9 +119,10 @@ impl<'a> MessagePost<'a> {
         let kept = self
             .runtime()
             .record_through(tenant, key, items, self.gate(None))
+            .boxed()
             .await;
         let seq = kept.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(thread.id()).await?;
+        self.desks.keep_due(thread.id()).boxed().await?;
         Ok(seq)
     }
 
@@ -144,9 +146,10 @@ impl<'a> MessagePost<'a> {
         let kept = self
             .runtime()
             .record_through(tenant, key, items, gate)
+            .boxed()
             .await;
         let seq = kept.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(thread.id()).await?;
+        self.desks.keep_due(thread.id()).boxed().await?;
         Ok(seq)
     }
 
@@ -189,6 +192,19 @@ impl<'a> MessagePost<'a> {
         let speaker = self.speaker.clone();
         move |imported, json| {
             let judged = speaker.judge_past(imported.metadata.clone(), &imported.commands);
+            judged.map_err(|error| found_in(error, json))
+        }
+    }
+
+    /// Checks messages that are to be appended to a thread, as [`judge_import`](Self::judge_import) does.
+    pub(crate) fn judge_append(
+        &self,
+        thread: &ThreadRef,
+    ) -> impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static {
+        let speaker = self.speaker.clone();
+        let metadata = thread.row().thread.metadata.clone();
+        move |imported, json| {
+            let judged = speaker.judge_past(metadata, &imported.commands);
             judged.map_err(|error| found_in(error, json))
         }
     }

@@ -1,18 +1,19 @@
 //! Import and export of threads.
 
 use super::App;
-use super::source_archive::SourceArchive;
+use super::source_archive::{Appended, Sources};
 use crate::error::ExchangeError;
+use crate::threads::key_of;
 use interop::ag_ui::was_cut_off;
 use interop::archive::{Archive, Format};
 use interop::convert::{self, AttributedFields, ReadOptions, SourceForm, WriteOptions};
-use interop::document::{self, Imported, UNNAMED, agent_id};
+use interop::document::{self, ImportError, Imported, UNNAMED, agent_id};
 use interop::{Converted, Loss};
 use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
 use std::collections::BTreeSet;
 use thread::canonical::{CanonicalError, ContentHash, InexactNumbers, inexact_numbers};
 use thread::{CanonicalOptions, Json, Limits, Thread};
-use timeline::Transcript;
+use timeline::{Seq, Transcript};
 use tokio::task::spawn_blocking;
 
 /// The format of an imported conversation, and the agents that ran in it.
@@ -55,9 +56,9 @@ impl App {
         let runtime = self.runtime();
         let transcript = self.whole(tenant, key).await?;
         let imported = match form {
-            SourceForm::Of(Format::Thread) => None,
+            SourceForm::Of(Format::Thread) => Sources::default(),
             SourceForm::Archive | SourceForm::Of(_) => {
-                SourceArchive::read(runtime, tenant, &transcript).await?
+                Sources::read(runtime, tenant, &transcript).await?
             }
         };
         Ok(spawn_blocking(move || written(form, &transcript, imported)).await?)
@@ -121,9 +122,48 @@ impl App {
         };
         let row = self.runtime().import(tenant, key, import).await?;
         if let Some(archive) = archive {
-            SourceArchive::keep(self.runtime(), &row, archive).await?;
+            Sources::keep(self.runtime(), &row, archive).await?;
         }
         Ok((row, losses))
+    }
+
+    /// Appends a conversation to an existing thread, in one transaction, and lists the conversion losses.
+    /// `judge` validates it, with the text, before anything is written. With `tail`, only if that is the
+    /// thread's last event.
+    pub(crate) async fn append(
+        &self,
+        row: &ThreadRow,
+        tail: Option<Seq>,
+        source: ImportSource,
+        text: &str,
+        judge: impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
+    ) -> Result<Vec<Loss>, ExchangeError> {
+        let (text, runtime) = (text.to_owned(), self.runtime().clone());
+        let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
+        let times = (
+            row.thread.updated_at.unwrap_or(row.thread.created_at),
+            SystemClock.now(),
+        );
+        let read = move || {
+            let mut read = ReadRequest::read(&source, &text, &local, &runtime)?;
+            judge(&read.imported, &text)?;
+            // The log's times don't run backwards.
+            for (at, _) in &mut read.imported.commands {
+                *at = (*at).min(times.1).max(times.0);
+            }
+            let appended = Appended::of(&read.imported).map_err(ImportError::from)?;
+            Ok::<_, ExchangeError>((read, appended))
+        };
+        let (read, appended) = spawn_blocking(read).await??;
+        let (key, commands) = (key_of(row), read.imported.commands);
+        let runtime = self.runtime();
+        runtime
+            .append_past(&row.tenant, key, commands, tail)
+            .await?;
+        if let Some((archive, appended)) = read.archive.zip(appended) {
+            appended.keep(runtime, row, archive).await?;
+        }
+        Ok(read.losses)
     }
 }
 
@@ -223,7 +263,7 @@ fn without_foreign_models(document: &mut Thread, local: &BTreeSet<String>) -> Ve
 }
 
 /// The thread in a form.
-fn written(form: SourceForm, transcript: &Transcript, imported: Option<SourceArchive>) -> Exported {
+fn written(form: SourceForm, transcript: &Transcript, imported: Sources) -> Exported {
     let document = document::to_strict_document(transcript);
     if form == SourceForm::Of(Format::Thread) {
         let hash = thread::hash(&document.value, CanonicalOptions::default());
@@ -234,9 +274,8 @@ fn written(form: SourceForm, transcript: &Transcript, imported: Option<SourceArc
             inexact: inexact_numbers(&document.value),
         };
     }
-    let grown = imported.and_then(|it| it.grown(transcript, &document.value));
-    let (archive, mut losses) = match grown {
-        Some(grown) => (grown.value, grown.losses),
+    let (archive, mut losses) = match imported.within(transcript, &document.value) {
+        Some(whole) => (whole.value, whole.losses),
         None => (Archive::from_thread(&document.value), document.losses),
     };
     let written = convert::write(form, &archive, &WriteOptions::default());

@@ -17,9 +17,11 @@ use http::{HeaderValue, StatusCode, header};
 use interop::Loss;
 use interop::archive::Format;
 use interop::convert::{AttributedFields, SourceForm};
+use runtime::{RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thread::Limits;
+use timeline::Seq;
 use utoipa::{IntoParams, ToSchema};
 
 /// Maximum number of losses in an export's headers.
@@ -83,23 +85,41 @@ pub(crate) struct ImportQuery {
     attribution: Option<String>,
 }
 
-impl ImportQuery {
-    fn source(&self) -> Result<ImportSource, ApiError> {
-        let list = self.attribution.as_deref().map(|text| {
-            AttributedFields::list(text, &Limits::default()).map_err(|error| {
-                ApiError::InvalidQuery {
-                    what: format!("attribution: {}", render_error(&error)),
-                }
-            })
-        });
-        let mut attribution = list.transpose()?.unwrap_or_default();
-        attribution.extend(self.agent.clone().map(|agent| AttributedFields {
-            agent,
-            ..AttributedFields::default()
-        }));
-        let form = self.from.form();
-        Ok(ImportSource { form, attribution })
-    }
+/// The source of a text in a format, with the agents that a query names.
+fn source(
+    from: Exchanged,
+    agent: Option<&str>,
+    attribution: Option<&str>,
+) -> Result<ImportSource, ApiError> {
+    let list = attribution.map(|text| {
+        AttributedFields::list(text, &Limits::default()).map_err(|error| ApiError::InvalidQuery {
+            what: format!("attribution: {}", render_error(&error)),
+        })
+    });
+    let mut attribution = list.transpose()?.unwrap_or_default();
+    attribution.extend(agent.map(|agent| AttributedFields {
+        agent: agent.to_owned(),
+        ..AttributedFields::default()
+    }));
+    let form = from.form();
+    Ok(ImportSource { form, attribution })
+}
+
+/// The format and the agents of messages to append.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AppendQuery {
+    /// `pydantic-ai` or `ai-sdk-ui`.
+    #[param(value_type = String)]
+    from: Exchanged,
+    /// The agent of the runs for which nothing else names one.
+    agent: Option<String>,
+    /// The agent of each run: a JSON list of objects with `agent`, `agent_id`, `run_id` and
+    /// `n_messages`.
+    attribution: Option<String>,
+    /// Append only if this is the `seq` of the thread.
+    seq: Option<u64>,
 }
 
 /// An imported thread.
@@ -253,14 +273,19 @@ pub(crate) async fn import(
     JsonText(text): JsonText,
 ) -> Result<(StatusCode, Json<ImportedView>), ApiError> {
     check_new_key(&caller, query.key.as_deref(), "")?;
-    let source = query.source()?;
+    let ImportQuery {
+        from,
+        key,
+        agent,
+        attribution,
+    } = query;
+    let source = source(from, agent.as_deref(), attribution.as_deref())?;
     let (app, tenant) = (api.app(), &caller.tenant);
     let (row, losses) = if caller.is_operator() {
-        app.import(tenant, query.key, source, &text).await?
+        app.import(tenant, key, source, &text).await?
     } else {
         let judge = MessagePost::new(&api, &caller).judge_import();
-        app.import_judged(tenant, query.key, source, &text, judge)
-            .await?
+        app.import_judged(tenant, key, source, &text, judge).await?
     };
     let losses = losses.into_iter().map(Into::into).collect();
     Ok((
@@ -270,4 +295,55 @@ pub(crate) async fn import(
             losses,
         }),
     ))
+}
+
+/// Appends the messages of a conversation to a thread, and lists the conversion losses. No agent starts.
+///
+/// The runs of the messages are over. An export in the same format returns these messages unchanged.
+/// Pending calls of the thread are withdrawn.
+#[utoipa::path(post, path = "/threads/{key}/import", operation_id = "appendMessages", tag = "documents", security(("key" = [])), params(("key" = String, Path), AppendQuery), request_body = ImportedConversation,
+    responses((status = 200, body = ImportedView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn append(
+    State(api): State<Api>,
+    caller: Caller,
+    thread: ThreadKey,
+    Query(query): Query<AppendQuery>,
+    JsonText(text): JsonText,
+) -> Result<Json<ImportedView>, ApiError> {
+    if !matches!(query.from, Exchanged::PydanticAi | Exchanged::AiSdkUi) {
+        let what = "from is pydantic-ai or ai-sdk-ui".to_owned();
+        return Err(ApiError::InvalidQuery { what });
+    }
+    let source = source(
+        query.from,
+        query.agent.as_deref(),
+        query.attribution.as_deref(),
+    )?;
+    let found = thread.find().await?;
+    let _turn = api.turns().of(found.id()).await;
+    let found = found.reread().await?;
+    let judge = MessagePost::new(&api, &caller).judge_append(&found);
+    let tail = query.seq.map(Seq);
+    let losses = api
+        .app()
+        .append(found.row(), tail, source, &text, judge)
+        .await
+        .map_err(|error| changed(&error, tail).unwrap_or_else(|| error.into()))?;
+    Ok(Json(ImportedView {
+        thread: found.reread().await?.into_row().into(),
+        losses: losses.into_iter().map(Into::into).collect(),
+    }))
+}
+
+/// The error of an append that expected another last event.
+fn changed(error: &ExchangeError, tail: Option<Seq>) -> Option<ApiError> {
+    tail?;
+    let ExchangeError::Runtime(RuntimeError::Store(StoreError::Conflict {
+        expected, found, ..
+    })) = error
+    else {
+        return None;
+    };
+    let (expected, found) = (*expected, *found);
+    Some(ApiError::ThreadChanged { expected, found })
 }

@@ -4,7 +4,7 @@ use super::aitp::{actors, answer, requests};
 #[cfg(feature = "web")]
 use super::web_tokens;
 use super::{
-    agents, answers, branches, comparison, content, documents, events, messages, process,
+    agents, answers, branches, comparison, content, documents, events, messages, objects, process,
     relatives, runs, thread_feed, thread_list, threads, versions, waiting,
 };
 use crate::error::ErrorFormat;
@@ -55,6 +55,11 @@ fn routes() -> Vec<Route> {
         Route::get("/threads/{key}/events", Read, PathKey("key"), routes!(events::follow)),
         Route::get("/threads/{key}/document", Read, PathKey("key"), routes!(documents::export)),
         Route::get("/threads/{key}/diff", Read, PathKey("key"), routes!(comparison::diff)),
+        Route::post("/threads/{key}/import", Write, PathKey("key"), routes!(documents::append)),
+        Route::get("/threads/{key}/objects/{kind}", Read, PathKey("key"), routes!(objects::list)),
+        Route::get("/threads/{key}/objects/{kind}/{id}", Read, PathKey("key"), routes!(objects::read)),
+        Route::put("/threads/{key}/objects/{kind}/{id}", Write, PathKey("key"), routes!(objects::put)),
+        Route::delete("/threads/{key}/objects/{kind}/{id}", Delete, PathKey("key"), routes!(objects::delete)),
         Route::get("/waiting", Read, Visible, routes!(waiting::list)),
         Route::get("/events", Read, Visible, routes!(thread_feed::follow)),
         Route::post("/import", Write, InBody, routes!(documents::import)),

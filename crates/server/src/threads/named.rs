@@ -7,6 +7,7 @@ use crate::error::ApiError;
 use crate::protocol::{Policy, ThreadAt};
 use crate::state::Api;
 use axum::extract::FromRequestParts;
+use futures_util::FutureExt as _;
 use http::request::Parts;
 use interop::ids::IdForm;
 use runtime::tree::Branch;
@@ -109,7 +110,7 @@ macro_rules! operations {
         impl ThreadKey {$(
             pub(crate) async fn $name(&self, $($argument: $kind),*) -> Result<$value, RuntimeError> {
                 let (tenant, key) = (&self.caller.tenant, self.key.as_str());
-                self.runtime.$name(tenant, key, $($argument),*).await
+                self.runtime.$name(tenant, key, $($argument),*).boxed().await
             }
         )*}
     };
@@ -192,7 +193,9 @@ impl NamedThread {
 
     /// The stored thread; none if it does not exist or the caller may not access it.
     pub(crate) async fn find(&self, api: &Api) -> Result<Option<ThreadRef>, ApiError> {
-        ThreadRef::find(api, &self.caller, self.form, &self.id).await
+        ThreadRef::find(api, &self.caller, self.form, &self.id)
+            .boxed()
+            .await
     }
 }
 

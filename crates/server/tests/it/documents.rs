@@ -282,6 +282,111 @@ async fn a_stored_thread_gives_back_what_was_imported_and_what_was_said_since() 
     }
 }
 
+/// The messages of a JSON list, without its brackets.
+fn inner(list: &str) -> &str {
+    let list = list.trim().strip_prefix('[').unwrap();
+    list.strip_suffix(']').unwrap().trim()
+}
+
+#[tokio::test]
+async fn appended_messages_are_exported_unchanged_between_what_was_said() {
+    let server = Server::new("").await;
+    let ui = r#"[{"id":"u","role":"user","parts":[{"type":"text","text":"hi","x":1.0}]},{"id":"a","role":"assistant","parts":[{"type":"text","text":"Hello"}]}]"#;
+    let system = r#"[{"kind":"request","parts":[{"part_kind":"system-prompt","content":"Be brief."},{"part_kind":"user-prompt","content":"Hi"}]},{"kind":"response","parts":[{"part_kind":"text","content":"Hello"}],"x":1e2}]"#;
+    for (form, text) in [("ai-sdk-ui", ui), ("pydantic-ai", system)] {
+        server.say(form, "one").await;
+        let append = format!("/api/v1/threads/{form}/import?from={form}&agent=ada");
+        let appended = server.post_text(&append, text).await;
+        assert_eq!(appended.status, 200, "{}", appended.text);
+        assert_eq!(appended.json()["thread"]["key"], form);
+        server.say(form, "two").await;
+        let export = format!("/api/v1/threads/{form}/document?format={form}");
+        let whole = server.get(&export).await.text;
+        let order = ["\"one\"", inner(text), "\"two\""].map(|piece| whole.find(piece));
+        assert!(order.is_sorted() && order[0].is_some(), "{order:?} {whole}");
+        let messages = format!("/api/v1/threads/{form}/messages");
+        let messages = server.get(&messages).await.json();
+        assert_eq!(messages["messages"].as_array().unwrap().len(), 6);
+    }
+}
+
+#[tokio::test]
+async fn messages_are_appended_to_an_import_and_to_appended_messages() {
+    let server = Server::new("").await;
+    let import = "/api/v1/import?from=pydantic-ai&key=h&agent=ada";
+    assert_eq!(server.post_text(import, HISTORY).await.status, 201);
+    let more = HISTORY.replace("2026-01-05T08", "2026-01-05T09");
+    for _ in 0..2 {
+        let append = "/api/v1/threads/h/import?from=pydantic-ai&agent=ada";
+        let appended = server.post_text(append, more.clone()).await;
+        assert_eq!(appended.status, 200, "{}", appended.text);
+    }
+    let whole = server
+        .get("/api/v1/threads/h/document?format=pydantic-ai")
+        .await;
+    let expected = format!("[{},{},{}]", inner(HISTORY), inner(&more), inner(&more));
+    let [whole, expected] =
+        [whole.text, expected].map(|it| serde_json::from_str::<serde_json::Value>(&it).unwrap());
+    assert_eq!(whole, expected);
+    server.say("h", "and more").await;
+    assert_eq!(
+        server.seq("h").await,
+        server.at_rest("h").await.last().unwrap().0
+    );
+}
+
+#[tokio::test]
+async fn an_append_with_an_old_position_writes_nothing() {
+    let server = Server::new("").await;
+    server.say("h", "one").await;
+    let seq = server.seq("h").await;
+    let append = |seq: u64| format!("/api/v1/threads/h/import?from=pydantic-ai&seq={seq}");
+    let refused = server.post_text(&append(seq - 1), HISTORY).await;
+    assert_eq!(refused.error().1, "conflict");
+    assert_eq!(server.seq("h").await, seq);
+    let appended = server.post_text(&append(seq), HISTORY).await;
+    assert_eq!(appended.status, 200, "{}", appended.text);
+    let after = appended.json()["thread"]["seq"].as_u64();
+    assert_eq!(after, Some(server.seq("h").await));
+    let again = server.post_text(&append(seq), HISTORY).await;
+    assert_eq!(again.error().1, "conflict");
+}
+
+#[tokio::test]
+async fn an_append_refuses_documents_and_unknown_threads() {
+    let server = Server::new("").await;
+    let missing = server
+        .post_text("/api/v1/threads/none/import?from=pydantic-ai", HISTORY)
+        .await;
+    assert_eq!(missing.error().1, "thread_not_found");
+    server.say("h", "one").await;
+    let document = server.get("/api/v1/threads/h/document").await.text;
+    let path = "/api/v1/threads/h/import?from=thread";
+    assert_eq!(
+        server.post_text(path, document).await.error().1,
+        "invalid_query"
+    );
+    let path = "/api/v1/threads/h/import?from=pydantic-ai";
+    assert_eq!(
+        server.post_text(path, "[1]").await.error().1,
+        "invalid_document"
+    );
+}
+
+#[tokio::test]
+async fn an_append_ends_what_a_pending_call_waits_for() {
+    let config = "[models.m]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"m\"\ntools = [\"compute\"]\nrequires_approval = [\"compute\"]\n";
+    let server = Server::new(config).await;
+    server.say("h", "compute 1+1").await;
+    let pending = |answer: crate::harness::Answer| answer.json()["calls"].as_array().unwrap().len();
+    assert_eq!(pending(server.get("/api/v1/threads/h/pending").await), 1);
+    let path = "/api/v1/threads/h/import?from=pydantic-ai";
+    let appended = server.post_text(path, HISTORY).await;
+    assert_eq!(appended.status, 200, "{}", appended.text);
+    assert_eq!(pending(server.get("/api/v1/threads/h/pending").await), 0);
+    server.say("h", "and more").await;
+}
+
 #[tokio::test]
 async fn a_thread_that_was_never_imported_is_given_out_in_every_form() {
     let server = Server::new("").await;
@@ -353,6 +458,16 @@ async fn every_real_history_comes_back_from_the_store_as_it_went_in() {
             let path = format!("/api/v1/threads/{key}/document?format={form}");
             let back = thread::Json::parse(&server.get(&path).await.text).unwrap();
             assert_eq!(back, thread::Json::parse(&text).unwrap(), "{name}");
+            let append = format!("/api/v1/threads/{key}/import?from={form}");
+            let appended = server.post_text(&append, text.clone()).await;
+            assert_eq!(appended.status, 200, "{name}: {}", appended.text);
+            let twice = format!("[{0},{0}]", inner(&text));
+            let back = thread::Json::parse(&server.get(&path).await.text).unwrap();
+            assert_eq!(
+                back,
+                thread::Json::parse(&twice).unwrap(),
+                "{name}, appended"
+            );
             n_tried += 1;
         }
     }

@@ -37,6 +37,7 @@ mod messages;
 #[path = "../../../runtime/tests/it/mortal.rs"]
 #[expect(dead_code, reason = "the runtime's own tests use all of it")]
 mod mortal;
+mod objects;
 mod openapi;
 mod operation;
 mod privilege;

@@ -10,6 +10,7 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
 use http::{HeaderMap, Uri};
 use interop::a2a::{Call, ListTasks, Method, RequestError, SendMessage, TaskId, failure, result};
 use serde_json::Value;
@@ -49,7 +50,7 @@ pub(crate) async fn call(
         headers,
         uri,
     };
-    match asked.answer(&id, call).await {
+    match asked.answer(&id, call).boxed().await {
         Ok(response) => response,
         Err(error) => refused(&id, &error),
     }

@@ -11,6 +11,7 @@ use crate::threads::ThreadRef;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use http::{HeaderMap, StatusCode};
 use interop::ids::read_run_of_thread_id;
 use interop::langgraph::{RequestError, RunsSearch, Speaks, shown_id, uuid_of};
@@ -52,7 +53,9 @@ pub(super) async fn create(
     caller: Caller,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::created(&api, &caller, idempotency, None, &body).await
+    runs::created(&api, &caller, idempotency, None, &body)
+        .boxed()
+        .await
 }
 
 /// Creates a run, waits for its end and returns its result.
@@ -65,7 +68,9 @@ pub(super) async fn create_and_wait(
     lease: BodyLease,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::waited(&api, &caller, idempotency, None, (body, lease)).await
+    runs::waited(&api, &caller, idempotency, None, (body, lease))
+        .boxed()
+        .await
 }
 
 /// Creates a run and streams it.
@@ -77,7 +82,9 @@ pub(super) async fn create_and_stream(
     caller: Caller,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::streamed(&api, &caller, idempotency, None, &body).await
+    runs::streamed(&api, &caller, idempotency, None, &body)
+        .boxed()
+        .await
 }
 
 /// Searches the runs of a thread, the newest first.
@@ -90,7 +97,9 @@ pub(super) async fn search(
 ) -> Result<Response, ApiError> {
     let asked = RunsSearch::read(&body)?;
     let found = found(&api, &caller, &asked.thread_id).await?;
-    runs::listed(&found, &asked.query, Speaks::AgentProtocol).await
+    runs::listed(&found, &asked.query, Speaks::AgentProtocol)
+        .boxed()
+        .await
 }
 
 /// Reads a run.
@@ -118,7 +127,7 @@ pub(super) async fn delete(
     PathOf(run_id): PathOf<String>,
 ) -> Result<StatusCode, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
-    runs::deleted(&found, &run).await
+    runs::deleted(&found, &run).boxed().await
 }
 
 /// Waits for a run, and returns its outcome.
@@ -130,7 +139,9 @@ pub(super) async fn wait(
     PathOf(run_id): PathOf<String>,
 ) -> Result<Response, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
-    runs::joined(&api, &caller, found, &run, Speaks::AgentProtocol).await
+    runs::joined(&api, &caller, found, &run, Speaks::AgentProtocol)
+        .boxed()
+        .await
 }
 
 /// Streams a run from its beginning, or from after the frame that `Last-Event-ID` names.
@@ -145,7 +156,9 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
-    runs::join_streamed(&api, &caller, &headers, (found, &run), &query).await
+    runs::join_streamed(&api, &caller, &headers, (found, &run), &query)
+        .boxed()
+        .await
 }
 
 /// Stops a run; complete steps remain, unless `action` is `rollback`. A queued run can't be stopped
@@ -161,5 +174,5 @@ pub(super) async fn cancel(
     _: OptionalBody<Value>,
 ) -> Result<StatusCode, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
-    runs::cancelled(&found, &run, &query).await
+    runs::cancelled(&found, &run, &query).boxed().await
 }

@@ -17,6 +17,7 @@ use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
     ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
@@ -39,7 +40,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let found = found(&api, &caller, named.id()).await?;
     let query = RunsQuery::read(&query)?;
-    listed(&found, &query, Speaks::LangGraph).await
+    listed(&found, &query, Speaks::LangGraph).boxed().await
 }
 
 /// A page of the runs of a thread.
@@ -86,7 +87,9 @@ pub(super) async fn create(
     PathOf(thread_id): PathOf<String>,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    created(&api, &caller, idempotency, Some(&thread_id), &body).await
+    created(&api, &caller, idempotency, Some(&thread_id), &body)
+        .boxed()
+        .await
 }
 
 /// Starts a run, and returns it.
@@ -151,7 +154,9 @@ pub(super) async fn wait(
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let body = (body, lease);
-    waited(&api, &caller, idempotency, Some(&thread_id), body).await
+    waited(&api, &caller, idempotency, Some(&thread_id), body)
+        .boxed()
+        .await
 }
 
 /// Starts a run, waits for it and returns its outcome. Drops the body before it waits.
@@ -190,7 +195,9 @@ pub(super) async fn stream(
     PathOf(thread_id): PathOf<String>,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    streamed(&api, &caller, idempotency, Some(&thread_id), &body).await
+    streamed(&api, &caller, idempotency, Some(&thread_id), &body)
+        .boxed()
+        .await
 }
 
 /// Starts a run, and streams it.
@@ -242,7 +249,7 @@ pub(super) async fn delete(
     PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let found = found_any(&api, &caller, named.id()).await?;
-    deleted(&found, &run_id).await
+    deleted(&found, &run_id).boxed().await
 }
 
 pub(super) async fn deleted(found: &ThreadRef, run_id: &str) -> Result<StatusCode, ApiError> {
@@ -266,7 +273,9 @@ pub(super) async fn join(
     PathOf((_thread, run_id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
     let found = found_any(&api, &caller, named.id()).await?;
-    joined(&api, &caller, found, &run_id, Speaks::LangGraph).await
+    joined(&api, &caller, found, &run_id, Speaks::LangGraph)
+        .boxed()
+        .await
 }
 
 pub(super) async fn joined(
@@ -300,7 +309,9 @@ pub(super) async fn join_stream(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let found = found_any(&api, &caller, named.id()).await?;
-    join_streamed(&api, &caller, &headers, (found, &run_id), &query).await
+    join_streamed(&api, &caller, &headers, (found, &run_id), &query)
+        .boxed()
+        .await
 }
 
 pub(super) async fn join_streamed(
@@ -356,7 +367,7 @@ pub(super) async fn cancel(
     _: OptionalBody<Value>,
 ) -> Result<StatusCode, ApiError> {
     let found = found_any(&api, &caller, named.id()).await?;
-    cancelled(&found, &run_id, &query).await
+    cancelled(&found, &run_id, &query).boxed().await
 }
 
 pub(super) async fn cancelled(

@@ -10,6 +10,7 @@ use crate::idempotency::KeyedBody;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use interop::Converted;
 use interop::responses::{CreateRequest, RequestError};
 use serde_json::Value;
@@ -43,16 +44,18 @@ pub(crate) async fn post(
     // Before anything is written: a client that can't be served has changed nothing.
     let open = api.open_stream(&caller)?;
     let (stream, background) = (request.stream, request.background);
-    let begun = Box::pin(begin(&api, &caller, request, token, &mut None)).await?;
+    let begun = begin(&api, &caller, request, token, &mut None)
+        .boxed()
+        .await?;
     // What was asked is in the log now. The answer may be waited for long.
     lease.free_all();
     let repeated = begun.repeated;
     let response = if stream {
-        streamed(begun, open).await?
+        streamed(begun, open).boxed().await?
     } else if background {
-        super::json(started(&begun).await?.json)
+        super::json(started(&begun).boxed().await?.json)
     } else {
-        super::json(finished(&begun, &open).await?.json)
+        super::json(finished(&begun, &open).boxed().await?.json)
     };
     Ok(replayed(response, repeated))
 }

@@ -16,6 +16,7 @@ use crate::threads::{NamedThread, ThreadRef, answered, check_new_key, id_for};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
     Assistant, CreateRun, CreateThread, CreateThreadAndRun, List, RequestError, Run, RunObject,
@@ -70,10 +71,12 @@ pub(super) async fn create(
     let token = idempotency.token("threads.runs")?;
     let open = opened(&api, found.caller(), &asked)?;
     if let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await? {
-        return run_events(&found, None, (first, open)).await;
+        return run_events(&found, None, (first, open)).boxed().await;
     }
-    let begin = Begin::of(&api, found.caller(), asked, token).await?;
-    begin.on(&api, found, None, (body, open)).await
+    let begin = Begin::of(&api, found.caller(), asked, token)
+        .boxed()
+        .await?;
+    begin.on(&api, found, None, (body, open)).boxed().await
 }
 
 /// Creates a thread and starts a run on it.
@@ -101,15 +104,23 @@ pub(super) async fn create_with_thread(
         && let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await?
     {
         let object = thread_view(&api, found).await?;
-        return run_events(found, Some(object), (first, open)).await;
+        return run_events(found, Some(object), (first, open)).boxed().await;
     }
-    let begin = Begin::of(&api, &caller, asked, token).await?;
+    let begin = Begin::of(&api, &caller, asked, token).boxed().await?;
     let found = match known {
         Some(found) => found,
-        None => begin.made(&api, &caller, key, &thread, &body).await?,
+        None => {
+            begin
+                .made(&api, &caller, key, &thread, &body)
+                .boxed()
+                .await?
+        }
     };
     let object = thread_view(&api, &found).await?;
-    begin.on(&api, found, Some(object), (body, open)).await
+    begin
+        .on(&api, found, Some(object), (body, open))
+        .boxed()
+        .await
 }
 
 /// Opens the stream for a run's events, if the request wants one.
@@ -200,7 +211,7 @@ impl Begin {
             Ok::<_, ApiError>((accepted, found))
         });
         let (accepted, found) = accepted.await?;
-        run_events(&found, object, (accepted, open)).await
+        run_events(&found, object, (accepted, open)).boxed().await
     }
 
     /// Starts the run, and counts its attachments. Both happen even if the client disconnects.

@@ -1,0 +1,1 @@
+# Written by generate.py from src/loomline/_async/__init__.py: do not edit.

@@ -1,0 +1,165 @@
+# Written by generate.py from tests/test_resume_async.py: do not edit.
+from __future__ import annotations
+
+import random
+
+import pytest
+from loomline import Loomline, Thread, ConflictError, LoomlineConnectionError, NotFoundError, models
+from rig import Server, Wire, later
+
+SLOW = "slow 20ms say 60 words"
+
+
+def document_text(thread: Thread) -> str:
+    document = (thread.document()).content
+    return str(document["turns"][-1]["messages"][-1]["parts"][-1]["content"])
+
+
+def shown(events: list[object]) -> str:
+    """What a client that follows the rules of the events shows."""
+    text = ""
+    for event in events:
+        if isinstance(event, models.ChunkEmittedEvent):
+            if event.chunk_type == "data-step-reset":
+                text = ""
+            elif event.chunk_type == "text-delta":
+                text += event.data["delta"]
+    return text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_survives_cuts_at_random_points(wire: Wire, key: str, seed: int) -> None:
+    places = random.Random(seed)
+    wire.cut_after = lambda: places.randrange(1, 6000)
+    with Loomline(wire.base) as client:
+        thread = client.thread(key)
+        events = [event for event in thread.stream(SLOW)]
+        wire.cut_after = lambda: None
+        assert wire.n_cuts > 2
+        log = [event for event in thread.follow(until="rest")]
+        own = [event for event in log if event.seq == events[0].seq or event.seq > events[1].seq - 1]
+        assert events == own
+        assert shown(events) == document_text(thread)
+        assert len([message for message in (thread.messages()).messages if message.role == "user"]) == 1
+
+
+def test_follow_survives_cuts_at_random_points(thread: Thread, wire: Wire) -> None:
+    thread.post(SLOW)
+    places = random.Random(7)
+    wire.cut_after = lambda: places.randrange(1, 6000)
+    with Loomline(wire.base) as client:
+        events = [event for event in client.thread(thread.key).follow(until="rest")]
+    assert wire.n_cuts > 2
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert isinstance(events[-1], models.ThreadFinishedEvent)
+    assert events == [event for event in thread.follow(until="rest")]
+
+
+def test_a_stream_of_subagents_survives_a_cut(wire: Wire, key: str) -> None:
+    with Loomline(wire.base) as client:
+        thread = client.thread(key)
+        ids = []
+        for event in thread.stream('delegate "slow 20ms say 30 words"', agent="lead", subagents=True):
+            ids.append(event.id)
+            if len(ids) % 15 == 0:
+                wire.cut()
+        log = [event.id for event in thread.follow(until="rest", subagents=True)]
+        assert len(ids) == len(set(ids)) > 45
+        assert [event_id for event_id in log if event_id in set(ids)] == ids
+
+
+def test_the_stream_of_a_queued_message_survives_a_cut(wire: Wire, key: str) -> None:
+    with Loomline(wire.base) as client:
+        thread = client.thread(key)
+        first = thread.post("slow 20ms say 40 words")
+        cut = later(0.3, wire.cut)
+        events = [event for event in thread.stream("Good morning")]
+        cut.join()
+        created = [event for event in events if isinstance(event, models.ExecutionCreatedEvent)]
+        assert [event.execution.id != first.execution_id for event in created] == [True]
+        assert shown(events) == "You said: Good morning"
+
+
+def test_a_stream_goes_on_after_a_crash_of_the_server(mortal: Server, key: str) -> None:
+    with Loomline(mortal.base) as client:
+        thread = client.thread(key)
+        events = []
+        for event in thread.stream("slow 50ms say 60 words"):
+            events.append(event)
+            if len(events) == 30:
+                mortal.kill()
+                mortal.start()
+        seqs = [event.seq for event in events]
+        assert seqs == sorted(set(seqs))
+        assert isinstance(events[-1], models.ThreadFinishedEvent)
+        assert events[-1].result == "completed"
+        chunks = [event.chunk_type for event in events if isinstance(event, models.ChunkEmittedEvent)]
+        assert "data-step-reset" in chunks
+        assert shown(events) == document_text(thread)
+        assert len(shown(events).split()) == 60
+
+
+def test_a_run_goes_on_after_an_orderly_restart(mortal: Server, key: str) -> None:
+    with Loomline(mortal.base, max_retries=8) as client:
+        restart = later(0.5, mortal.terminate, mortal.start)
+        result = client.thread(key).run("slow 50ms say 30 words")
+        restart.join()
+        assert result.status == "completed"
+        assert len(result.text.split()) == 30
+
+
+def test_follow_to_rest_goes_on_after_an_orderly_restart(mortal: Server, key: str) -> None:
+    with Loomline(mortal.base) as client:
+        thread = client.thread(key)
+        thread.post("slow 50ms say 30 words")
+        restart = later(0.5, mortal.terminate, mortal.start)
+        events = [event for event in thread.follow(until="rest")]
+        restart.join()
+        assert isinstance(events[-1], models.ThreadFinishedEvent)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+def test_notices_go_on_after_a_crash(mortal: Server, key: str) -> None:
+    with Loomline(mortal.base) as client:
+        thread = client.create_thread(key)
+        with client.follow() as notices:
+            assert (next(notices)).type == "ready"
+            mortal.kill()
+            mortal.start()
+            for notice in notices:
+                if notice.type == "reset":
+                    break
+            thread.run("Good morning")
+            for notice in notices:
+                if notice.thread == key and notice.status == "open":
+                    break
+
+
+def test_a_stream_gives_up_without_a_server(mortal: Server, key: str) -> None:
+    with Loomline(mortal.base) as client:
+        client.create_thread(key)
+        kill = later(0.5, mortal.kill)
+        with pytest.raises(LoomlineConnectionError):
+            for _ in client.thread(key).follow(reconnect_for=0.5):
+                pass
+        kill.join()
+
+
+def test_the_stream_of_a_deleted_thread_raises(thread: Thread) -> None:
+    thread.run("Good morning")
+    with pytest.raises(NotFoundError) as raised:
+        for event in thread.follow():
+            if event.type == "thread.finished":
+                thread.delete()
+    assert raised.value.code == "thread_not_found"
+
+
+def test_an_event_id_of_a_former_thread_raises(thread: Thread) -> None:
+    thread.run("Good morning")
+    (last,) = [event for event in thread.follow(until="rest")][-1:]
+    thread.delete()
+    thread.run("Good morning")
+    with pytest.raises(ConflictError) as raised:
+        for _ in thread.follow(last.id):
+            pass
+    assert raised.value.code == "foreign_event_id"

@@ -1,0 +1,242 @@
+# Written by generate.py from tests/test_transport_async.py: do not edit.
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from loomline import (
+    ApiError,
+    Loomline,
+    AuthenticationError,
+    ChunkEmittedEvent,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    LoomlineConnectionError,
+    NotFoundError,
+    RateLimitedError,
+    ServerError,
+    UnknownEvent,
+)
+from rig import Reply, ToldServer, Wire
+
+ACCEPTED = {"key": "k", "threadId": "t", "itemId": "i", "executionId": "e", "after": 2, "queued": False}
+
+
+def refusal(status: int, code: str, **headers: str) -> Reply:
+    body = {"error": {"code": code, "message": "no", "pointer": "/a", "details": {"n": 1}, "requestId": "r-1"}}
+    return Reply(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def stream(*frames: str) -> Reply:
+    return Reply(200, "".join(frame + "\n\n" for frame in frames).encode(), {"content-type": "text/event-stream"})
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InvalidRequestError),
+        (401, AuthenticationError),
+        (403, ForbiddenError),
+        (404, NotFoundError),
+        (409, ConflictError),
+        (413, InvalidRequestError),
+        (415, InvalidRequestError),
+        (418, ApiError),
+        (422, InvalidRequestError),
+        (429, RateLimitedError),
+        (500, ServerError),
+        (503, ServerError),
+        (507, ServerError),
+    ],
+)
+def test_each_status_has_its_error(status: int, kind: type[ApiError]) -> None:
+    with ToldServer(refusal(status, "some_code", retry_after="7")) as server:
+        with Loomline(server.base, max_retries=0) as client:
+            with pytest.raises(ApiError) as raised:
+                client.agents()
+    error = raised.value
+    assert type(error) is kind
+    assert (error.status, error.code, error.message, error.pointer) == (status, "some_code", "no", "/a")
+    assert (error.details, error.request_id) == ({"n": 1}, "r-1")
+    if isinstance(error, RateLimitedError):
+        assert error.retry_after == 7
+
+
+def test_an_error_that_is_not_of_loomline_is_kept() -> None:
+    with ToldServer(Reply(502, b"<html>bad gateway</html>", {"x-request-id": "r-2"})) as server:
+        with Loomline(server.base, max_retries=0) as client:
+            with pytest.raises(ServerError, match="bad gateway") as raised:
+                client.agents()
+    assert (raised.value.code, raised.value.request_id) == ("", "r-2")
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_read_is_repeated_after_the_time_that_the_server_names(status: int) -> None:
+    with ToldServer(refusal(status, "later", retry_after="1"), Reply(200, {"agents": []})) as server:
+        with Loomline(server.base) as client:
+            began = time.monotonic()
+            assert client.agents() == []
+            assert time.monotonic() - began >= 1
+        assert len(server.seen) == 2
+
+
+def test_a_long_pause_is_left_to_the_caller() -> None:
+    with ToldServer(refusal(429, "rate_limited", retry_after="3600")) as server:
+        with Loomline(server.base) as client:
+            with pytest.raises(RateLimitedError) as raised:
+                client.agents()
+        assert raised.value.retry_after == 3600
+        assert len(server.seen) == 1
+
+
+def test_a_post_is_repeated_with_its_key() -> None:
+    replies = Reply(is_cut=True), refusal(503, "taken_over"), Reply(202, ACCEPTED)
+    with ToldServer(*replies) as server:
+        with Loomline(server.base) as client:
+            assert (client.thread("k").post("Good morning")).item_id == "i"
+        keys = {seen.headers["idempotency-key"] for seen in server.seen}
+        assert (len(server.seen), len(keys)) == (3, 1)
+
+
+def test_every_post_of_a_message_or_an_answer_has_a_key() -> None:
+    answered = {"itemId": "i", "queued": False}
+    with ToldServer(Reply(202, {**ACCEPTED, **answered})) as server:
+        with Loomline(server.base) as client:
+            thread = client.thread("k")
+            thread.post("a")
+            thread.replace("m", "a")
+            thread.regenerate("m")
+            thread.approve("c")
+            thread.deny("c")
+            thread.answer([{"tool_call_id": "c", "output": None}])
+            thread.request("r").answer({})
+            thread.request("r").decline()
+            thread.request("r").cancel()
+        keys = [seen.headers["idempotency-key"] for seen in server.seen]
+        assert len(set(keys)) == 9
+
+
+def test_the_key_of_the_caller_is_sent() -> None:
+    with ToldServer(Reply(202, ACCEPTED)) as server:
+        with Loomline(server.base) as client:
+            client.thread("k").post("a", idempotency_key="order-7")
+        assert server.seen[0].headers["idempotency-key"] == "order-7"
+
+
+def test_a_request_that_is_not_safe_is_sent_once() -> None:
+    with ToldServer(refusal(503, "store_failed")) as server:
+        with Loomline(server.base) as client:
+            with pytest.raises(ServerError):
+                client.create_thread("k")
+        assert len(server.seen) == 1
+
+
+def test_a_lost_response_to_a_post_makes_one_message(wire: Wire, key: str) -> None:
+    cuts = iter([1, None])
+    wire.cut_after = lambda: next(cuts, None)
+    with Loomline(wire.base) as client:
+        accepted = client.thread(key).post("Good morning")
+        messages = (client.thread(key).messages()).messages
+    assert wire.n_cuts == 1
+    assert [message.id for message in messages if message.role == "user"] == [accepted.item_id]
+
+
+def test_no_server_is_a_connection_error() -> None:
+    with ToldServer(Reply()) as server:
+        pass
+    with Loomline(server.base, max_retries=1) as client:
+        with pytest.raises(LoomlineConnectionError):
+            client.agents()
+        with pytest.raises(LoomlineConnectionError):
+            client.thread("k").run("Good morning")
+
+
+def test_the_environment_names_the_server_and_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ToldServer(Reply(200, {"agents": []})) as server:
+        monkeypatch.setenv("LOOMLINE_SERVER", server.base)
+        monkeypatch.setenv("LOOMLINE_KEY", "llk_env")
+        with Loomline() as client:
+            client.agents()
+        with Loomline(server.base + "/prefix/", "llk_own") as client:
+            client.agents()
+    assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer llk_env", "Bearer llk_own"]
+    assert [seen.path for seen in server.seen] == ["/api/v1/agents", "/prefix/api/v1/agents"]
+
+
+def test_unknown_fields_and_words_pass_through() -> None:
+    agent: dict[str, Any] = {"name": "a", "provider": "p", "model": "m", "tools": [], "toolDetails": [], "subAgents": []}
+    body = {"agents": [{**agent, "handoffs": [], "isDefault": True, "newField": {"x": 1}}]}
+    pending = {"toolCallId": "c", "toolName": "t", "kind": "new-kind", "executionId": "e", "threadKey": "k", "path": []}
+    with ToldServer(Reply(200, body), Reply(200, {"calls": [pending], "seq": 1})) as server:
+        with Loomline(server.base) as client:
+            (found,) = client.agents()
+            assert found["newField"] == {"x": 1}
+            assert (client.thread("k").pending()).calls[0].kind == "new-kind"
+
+
+def test_events_of_unknown_types_pass_through() -> None:
+    at = '"at":"2026-01-01T00:00:00Z"'
+    frames = (
+        ": a comment",
+        'id: 1.a\nevent: new.type\ndata: {"seq":1,"type":"new.type",' + at + ',"x":{"y":2}}',
+        'id: 2.a\r\nevent: chunk.emitted\r\ndata: {"seq":2,"type":"chunk.emitted",\r\ndata: '
+        + at
+        + ',"chunkType":"data-new","contextId":"c","later":3}',
+    )
+    rest = {"id": "t", "status": "open", "createdAt": "2026-01-01T00:00:00Z", "seq": 2, "bytes": 1}
+    with ToldServer(stream(*frames), Reply(200, rest)) as server:
+        with Loomline(server.base) as client:
+            first, second = [event for event in client.thread("k").follow(until="rest")]
+    assert isinstance(first, UnknownEvent)
+    assert (first.id, first.seq, first["x"]) == ("1.a", 1, {"y": 2})
+    assert isinstance(second, ChunkEmittedEvent)
+    assert (second.id, second.chunk_type, second["later"]) == ("2.a", "data-new", 3)
+
+
+def test_an_event_error_raises_its_error() -> None:
+    frame = 'event: error\ndata: {"error":{"code":"key_expired","message":"the key has expired"}}'
+    with ToldServer(stream(frame)) as server:
+        with Loomline(server.base) as client:
+            with pytest.raises(AuthenticationError, match="the key has expired") as raised:
+                for _ in client.thread("k").follow():
+                    pass
+    assert raised.value.code == "key_expired"
+
+
+def test_a_stream_that_is_lost_before_its_first_event_is_posted_again() -> None:
+    at = '"at":"2026-01-01T00:00:00Z"'
+    frame = 'id: 9.a\nevent: {0}\ndata: {{"seq":9,"type":"{0}",' + at + ",{1}}}"
+    finish = frame.format("thread.finished", '"threadId":"t","contextId":"c","executionId":"e","result":"completed"')
+    ids = '"id":"e","threadId":"t","contextId":"c","triggerItemId":"i","reactionItemId":"r"'
+    execution = "{" + ids + ',"status":"executing","createdAt":"2026-01-01T00:00:00Z"}'
+    begin = frame.format("execution.created", f'"execution":{execution}')
+    busy = {"id": "t", "status": "streaming", "createdAt": "2026-01-01T00:00:00Z", "seq": 9, "bytes": 1}
+    with ToldServer(Reply(is_cut=True), stream(": silent"), Reply(200, busy), stream(begin, finish)) as server:
+        with Loomline(server.base) as client:
+            events = [event for event in client.thread("k").stream("Good morning")]
+    assert [event.type for event in events] == ["execution.created", "thread.finished"]
+    posts = [seen for seen in server.seen if seen.method == "POST"]
+    assert len(posts) == 3
+    assert len({post.headers["idempotency-key"] for post in posts}) == 1
+
+
+def test_a_stream_resumes_through_refusals() -> None:
+    event = 'id: {0}.a\nevent: new\ndata: {{"seq":{0},"type":"new"}}'
+    replies = (
+        stream(event.format(1), "id: 2.a\nevent: cut off"),
+        refusal(503, "shutting_down"),
+        Reply(is_cut=True),
+        stream(event.format(2)),
+        refusal(403, "missing_scope"),
+    )
+    with ToldServer(*replies) as server:
+        with Loomline(server.base) as client:
+            seen = []
+            with pytest.raises(ForbiddenError):
+                for received in client.thread("k").follow():
+                    seen.append(received.id)
+        assert seen == ["1.a", "2.a"]
+        sent = [request.headers.get("last-event-id") for request in server.seen]
+        assert sent == [None, "1.a", "1.a", "1.a", "2.a"]

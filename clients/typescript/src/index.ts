@@ -1,0 +1,10 @@
+export { Loomline, type ThreadFilter, type WaitingFilter } from "./client.js";
+export * from "./errors.js";
+export type { ChunkData, LogEvent, Notice, SubagentEvent, ThreadEvent } from "./events.js";
+export type { ThreadObjects } from "./objects.js";
+export type { ThreadRequest } from "./request.js";
+export { textOf } from "./run.js";
+export { type ThreadSnapshot, ThreadStore, type ThreadStoreOptions } from "./store.js";
+export { Thread } from "./thread.js";
+export type { LoomlineOptions } from "./transport.js";
+export type * from "./types.js";

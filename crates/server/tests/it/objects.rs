@@ -1,0 +1,162 @@
+//! Objects that clients store with a thread.
+
+use crate::harness::{Answer, Server, two_tenants};
+use axum::body::Body;
+use http::header;
+use serde_json::{Value, json};
+
+const KIND: &str = "/api/v1/threads/t/objects/note";
+
+async fn put(server: &Server, path: &str, body: &str) -> Answer {
+    let request = server
+        .request("PUT", path)
+        .header(header::CONTENT_TYPE, "application/json");
+    server
+        .send(request.body(Body::from(body.to_owned())).unwrap())
+        .await
+}
+
+async fn with_thread() -> Server {
+    let server = Server::new("").await;
+    server.post("/api/v1/threads", json!({"key": "t"})).await;
+    server
+}
+
+fn ids(list: &Answer) -> Vec<String> {
+    let list = list.json();
+    let objects = list["objects"].as_array().unwrap().iter();
+    objects
+        .map(|it| it["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn an_object_is_stored_replaced_read_and_deleted() {
+    let server = with_thread().await;
+    let path = format!("{KIND}/a%2Fb");
+    let stored = put(
+        &server,
+        &path,
+        r#"{"value":{"n":1.0,"big":12345678901234567890123}}"#,
+    )
+    .await;
+    assert_eq!(stored.status, 200, "{}", stored.text);
+    let read = server.get(&path).await;
+    assert_eq!(read.text, stored.text);
+    assert!(
+        read.text
+            .contains(r#""value":{"n":1.0,"big":12345678901234567890123}"#)
+    );
+    let replaced = put(&server, &path, r#"{"value":null}"#).await.json();
+    assert_eq!(replaced["value"], Value::Null);
+    assert_eq!(replaced["createdAt"], stored.json()["createdAt"]);
+    assert_eq!(server.delete(&path).await.status, 204);
+    for gone in [server.get(&path).await, server.delete(&path).await] {
+        assert_eq!(gone.error().1, "object_not_found");
+    }
+}
+
+#[tokio::test]
+async fn objects_are_listed_in_pages_and_by_their_ids() {
+    let server = with_thread().await;
+    for n in 0..5 {
+        put(
+            &server,
+            &format!("{KIND}/{n}"),
+            &format!(r#"{{"value":{n}}}"#),
+        )
+        .await;
+    }
+    put(
+        &server,
+        "/api/v1/threads/t/objects/other/x",
+        r#"{"value":0}"#,
+    )
+    .await;
+    let first = server.get(&format!("{KIND}?limit=2")).await;
+    assert_eq!(
+        (ids(&first), first.json()["next"].clone()),
+        (vec!["0".into(), "1".into()], json!("1"))
+    );
+    let rest = server.get(&format!("{KIND}?after=1")).await;
+    assert_eq!(ids(&rest), ["2", "3", "4"]);
+    assert!(rest.json().get("next").is_none());
+    let newest = server.get(&format!("{KIND}?order=desc&limit=1")).await;
+    assert_eq!(ids(&newest), ["4"]);
+    let named = server.get(&format!("{KIND}?id=3&id=none&id=0")).await;
+    assert_eq!(ids(&named), ["3", "0"]);
+    for wrong in ["order=up", "limit=x", "ids=1"] {
+        let refused = server.get(&format!("{KIND}?{wrong}")).await;
+        assert_eq!(refused.error().1, "invalid_query", "{wrong}");
+    }
+    assert_eq!(
+        server.get(&format!("{KIND}?after=none")).await.error().1,
+        "object_not_found"
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_objects_ends_at_its_size() {
+    let server = with_thread().await;
+    let big = format!(r#"{{"value":"{}"}}"#, "x".repeat(3 << 20));
+    for n in 0..3 {
+        assert_eq!(put(&server, &format!("{KIND}/{n}"), &big).await.status, 200);
+    }
+    let first = server.get(KIND).await;
+    assert_eq!(
+        (ids(&first), first.json()["next"].clone()),
+        (vec!["0".into(), "1".into()], json!("1"))
+    );
+    let named = server.get(&format!("{KIND}?id=0&id=1&id=2")).await;
+    assert_eq!(
+        (ids(&named).len(), named.json()["next"].clone()),
+        (2, json!("1"))
+    );
+}
+
+#[tokio::test]
+async fn wrong_objects_are_refused_with_their_place() {
+    let server = with_thread().await;
+    let big = format!(r#"{{"value":"{}"}}"#, "x".repeat(4 << 20));
+    let long = format!("{KIND}/{}", "i".repeat(257));
+    for (path, body, code) in [
+        (format!("{KIND}/a"), big.as_str(), "object_too_large"),
+        (format!("{KIND}/a"), r#"{"valu":1}"#, "invalid_field"),
+        (format!("{KIND}/a"), "{}", "invalid_field"),
+        (format!("{KIND}/a"), "1", "invalid_field"),
+        (long, r#"{"value":1}"#, "invalid_path"),
+        (format!("{KIND}/%0a"), r#"{"value":1}"#, "invalid_path"),
+        (
+            "/api/v1/threads/t/objects/Note/a".into(),
+            r#"{"value":1}"#,
+            "invalid_path",
+        ),
+        (
+            "/api/v1/threads/none/objects/note/a".into(),
+            r#"{"value":1}"#,
+            "thread_not_found",
+        ),
+    ] {
+        let refused = put(&server, &path, body).await;
+        assert_eq!(refused.error().1, code, "{path}");
+    }
+    assert!(ids(&server.get(KIND).await).is_empty());
+}
+
+#[tokio::test]
+async fn objects_belong_to_their_thread_and_tenant() {
+    let all = Server::new(&two_tenants()).await;
+    let (a, b) = (all.with_key("llk_a"), all.with_key("llk_b"));
+    for server in [&a, &b] {
+        server.post("/api/v1/threads", json!({"key": "t"})).await;
+    }
+    put(&a, &format!("{KIND}/x"), r#"{"value":"secret of a"}"#).await;
+    assert_eq!(
+        b.get(&format!("{KIND}/x")).await.error().1,
+        "object_not_found"
+    );
+    assert!(ids(&b.get(KIND).await).is_empty());
+    assert_eq!(a.delete("/api/v1/threads/t").await.status, 204);
+    a.post("/api/v1/threads", json!({"key": "t"})).await;
+    assert!(ids(&a.get(KIND).await).is_empty());
+}
