@@ -178,6 +178,7 @@ impl Tests {
         ] {
             for source in sources::under(root, folder)? {
                 tests.titles.extend(titles(&source));
+                tests.functions.extend(python_functions(&source));
                 tests.files.insert(source.path);
             }
         }
@@ -200,6 +201,19 @@ fn functions(source: &Source) -> Vec<String> {
             .collect::<String>()
     });
     names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The functions of a Python file.
+fn python_functions(source: &Source) -> Vec<String> {
+    if !source.is("py") {
+        return Vec::new();
+    }
+    let names = source.text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        line.strip_prefix("def ")?.split_once('(')
+    });
+    names.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The titles of the tests of a JavaScript file, as they stand in `test("…", …)` and, for pages, in

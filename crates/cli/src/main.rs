@@ -167,7 +167,7 @@ async fn dispatch(
         Command::Key { store } => serve::key(store, output),
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
         Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
-            CliError::io(format!("{} can't be written", folder.display())),
+            CliError::io(format!("write the manual pages to {}", folder.display())),
         ),
         Command::Completions { shell } => {
             let mut text = Vec::new();

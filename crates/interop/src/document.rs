@@ -29,7 +29,7 @@ mod upgrade;
 mod usage;
 
 pub use agents::{UNNAMED, agent_id};
-pub use export::to_document;
+pub use export::{to_document, turn_bounds};
 pub use import::{ImportError, Imported, from_document};
 pub use strict::to_strict_document;
 

@@ -302,6 +302,7 @@ impl Runtime {
 
     /// Appends a conversation whose runs are over to a thread, in one transaction. No agent starts. Like
     /// a new message, it withdraws pending calls. With `tail`, only if that is the thread's last event.
+    /// Times before the last event, or in the future, are moved to these limits.
     ///
     /// # Errors
     ///
@@ -315,13 +316,24 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
-        let commands = commands
-            .into_iter()
-            .map(|(at, command)| (Some(at), command));
-        let commands = commands.collect();
         self.run_to_completion(async move {
-            let held = live.hold().await?;
-            runtime.append_held(&live, held, tail, commands).await
+            let mut held = live.hold().await?;
+            let (found, now) = held.next_position()?;
+            if let Some(expected) = tail.filter(|tail| *tail != found) {
+                let thread = live.thread.clone();
+                return Err(StoreError::Conflict {
+                    thread,
+                    expected,
+                    found,
+                }
+                .into());
+            }
+            let last = held.core()?.last_at.min(now);
+            let commands = commands.into_iter();
+            let commands = commands.map(|(at, command)| (Some(at.clamp(last, now)), command));
+            runtime
+                .append_held(&live, held, None, commands.collect())
+                .await
         })
         .await
     }

@@ -95,6 +95,7 @@ pub(crate) async fn note_made(
         json: serde_json::json!(token.fingerprint()).to_string(),
         content: None,
         thread: thread.cloned(),
+        is_limited: thread.is_none(),
     };
     Ok(api.runtime().objects().put(tenant, object).await?)
 }

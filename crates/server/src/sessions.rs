@@ -170,6 +170,7 @@ async fn store(
         json: serde_json::to_string(&stored).map_err(RuntimeError::from)?,
         content: None,
         thread: None,
+        is_limited: true,
     };
     sweep(api, &caller.tenant, kind, now).await?;
     api.runtime().objects().put(&caller.tenant, object).await?;

@@ -19,7 +19,7 @@
 //!     created_at: jiff::Timestamp::UNIX_EPOCH,
 //!     json: r#"{"filename":"notes.txt"}"#.to_owned(),
 //!     content: Some(b"a note".to_vec()),
-//!     thread: None,
+//!     thread: None, is_limited: true,
 //! };
 //! files.put(&tenant, object).await?;
 //!
@@ -54,6 +54,8 @@ pub struct NewObject {
     pub content: Option<Vec<u8>>,
     /// The thread that it belongs to, if any. It is deleted with the thread, in the same transaction.
     pub thread: Option<ThreadId>,
+    /// Whether the tenant's limits of stored data apply. They do if a client decides how many there are.
+    pub is_limited: bool,
 }
 
 /// A stored object, without its content.

@@ -64,6 +64,7 @@ async fn filled(store: &Arc<SqliteStore>) -> Author {
         json: format!("{{\"name\":\"{SAID}\"}}"),
         content: Some(SAID.repeat(10_000).into_bytes()),
         thread: None,
+        is_limited: true,
     };
     store.objects().put(&tenant, file).await.unwrap();
     author

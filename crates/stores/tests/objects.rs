@@ -31,6 +31,7 @@ fn file(id: &str, content: &[u8]) -> NewObject {
         json: "{}".into(),
         content: Some(content.to_vec()),
         thread: None,
+        is_limited: true,
     }
 }
 

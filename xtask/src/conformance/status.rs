@@ -9,6 +9,7 @@ use std::path::Path;
 
 const PAGE: &str = "docs/reference/status.md";
 const SCRIPT: &str = "scripts/test";
+const CLIENT_REQUIREMENTS: &str = "clients/python/requirements-test.txt";
 const PACKAGES: &str = "tests/js/package.json";
 
 const HEAD: &str = "\
@@ -38,7 +39,7 @@ struct Area {
     js: &'static [&'static str],
 }
 
-const AREAS: [Area; 15] = [
+const AREAS: [Area; 16] = [
     Area {
         name: "Thread documents and conversions (ThreadProtocol)",
         ids: &["TP-*"],
@@ -127,8 +128,14 @@ const AREAS: [Area; 15] = [
         js: &["openapi-typescript", "openapi-fetch"],
     },
     Area {
-        name: "Several nodes with PostgreSQL; client libraries of the project",
-        ids: &["X-7", "X-9"],
+        name: "Client libraries of the project and their adapters",
+        ids: &["X-9"],
+        python: &["openai-agents", "langgraph-checkpoint", "pydantic-ai-slim"],
+        js: &["ai", "ai6"],
+    },
+    Area {
+        name: "Several nodes with PostgreSQL",
+        ids: &["X-7"],
         python: &[],
         js: &[],
     },
@@ -142,7 +149,7 @@ pub(crate) fn run(root: &Path, only_compare: bool) -> Result<String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).with_context(|| path.to_owned());
     let page = page(
         &rows(&read(TABLE)?),
-        &python_versions(&read(SCRIPT)?),
+        &python_versions(&(read(CLIENT_REQUIREMENTS)? + &read(SCRIPT)?)),
         &js_versions(&read(PACKAGES)?)?,
     )?;
     let file = root.join(PAGE);

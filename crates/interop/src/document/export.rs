@@ -33,7 +33,11 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     let kept_object = |key: &str| kept.and_then(|kept| kept.get(key)?.as_object());
     let mut registry = Registry::new(kept_object("agents").cloned().unwrap_or_default());
     let mut losses = Losses::default();
-    let (turns, is_open) = turns(transcript, &mut registry, &mut losses);
+    let Turns {
+        list: turns,
+        is_open,
+        ..
+    } = Turns::of(transcript, &mut registry, &mut losses);
     let unchanged = kept
         .and_then(|kept| kept.get("n_entries")?.as_u64())
         .is_some_and(|n_entries| n_entries == transcript.entries.len() as u64);
@@ -75,68 +79,88 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     losses.with(value)
 }
 
-/// The turns, and whether one of them has calls without results.
-fn turns(
-    transcript: &Transcript,
-    registry: &mut Registry,
-    losses: &mut Losses,
-) -> (Vec<Json>, bool) {
-    let mut clock = Clock::new();
-    let mut turns = Vec::with_capacity(transcript.entries.len());
-    let mut is_open = false;
-    let left = Left::of(transcript);
-    for (place, entry) in transcript.entries.iter().enumerate() {
-        let at = || format!("/entries/{place}");
-        match entry {
-            Entry::Item(item) if item.run.is_some() => {}
-            Entry::Item(item) => {
-                let beside = messages_with_answers(item);
-                for item in std::iter::once(item).chain(&beside) {
-                    match item_turn(item, &mut clock, registry) {
-                        ItemTurn::Turn(turn) => {
-                            if item.metadata.is_some() && ThreadEvent::of_item(item).is_some() {
-                                losses.push(at(), "what an event keeps beside it");
+/// Where the turns of each entry are in the document of a transcript: the number of turns before each
+/// entry, and the number of all.
+pub fn turn_bounds(transcript: &Transcript) -> Vec<usize> {
+    let (mut registry, mut losses) = (Registry::new(Object::new()), Losses::default());
+    Turns::of(transcript, &mut registry, &mut losses).bounds
+}
+
+/// The turns of a transcript.
+struct Turns {
+    list: Vec<Json>,
+    /// The number of turns before each entry, and of all.
+    bounds: Vec<usize>,
+    /// Whether one of them has calls without results.
+    is_open: bool,
+}
+
+impl Turns {
+    fn of(transcript: &Transcript, registry: &mut Registry, losses: &mut Losses) -> Self {
+        let mut clock = Clock::new();
+        let mut turns = Vec::with_capacity(transcript.entries.len());
+        let mut bounds = Vec::with_capacity(transcript.entries.len() + 1);
+        let mut is_open = false;
+        let left = Left::of(transcript);
+        for (place, entry) in transcript.entries.iter().enumerate() {
+            let at = || format!("/entries/{place}");
+            bounds.push(turns.len());
+            match entry {
+                Entry::Item(item) if item.run.is_some() => {}
+                Entry::Item(item) => {
+                    let beside = messages_with_answers(item);
+                    for item in std::iter::once(item).chain(&beside) {
+                        match item_turn(item, &mut clock, registry) {
+                            ItemTurn::Turn(turn) => {
+                                if item.metadata.is_some() && ThreadEvent::of_item(item).is_some() {
+                                    losses.push(at(), "what an event keeps beside it");
+                                }
+                                turns.push(turn);
                             }
-                            turns.push(turn);
+                            ItemTurn::Nothing => {}
+                            ItemTurn::Lost(what) => losses.push(at(), what),
                         }
-                        ItemTurn::Nothing => {}
-                        ItemTurn::Lost(what) => losses.push(at(), what),
                     }
                 }
-            }
-            // All that it said is removed.
-            Entry::Reaction(reaction) if reaction.steps.is_empty() => {}
-            Entry::Reaction(reaction) => {
-                if reaction.execution.status == ExecutionStatus::Executing {
-                    continue;
-                }
-                registry.note(reaction);
-                note_targets(reaction, registry);
-                let agent = agent_turn(reaction, &left, &mut clock);
-                if agent.n_dropped > 0 {
-                    losses.push(
-                        at(),
-                        format!("{} messages of incomplete cycles", agent.n_dropped),
-                    );
-                }
-                for step in &reaction.steps {
-                    let n_chars: usize = cut_off_parts(step)
-                        .iter()
-                        .filter_map(|part| Some(part.str_field("text")?.chars().count()))
-                        .sum();
-                    if n_chars > 0 {
+                // All that it said is removed.
+                Entry::Reaction(reaction) if reaction.steps.is_empty() => {}
+                Entry::Reaction(reaction) => {
+                    if reaction.execution.status == ExecutionStatus::Executing {
+                        continue;
+                    }
+                    registry.note(reaction);
+                    note_targets(reaction, registry);
+                    let agent = agent_turn(reaction, &left, &mut clock);
+                    if agent.n_dropped > 0 {
                         losses.push(
                             at(),
-                            format!("{n_chars} characters of an answer that was cut off"),
+                            format!("{} messages of incomplete cycles", agent.n_dropped),
                         );
                     }
+                    for step in &reaction.steps {
+                        let n_chars: usize = cut_off_parts(step)
+                            .iter()
+                            .filter_map(|part| Some(part.str_field("text")?.chars().count()))
+                            .sum();
+                        if n_chars > 0 {
+                            losses.push(
+                                at(),
+                                format!("{n_chars} characters of an answer that was cut off"),
+                            );
+                        }
+                    }
+                    is_open |= agent.is_open;
+                    turns.push(agent.turn.into());
                 }
-                is_open |= agent.is_open;
-                turns.push(agent.turn.into());
             }
         }
+        bounds.push(turns.len());
+        Self {
+            list: turns,
+            bounds,
+            is_open,
+        }
     }
-    (turns, is_open)
 }
 
 /// The root members that every thread's log supplies.

@@ -2,7 +2,6 @@
 
 use super::gate::{PartyBinding, actor_of, record};
 use super::refused::{Refused, Why, check_rights};
-use super::started::StartedAitpState;
 use interop::aitp::{AitpState, ParticipantChange, Participants};
 use jiff::Timestamp;
 use runtime::RuntimeError;
@@ -10,15 +9,13 @@ use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
 
 impl PartyBinding {
     /// Checks an imported history against the key. The key must have the right to speak as every actor
-    /// that speaks, joins, leaves or declares something. Every file must have an allowed URL. Requests
+    /// that speaks, joins, leaves or declares something. `roster` has the participants before it. Every file must have an allowed URL. Requests
     /// and answers are not checked.
     pub(super) fn judge_past(
         &self,
-        metadata: Option<Payload>,
+        mut roster: Participants,
         commands: &[(Timestamp, Command)],
     ) -> Result<(), RuntimeError> {
-        let mut roster =
-            StartedAitpState::new(AitpState::default(), metadata, Timestamp::now())?.participants();
         for (place, (at, command)) in commands.iter().enumerate() {
             let refused = |why: Why| Refused::new(why, place);
             for content in contents(command) {

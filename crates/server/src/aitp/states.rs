@@ -302,6 +302,7 @@ impl AitpStates {
             json: serde_json::to_string(&(folded.seen, &folded.desk))?,
             content: None,
             thread: Some(thread.clone()),
+            is_limited: false,
         };
         match self.runtime.objects().put(&tenant, object).await {
             Ok(()) => folded.kept = folded.seen,

@@ -140,30 +140,33 @@ impl App {
     ) -> Result<Vec<Loss>, ExchangeError> {
         let (text, runtime) = (text.to_owned(), self.runtime().clone());
         let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
-        let times = (
-            row.thread.updated_at.unwrap_or(row.thread.created_at),
-            SystemClock.now(),
-        );
+        let now = SystemClock.now();
+        let last = row.thread.updated_at.unwrap_or(row.thread.created_at);
+        let last = last.min(now);
         let read = move || {
             let mut read = ReadRequest::read(&source, &text, &local, &runtime)?;
             judge(&read.imported, &text)?;
             // The log's times don't run backwards.
             for (at, _) in &mut read.imported.commands {
-                *at = (*at).min(times.1).max(times.0);
+                *at = (*at).clamp(last, now);
             }
             let appended = Appended::of(&read.imported).map_err(ImportError::from)?;
             Ok::<_, ExchangeError>((read, appended))
         };
         let (read, appended) = spawn_blocking(read).await??;
-        let (key, commands) = (key_of(row), read.imported.commands);
-        let runtime = self.runtime();
-        runtime
-            .append_past(&row.tenant, key, commands, tail)
-            .await?;
-        if let Some((archive, appended)) = read.archive.zip(appended) {
-            appended.keep(runtime, row, archive).await?;
-        }
-        Ok(read.losses)
+        let (runtime, row) = (self.runtime().clone(), row.clone());
+        // Both happen even if the client disconnects.
+        let append = async move {
+            let (key, commands) = (key_of(&row), read.imported.commands);
+            runtime
+                .append_past(&row.tenant, key, commands, tail)
+                .await?;
+            if let Some((archive, appended)) = read.archive.zip(appended) {
+                appended.keep(&runtime, &row, archive).await?;
+            }
+            Ok::<_, ExchangeError>(read.losses)
+        };
+        self.runtime().run_to_completion(append).await
     }
 }
 
@@ -274,7 +277,7 @@ fn written(form: SourceForm, transcript: &Transcript, imported: Sources) -> Expo
             inexact: inexact_numbers(&document.value),
         };
     }
-    let (archive, mut losses) = match imported.within(transcript, &document.value) {
+    let (archive, mut losses) = match imported.within(transcript, &document) {
         Some(whole) => (whole.value, whole.losses),
         None => (Archive::from_thread(&document.value), document.losses),
     };

@@ -2,13 +2,15 @@
 
 use crate::threads::key_of;
 use interop::archive::{Archive, ArchivedRun, Format, SourceText};
-use interop::document::{Imported, to_document, to_strict_document};
+use interop::document::{Imported, to_document, turn_bounds};
 use interop::{Converted, Loss};
 use runtime::objects::{NewObject, ObjectPage, SidecarObject, sha256};
-use runtime::{Filter, Runtime, RuntimeError, TenantId, ThreadRow};
+use runtime::{Filter, Runtime, RuntimeError, TenantId, ThreadRow, ViewShare};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use thread::{Json, Limits, Thread};
+use std::sync::Arc;
+use thread::{Json, Limits, Object, Thread};
 use timeline::{Entry, Rejected, ThreadId, Transcript};
 
 /// The kind of the objects with the sources of whole threads; the id is that of the thread.
@@ -72,13 +74,14 @@ impl Appended {
     }
 }
 
-/// The sources of a thread's imported entries.
+/// The sources of a thread's imported entries, as they are stored.
 #[derive(Default)]
 pub(super) struct Sources(Vec<Source>);
 
 struct Source {
-    archive: Archive,
     import: Import,
+    /// The archive, as text.
+    archive: Arc<[u8]>,
 }
 
 impl Sources {
@@ -101,7 +104,8 @@ impl Sources {
         put(runtime, row, id, &import, archive).await
     }
 
-    /// The stored sources of a thread.
+    /// The stored sources of a thread whose first entry the transcript has. Holds their memory for the
+    /// request.
     pub(super) async fn read(
         runtime: &Runtime,
         tenant: &TenantId,
@@ -110,9 +114,27 @@ impl Sources {
         let Some(thread) = &transcript.thread else {
             return Ok(Self::default());
         };
+        let entries: BTreeSet<&str> = transcript.entries.iter().map(entry_id).collect();
         let (objects, mut found) = (runtime.objects(), Vec::new());
+        let mut n_bytes = 0;
+        let mut take = async |kind: &str, object: SidecarObject| {
+            let Ok(import) = serde_json::from_str::<Import>(&object.json) else {
+                return Ok(());
+            };
+            let is_there = |first: &String| entries.contains(first.as_str());
+            if !import.first.as_ref().is_none_or(is_there) {
+                return Ok(());
+            }
+            n_bytes += object.bytes.unwrap_or_default();
+            if let Some(share) = ViewShare::current() {
+                share.try_hold(usize::try_from(n_bytes).unwrap_or(usize::MAX))?;
+            }
+            let content = objects.content(tenant, kind, &object.id).await?;
+            found.extend(content.map(|archive| Source { import, archive }));
+            Ok::<_, RuntimeError>(())
+        };
         if let Some(object) = objects.get(tenant, KIND, thread.id.as_str()).await? {
-            found.extend(source(runtime, tenant, KIND, object).await?);
+            take(KIND, object).await?;
         }
         let kind = kind_of_appended(&thread.id);
         let mut after = None;
@@ -126,7 +148,7 @@ impl Sources {
             let is_last = page.len() < PAGE;
             after = page.last().map(|last| last.id.clone());
             for object in page {
-                found.extend(source(runtime, tenant, &kind, object).await?);
+                take(&kind, object).await?;
             }
             if is_last {
                 return Ok(Self(found));
@@ -139,103 +161,142 @@ impl Sources {
     pub(super) fn within(
         self,
         transcript: &Transcript,
-        document: &Thread,
+        document: &Converted<Thread>,
     ) -> Option<Converted<Archive>> {
-        let mut pieces = Pieces::of(transcript);
-        let mut placed = Vec::new();
-        for Source { archive, import } in self.0 {
-            let begin = match &import.first {
-                None => Some(0),
-                Some(first) => pieces.place(first),
-            };
-            let range = begin.map(|begin| begin..begin + import.n_entries);
-            let range = range.filter(|range| range.end <= transcript.entries.len());
-            if let Some(range) = range
-                && fingerprint(pieces.piece(range.clone())) == import.turns
-            {
-                placed.push((range, archive));
-            }
-        }
-        placed.sort_by_key(|(range, _)| range.start);
-        let mut whole = Archive::from_thread(document);
-        whole.runs.clear();
-        if let Some((_, first)) = placed.first().filter(|(range, _)| range.start == 0) {
-            whole.root = first.root.clone();
-        }
-        let (mut at, mut losses, n_entries) = (0, Vec::new(), transcript.entries.len());
-        if placed.is_empty() {
+        let (bounds, n_entries) = (turn_bounds(transcript), transcript.entries.len());
+        let turns = turns_of(&document.value);
+        // The rules for writers may have removed a turn, and then no piece can be told.
+        if bounds.last() != Some(&turns.len()) {
             return None;
         }
-        let is_grown = placed.len() > 1 || placed.iter().all(|(range, _)| range.len() < n_entries);
-        for (range, archive) in placed {
+        let placed = self.placed(transcript);
+        let first = placed.first()?;
+        let mut whole = Archive::from_thread(&document.value);
+        whole.runs.clear();
+        if first.is_whole {
+            whole.root = first.archive.root.clone();
+        }
+        let (mut at, mut gaps) = (0, Vec::new());
+        for Placed { range, archive, .. } in placed {
             if range.start < at {
                 continue;
             }
-            pieces.append(at..range.start, &mut whole, &mut losses);
+            add_agents(&mut whole, &archive);
+            gaps.push((at..range.start, Some(archive)));
             at = range.end;
-            whole.runs.extend(archive.runs);
         }
-        pieces.append(at..n_entries, &mut whole, &mut losses);
-        let updated_at = document.root().get("updated_at").filter(|_| is_grown);
-        if let Some(updated_at) = updated_at {
+        gaps.push((at..n_entries, None));
+        let turns_in = |entries: &Range<usize>| {
+            let bound = |entry: usize| bounds.get(entry).copied().unwrap_or_default();
+            bound(entries.start)..bound(entries.end)
+        };
+        let mut is_grown = gaps.len() > 2;
+        let mut losses = Vec::new();
+        for (gap, archive) in gaps {
+            let between = turns.get(turns_in(&gap)).unwrap_or_default();
+            if !between.is_empty() {
+                let is_first = whole.runs.iter().all(|run| run.format != Format::Thread);
+                whole.runs.push(run_of(&document.value, between, is_first));
+            }
+            is_grown |= !gap.is_empty();
+            let own = document.losses.iter();
+            let own = own.filter(|loss| is_within(loss, &gap, &turns_in(&gap)));
+            losses.extend(own.cloned());
+            whole
+                .runs
+                .extend(archive.into_iter().flat_map(|it| it.runs));
+        }
+        let updated_at = document.value.root().get("updated_at");
+        if let Some(updated_at) = updated_at.filter(|_| is_grown) {
             whole.root.insert("updated_at", updated_at.clone());
         }
         let value = whole;
         Some(Converted { value, losses })
     }
-}
 
-/// A transcript, of which pieces are looked at.
-struct Pieces<'a> {
-    entries: &'a [Entry],
-    /// The transcript with the entries of the last piece.
-    piece: Transcript,
-}
-
-impl<'a> Pieces<'a> {
-    fn of(transcript: &'a Transcript) -> Self {
+    /// The sources whose entries are as they were, in the order of the thread.
+    fn placed(self, transcript: &Transcript) -> Vec<Placed> {
+        let numbered = transcript.entries.iter().enumerate();
+        let beginnings: BTreeMap<&str, usize> = numbered
+            .map(|(place, entry)| (entry_id(entry), place))
+            .collect();
         let mut piece = transcript.clone();
-        piece.entries.clear();
-        Self {
-            entries: &transcript.entries,
-            piece,
+        let mut placed: Vec<Placed> = Vec::new();
+        for Source { import, archive } in self.0 {
+            let begin = match &import.first {
+                None => Some(0),
+                Some(first) => beginnings.get(first.as_str()).copied(),
+            };
+            let range = begin.and_then(|begin| Some(begin..begin.checked_add(import.n_entries)?));
+            let Some(range) = range else { continue };
+            let Some(entries) = transcript.entries.get(range.clone()) else {
+                continue;
+            };
+            piece.entries = entries.to_vec();
+            if fingerprint(&piece) != import.turns {
+                continue;
+            }
+            if let Some(archive) = decoded(&archive) {
+                let is_whole = import.first.is_none();
+                placed.push(Placed {
+                    range,
+                    archive,
+                    is_whole,
+                });
+            }
         }
-    }
-
-    /// The place of the entry with an id.
-    fn place(&self, id: &str) -> Option<usize> {
-        self.entries.iter().position(|entry| entry_id(entry) == id)
-    }
-
-    fn piece(&mut self, range: Range<usize>) -> &Transcript {
-        let entries = self.entries.get(range).unwrap_or_default();
-        self.piece.entries = entries.to_vec();
-        &self.piece
-    }
-
-    /// Appends entries without a source to an archive, as a run of turns, and notes what is lost.
-    fn append(&mut self, range: Range<usize>, archive: &mut Archive, losses: &mut Vec<Loss>) {
-        if range.is_empty() {
-            return;
-        }
-        let start = range.start;
-        let Converted { value, losses: own } = to_strict_document(self.piece(range));
-        if !turns_of(&value).is_empty() {
-            archive.runs.push(run_of(&value, turns_of(&value)));
-        }
-        losses.extend(own.into_iter().map(|loss| moved(loss, start)));
+        placed.sort_by_key(|it| it.range.start);
+        placed
     }
 }
 
-/// A loss of a piece, with the pointer that it has in the whole transcript.
-fn moved(mut loss: Loss, start: usize) -> Loss {
-    if let Some(rest) = loss.pointer.strip_prefix("/entries/") {
-        let (place, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        if let Ok(place) = place.parse::<usize>() {
-            loss.pointer = format!("/entries/{}{rest}", start + place);
+/// A source, and its entries in the transcript.
+struct Placed {
+    range: Range<usize>,
+    archive: Archive,
+    /// Whether the thread began with it.
+    is_whole: bool,
+}
+
+/// The archive of a stored text; none if this program can't read it.
+fn decoded(text: &[u8]) -> Option<Archive> {
+    let limits = Limits {
+        max_depth: Limits::DEEPEST,
+        max_bytes: usize::MAX,
+        max_nodes: usize::MAX,
+    };
+    Archive::decode(str::from_utf8(text).ok()?, &limits).ok()
+}
+
+/// Adds the agents of another archive that an archive does not have.
+fn add_agents(whole: &mut Archive, other: &Archive) {
+    let Some(others) = other.root.get("agents").and_then(Json::as_object) else {
+        return;
+    };
+    if whole.root.get("agents").and_then(Json::as_object).is_none() {
+        whole.root.insert("agents", Object::new());
+    }
+    let Some(agents) = whole.root.get_mut("agents").and_then(Json::as_object_mut) else {
+        return;
+    };
+    for (id, agent) in others {
+        if agents.get(id).is_none() {
+            agents.insert(id, agent.clone());
         }
     }
-    loss
+}
+
+/// Whether a loss is of one of these entries or turns, or of the thread if there are any.
+fn is_within(loss: &Loss, entries: &Range<usize>, turns: &Range<usize>) -> bool {
+    let place = |prefix: &str| {
+        let rest = loss.pointer.strip_prefix(prefix)?;
+        rest.split('/').next()?.parse::<usize>().ok()
+    };
+    match (place("/entries/"), place("/turns/")) {
+        (Some(entry), _) => entries.contains(&entry),
+        (None, Some(turn)) => turns.contains(&turn),
+        (None, None) => !entries.is_empty(),
+    }
 }
 
 async fn put(
@@ -252,29 +313,9 @@ async fn put(
         json: serde_json::to_string(import)?,
         content: Some(archive.encode().into_bytes()),
         thread: Some(row.thread.id.clone()),
+        is_limited: false,
     };
     Ok(runtime.objects().put(&row.tenant, object).await?)
-}
-
-/// The source that an object has; none if this program can't read it.
-async fn source(
-    runtime: &Runtime,
-    tenant: &TenantId,
-    kind: &str,
-    object: SidecarObject,
-) -> Result<Option<Source>, RuntimeError> {
-    let content = runtime.objects().content(tenant, kind, &object.id).await?;
-    let text = content.and_then(|content| String::from_utf8(content.to_vec()).ok());
-    let limits = Limits {
-        max_depth: Limits::DEEPEST,
-        max_bytes: usize::MAX,
-        max_nodes: usize::MAX,
-    };
-    let archive = text.and_then(|text| Archive::decode(text, &limits).ok());
-    let import = serde_json::from_str(&object.json).ok();
-    Ok(archive
-        .zip(import)
-        .map(|(archive, import)| Source { archive, import }))
 }
 
 fn entry_id(entry: &Entry) -> &str {
@@ -284,12 +325,15 @@ fn entry_id(entry: &Entry) -> &str {
     }
 }
 
-/// Makes a run of an archive from turns of a document.
-fn run_of(document: &Thread, turns: &[Json]) -> ArchivedRun {
+/// Makes a run of an archive from turns of a document. Only one run has the title and the metadata.
+fn run_of(document: &Thread, turns: &[Json], is_first: bool) -> ArchivedRun {
     let records = turns.iter().map(SourceText::from).collect();
     let mut run = ArchivedRun::new(Format::Thread, None, records);
     let mut root = document.root().clone();
     root.insert("turns", Json::Array(Vec::new()));
+    if !is_first {
+        root.retain(|key, _| !matches!(key, "title" | "metadata"));
+    }
     run.head.insert("root", root);
     run
 }

@@ -87,7 +87,7 @@ pub(crate) struct ImportQuery {
 
 /// The source of a text in a format, with the agents that a query names.
 fn source(
-    from: Exchanged,
+    form: SourceForm,
     agent: Option<&str>,
     attribution: Option<&str>,
 ) -> Result<ImportSource, ApiError> {
@@ -101,8 +101,24 @@ fn source(
         agent: agent.to_owned(),
         ..AttributedFields::default()
     }));
-    let form = from.form();
     Ok(ImportSource { form, attribution })
+}
+
+/// The formats of messages to append.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Messages {
+    PydanticAi,
+    AiSdkUi,
+}
+
+impl Messages {
+    fn form(self) -> SourceForm {
+        SourceForm::Of(match self {
+            Self::PydanticAi => Format::PydanticAi,
+            Self::AiSdkUi => Format::AiSdkUi,
+        })
+    }
 }
 
 /// The format and the agents of messages to append.
@@ -112,7 +128,7 @@ fn source(
 pub(crate) struct AppendQuery {
     /// `pydantic-ai` or `ai-sdk-ui`.
     #[param(value_type = String)]
-    from: Exchanged,
+    from: Messages,
     /// The agent of the runs for which nothing else names one.
     agent: Option<String>,
     /// The agent of each run: a JSON list of objects with `agent`, `agent_id`, `run_id` and
@@ -279,7 +295,7 @@ pub(crate) async fn import(
         agent,
         attribution,
     } = query;
-    let source = source(from, agent.as_deref(), attribution.as_deref())?;
+    let source = source(from.form(), agent.as_deref(), attribution.as_deref())?;
     let (app, tenant) = (api.app(), &caller.tenant);
     let (row, losses) = if caller.is_operator() {
         app.import(tenant, key, source, &text).await?
@@ -310,19 +326,15 @@ pub(crate) async fn append(
     Query(query): Query<AppendQuery>,
     JsonText(text): JsonText,
 ) -> Result<Json<ImportedView>, ApiError> {
-    if !matches!(query.from, Exchanged::PydanticAi | Exchanged::AiSdkUi) {
-        let what = "from is pydantic-ai or ai-sdk-ui".to_owned();
-        return Err(ApiError::InvalidQuery { what });
-    }
     let source = source(
-        query.from,
+        query.from.form(),
         query.agent.as_deref(),
         query.attribution.as_deref(),
     )?;
     let found = thread.find().await?;
     let _turn = api.turns().of(found.id()).await;
     let found = found.reread().await?;
-    let judge = MessagePost::new(&api, &caller).judge_append(&found);
+    let judge = MessagePost::new(&api, &caller).judge_append(&found).await?;
     let tail = query.seq.map(Seq);
     let losses = api
         .app()

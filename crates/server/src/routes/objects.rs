@@ -8,8 +8,8 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use jiff::Timestamp;
-use runtime::RuntimeError;
 use runtime::objects::{NewObject, ObjectPage, SidecarObject};
+use runtime::{RuntimeError, StoreError, ViewShare};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -24,7 +24,9 @@ const MAX_ID: usize = 256;
 /// Number of objects of a page.
 const MAX_PAGE: usize = 100;
 /// Size of a page, in bytes of its values; a single larger value is a page of its own.
-const MAX_PAGE_BYTES: u64 = 8 << 20;
+const MAX_PAGE_BYTES: usize = 8 << 20;
+/// Number of objects that are read at once; each has up to [`MAX_VALUE`].
+const BATCH: usize = 4;
 
 /// A value to store.
 #[derive(Deserialize, ToSchema)]
@@ -75,7 +77,8 @@ enum Order {
 pub(crate) struct ObjectQuery {
     /// Only the object with this id; repeat it for more, at most 100 in all. The response then has the
     /// ones that exist, in the order of the ids, and `next` if the rest exceeds the page.
-    id: Option<Vec<String>>,
+    #[param(rename = "id")]
+    ids: Option<Vec<String>>,
     /// Only objects after the one with this id, in the order of the list.
     after: Option<String>,
     /// Maximum number of objects. Default and maximum: 100.
@@ -92,7 +95,7 @@ impl ObjectQuery {
         let invalid = |what: String| ApiError::InvalidQuery { what };
         for (name, value) in pairs {
             match name.as_str() {
-                "id" => query.id.get_or_insert_default().push(value),
+                "id" => query.ids.get_or_insert_default().push(value),
                 "after" => query.after = Some(value),
                 "limit" => {
                     let limit = value.parse::<usize>();
@@ -110,7 +113,7 @@ impl ObjectQuery {
                 _ => return Err(invalid(format!("there is no parameter {name:?}"))),
             }
         }
-        let n_ids = query.id.as_ref().map_or(0, Vec::len);
+        let n_ids = query.ids.as_ref().map_or(0, Vec::len);
         if n_ids > MAX_PAGE {
             return Err(invalid(format!("{n_ids} ids, and {MAX_PAGE} are allowed")));
         }
@@ -118,15 +121,18 @@ impl ObjectQuery {
     }
 }
 
-/// The metadata of a value.
+/// An object as the store has it, without what is in the table's columns.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     updated_at: Timestamp,
+    value: Box<RawValue>,
 }
 
 /// The objects of one kind on one thread.
 struct Shelf {
     thread: ThreadRef,
+    /// The kind that the client names.
+    name: String,
     /// The kind in the table of sidecar objects, which has the thread's id.
     kind: String,
 }
@@ -140,13 +146,21 @@ impl Shelf {
                 what: format!("a kind has 1 to {MAX_KIND} of the characters a-z 0-9 - . _"),
             });
         }
-        let thread = thread.find().await?;
-        let kind = format!("client:{}:{kind}", thread.id());
-        Ok(Self { thread, kind })
+        let (thread, name) = (thread.find().await?, kind.to_owned());
+        let kind = format!("client:{}:{name}", thread.id());
+        Ok(Self { thread, name, kind })
     }
 
     fn table(&self) -> &dyn runtime::objects::ObjectTable {
         self.thread.runtime().objects()
+    }
+
+    async fn list(&self, page: ObjectPage) -> Result<Vec<SidecarObject>, ApiError> {
+        let found = self.table().list(self.thread.tenant(), &self.kind, page);
+        match found.await {
+            Err(StoreError::NoSuchObject { id, .. }) => Err(self.missing(&id)),
+            found => Ok(found.map_err(RuntimeError::from)?),
+        }
     }
 
     async fn find(&self, id: &str) -> Result<Option<SidecarObject>, ApiError> {
@@ -156,37 +170,53 @@ impl Shelf {
             .await?)
     }
 
-    /// The objects with these ids that exist, each once.
-    async fn named(&self, ids: Vec<String>) -> Result<Vec<SidecarObject>, ApiError> {
-        let (mut seen, mut found) = (BTreeSet::new(), Vec::with_capacity(ids.len()));
-        for id in ids {
-            if seen.insert(id.clone()) {
-                found.extend(self.find(&id).await?);
-            }
+    fn missing(&self, id: &str) -> ApiError {
+        let (kind, id) = (self.name.clone(), id.to_owned());
+        RuntimeError::Store(StoreError::NoSuchObject { kind, id }).into()
+    }
+}
+
+/// A page of objects that is being filled.
+#[derive(Default)]
+struct Filling {
+    objects: Vec<ThreadObject>,
+    n_bytes: usize,
+}
+
+impl Filling {
+    /// Adds an object, unless it is too large for the rest of the page. Holds the memory of the response.
+    fn take(&mut self, object: SidecarObject) -> Result<bool, ApiError> {
+        let n_bytes = self.n_bytes + object.json.len();
+        if n_bytes > MAX_PAGE_BYTES && !self.objects.is_empty() {
+            return Ok(false);
         }
-        Ok(found)
+        if let Some(share) = ViewShare::current() {
+            share.try_hold(n_bytes).map_err(RuntimeError::from)?;
+        }
+        self.n_bytes = n_bytes;
+        self.objects.push(ThreadObject::read(object)?);
+        Ok(true)
     }
 
-    /// The object with its value; none if it was deleted since.
-    async fn read(&self, object: SidecarObject) -> Result<Option<ThreadObject>, ApiError> {
-        let content = self
-            .table()
-            .content(self.thread.tenant(), &self.kind, &object.id);
-        let Some(content) = content.await? else {
-            return Ok(None);
-        };
+    /// The page, which is followed by others if there is `more`.
+    fn page(self, more: bool) -> ThreadObjectList {
+        let next = self.objects.last().filter(|_| more);
+        ThreadObjectList {
+            next: next.map(|last| last.id.clone()),
+            objects: self.objects,
+        }
+    }
+}
+
+impl ThreadObject {
+    fn read(object: SidecarObject) -> Result<Self, ApiError> {
         let stored: Stored = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
-        Ok(Some(ThreadObject {
+        Ok(Self {
             id: object.id,
             created_at: object.created_at,
             updated_at: stored.updated_at,
-            value: serde_json::from_slice(&content).map_err(RuntimeError::from)?,
-        }))
-    }
-
-    fn missing(&self, id: &str) -> ApiError {
-        let (kind, id) = (self.kind.clone(), id.to_owned());
-        RuntimeError::Store(runtime::StoreError::NoSuchObject { kind, id }).into()
+            value: stored.value,
+        })
     }
 }
 
@@ -212,34 +242,40 @@ pub(crate) async fn list(
 ) -> Result<Json<ThreadObjectList>, ApiError> {
     let query = ObjectQuery::read(query)?;
     let shelf = Shelf::of(&thread, &kind).await?;
-    let (found, more) = if let Some(ids) = query.id {
-        (shelf.named(ids).await?, false)
-    } else {
-        let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
-        let page = ObjectPage {
-            after: query.after,
+    let mut page = Filling::default();
+    if let Some(ids) = query.ids {
+        let mut seen = BTreeSet::new();
+        for id in ids {
+            if let Some(found) = shelf.find(&id).await?
+                && seen.insert(id)
+                && !page.take(found)?
+            {
+                return Ok(Json(page.page(true)));
+            }
+        }
+        return Ok(Json(page.page(false)));
+    }
+    let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
+    let mut after = query.after;
+    loop {
+        let wanted = ObjectPage {
+            after: after.take(),
             newest_first: query.order == Order::Desc,
-            limit: limit + 1,
+            limit: BATCH,
             ..ObjectPage::default()
         };
-        let (table, tenant) = (shelf.table(), shelf.thread.tenant());
-        let mut found = table.list(tenant, &shelf.kind, page).await?;
-        let more = found.len() > limit;
-        found.truncate(limit);
-        (found, more)
-    };
-    let (mut objects, mut n_bytes) = (Vec::with_capacity(found.len()), 0);
-    let (mut next, last) = (None, found.last().map(|last| last.id.clone()));
-    for object in found {
-        n_bytes += object.bytes.unwrap_or_default();
-        if n_bytes > MAX_PAGE_BYTES && !objects.is_empty() {
-            next = objects.last().map(|last: &ThreadObject| last.id.clone());
-            break;
+        let batch = shelf.list(wanted).await?;
+        let is_last = batch.len() < BATCH;
+        after = batch.last().map(|last| last.id.clone());
+        for object in batch {
+            if page.objects.len() == limit || !page.take(object)? {
+                return Ok(Json(page.page(true)));
+            }
         }
-        objects.extend(shelf.read(object).await?);
+        if is_last {
+            return Ok(Json(page.page(false)));
+        }
     }
-    let next = next.or(last.filter(|_| more));
-    Ok(Json(ThreadObjectList { objects, next }))
 }
 
 /// Reads an object.
@@ -251,11 +287,9 @@ pub(crate) async fn read(
     PathOf((_thread, kind, id)): PathOf<(String, String, String)>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let shelf = Shelf::of(&thread, &kind).await?;
-    let found = match shelf.find(&id).await? {
-        Some(object) => shelf.read(object).await?,
-        None => None,
-    };
-    Ok(Json(found.ok_or_else(|| shelf.missing(&id))?))
+    let found = shelf.find(&id).await?;
+    let found = found.ok_or_else(|| shelf.missing(&id))?;
+    Ok(Json(ThreadObject::read(found)?))
 }
 
 /// Stores an object, and replaces the one with its kind and id.
@@ -285,20 +319,25 @@ pub(crate) async fn put(
         .find(&id)
         .await?
         .map_or(now, |before| before.created_at);
+    let stored = Stored {
+        updated_at: now,
+        value,
+    };
     let object = NewObject {
         kind: shelf.kind.clone(),
         id: id.clone(),
         created_at,
-        json: serde_json::to_string(&Stored { updated_at: now }).map_err(RuntimeError::from)?,
-        content: Some(value.get().as_bytes().to_vec()),
+        json: serde_json::to_string(&stored).map_err(RuntimeError::from)?,
+        content: None,
         thread: Some(shelf.thread.id().clone()),
+        is_limited: true,
     };
     shelf.table().put(shelf.thread.tenant(), object).await?;
     Ok(Json(ThreadObject {
         id,
         created_at,
         updated_at: now,
-        value,
+        value: stored.value,
     }))
 }
 

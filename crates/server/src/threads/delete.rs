@@ -85,6 +85,7 @@ mod tests {
                     json: "1".to_owned(),
                     content: None,
                     thread: None,
+                    is_limited: true,
                 };
                 runtime.objects().put(&tenant, count).await.unwrap();
             }

@@ -328,11 +328,8 @@ async fn messages_are_appended_to_an_import_and_to_appended_messages() {
     let [whole, expected] =
         [whole.text, expected].map(|it| serde_json::from_str::<serde_json::Value>(&it).unwrap());
     assert_eq!(whole, expected);
-    server.say("h", "and more").await;
-    assert_eq!(
-        server.seq("h").await,
-        server.at_rest("h").await.last().unwrap().0
-    );
+    let said = server.say("h", "and more").await;
+    assert!(said.text.contains("You said: and more"), "{}", said.text);
 }
 
 #[tokio::test]
@@ -384,7 +381,83 @@ async fn an_append_ends_what_a_pending_call_waits_for() {
     let appended = server.post_text(path, HISTORY).await;
     assert_eq!(appended.status, 200, "{}", appended.text);
     assert_eq!(pending(server.get("/api/v1/threads/h/pending").await), 0);
+    for form in ["ai-sdk-ui", "pydantic-ai"] {
+        let export = format!("/api/v1/threads/h/document?format={form}");
+        let exported = server.get(&export).await.text;
+        assert!(exported.contains("went on without answering"), "{exported}");
+    }
     server.say("h", "and more").await;
+}
+
+#[tokio::test]
+async fn an_archive_has_the_title_and_all_agents_after_appends() {
+    let server = Server::new("").await;
+    let new = json!({"key": "h", "title": "A sum", "metadata": {"n": 1}});
+    server.post("/api/v1/threads", new).await;
+    for agent in ["ada", "bob"] {
+        let append = format!("/api/v1/threads/h/import?from=pydantic-ai&agent={agent}");
+        assert_eq!(server.post_text(&append, HISTORY).await.status, 200);
+    }
+    let archive = server
+        .get("/api/v1/threads/h/document?format=archive")
+        .await;
+    let root = archive.json();
+    assert_eq!(
+        (&root["title"], &root["metadata"]["n"]),
+        (&json!("A sum"), &json!(1))
+    );
+    let import = "/api/v1/import?from=archive&key=copy";
+    let imported = server.post_text(import, archive.text).await;
+    assert_eq!(imported.status, 201, "{}", imported.text);
+    let messages = server.get("/api/v1/threads/copy/messages").await.json();
+    let said = messages["messages"].to_string();
+    assert_eq!(said.matches("It is 4.").count(), 2, "{said}");
+}
+
+#[tokio::test]
+async fn an_export_has_the_metadata_of_a_thread_a_few_times_at_most() {
+    let server = Server::new("").await;
+    let new = json!({"key": "h", "metadata": {"text": "x".repeat(10_000)}});
+    server.post("/api/v1/threads", new).await;
+    for _ in 0..5 {
+        server.say("h", "one").await;
+        let append = "/api/v1/threads/h/import?from=pydantic-ai";
+        assert_eq!(server.post_text(append, HISTORY).await.status, 200);
+    }
+    let archive = server
+        .get("/api/v1/threads/h/document?format=archive")
+        .await;
+    assert!(archive.text.len() < 40_000, "{}", archive.text.len());
+}
+
+#[tokio::test]
+async fn appended_messages_whose_answer_is_regenerated_come_from_the_log() {
+    let server = Server::new("").await;
+    server.say("h", "one").await;
+    let system = r#"[{"kind":"request","parts":[{"part_kind":"user-prompt","content":"Hi"}]},{"kind":"response","parts":[{"part_kind":"text","content":"Hello"}],"x":1e2}]"#;
+    let append = "/api/v1/threads/h/import?from=pydantic-ai&agent=demo";
+    assert_eq!(server.post_text(append, system).await.status, 200);
+    let messages = server.get("/api/v1/threads/h/messages").await.json();
+    let id = messages["messages"][2]["id"].as_str().unwrap();
+    let path = format!("/api/v1/threads/h/messages/{id}/regenerate");
+    let again = server.post(&path, json!({"stream": true})).await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    let export = "/api/v1/threads/h/document?format=pydantic-ai";
+    let exported = server.get(export).await.text;
+    assert!(
+        exported.contains("You said: Hi") && !exported.contains("Hello"),
+        "{exported}"
+    );
+}
+
+#[tokio::test]
+async fn a_closed_thread_takes_no_appended_messages() {
+    let server = Server::new("").await;
+    server.say("h", "one").await;
+    server.post("/api/v1/threads/h/close", json!({})).await;
+    let append = "/api/v1/threads/h/import?from=pydantic-ai";
+    let refused = server.post_text(append, HISTORY).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
 }
 
 #[tokio::test]

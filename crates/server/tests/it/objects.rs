@@ -160,3 +160,46 @@ async fn objects_belong_to_their_thread_and_tenant() {
     a.post("/api/v1/threads", json!({"key": "t"})).await;
     assert!(ids(&a.get(KIND).await).is_empty());
 }
+
+#[tokio::test]
+async fn objects_are_refused_beyond_the_tenants_storage() {
+    let hash = loomline_server::auth::hash_text("llk_a");
+    let config = format!(
+        "[limits.tenant]\nstored_bytes = 100000\nfiles = 1\n[tenants.a]\nkey_hashes = [\"{hash}\"]\n"
+    );
+    let server = Server::new(&config).await.with_key("llk_a");
+    server.post("/api/v1/threads", json!({"key": "t"})).await;
+    let body = format!(r#"{{"value":"{}"}}"#, "x".repeat(30_000));
+    let mut statuses = Vec::new();
+    for n in 0..4 {
+        let stored = put(&server, &format!("{KIND}/{n}"), &body).await;
+        statuses.push(stored.status.as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 200, 507]);
+    assert_eq!(ids(&server.get(KIND).await), ["0", "1", "2"]);
+}
+
+#[tokio::test]
+async fn objects_need_the_scope_of_their_method_and_the_thread() {
+    let [read, write, other] = ["llk_r", "llk_w", "llk_o"].map(loomline_server::auth::hash_text);
+    let config = format!(
+        "[tenants.a.keys.r]\nhash = \"{read}\"\nscopes = [\"read\"]\n\
+         [tenants.a.keys.w]\nhash = \"{write}\"\nscopes = [\"write\"]\n\
+         [tenants.a.keys.o]\nhash = \"{other}\"\nthreads = [\"other-*\"]\n"
+    );
+    let all = Server::new(&config).await;
+    let (read, write) = (all.with_key("llk_r"), all.with_key("llk_w"));
+    write.post("/api/v1/threads", json!({"key": "t"})).await;
+    let path = format!("{KIND}/x");
+    let body = r#"{"value":1}"#;
+    assert_eq!(put(&read, &path, body).await.error().1, "missing_scope");
+    assert_eq!(put(&write, &path, body).await.status, 200);
+    assert_eq!(write.get(&path).await.error().1, "missing_scope");
+    assert_eq!(read.get(&path).await.status, 200);
+    for server in [&read, &write] {
+        assert_eq!(server.delete(&path).await.error().1, "missing_scope");
+    }
+    let other = all.with_key("llk_o");
+    assert_eq!(other.get(&path).await.error().1, "forbidden_thread");
+    assert_eq!(put(&other, &path, body).await.error().1, "forbidden_thread");
+}

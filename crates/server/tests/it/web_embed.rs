@@ -219,6 +219,7 @@ async fn a_token_ends_with_its_time_and_with_its_key() {
         json: json.to_string(),
         content: None,
         thread: None,
+        is_limited: true,
     };
     objects.put(&tenant, over).await.unwrap();
     let refused = open(&server, &first, "shop-1").await;

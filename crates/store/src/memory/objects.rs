@@ -46,6 +46,7 @@ impl Objects {
             json,
             content,
             thread,
+            is_limited: _,
         } = new;
         self.part(tenant, &kind, &id);
         if let Some(thread) = thread {
@@ -201,7 +202,7 @@ impl StoredThread {
         {
             return Err(StoreError::NotFound);
         }
-        if object.thread.is_none() {
+        if object.is_limited {
             self.check(tenant, &object)?;
         }
         self.objects.put(tenant, object);
@@ -307,6 +308,7 @@ mod tests {
             json: "{}".into(),
             content: content.map(<[u8]>::to_vec),
             thread: None,
+            is_limited: true,
         }
     }
 

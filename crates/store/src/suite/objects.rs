@@ -23,6 +23,7 @@ pub(super) fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewO
         json: JSON.into(),
         content: content.map(<[u8]>::to_vec),
         thread: None,
+        is_limited: true,
     }
 }
 

@@ -69,6 +69,7 @@ pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
     }
     let beside = NewObject {
         thread: Some("t".into()),
+        is_limited: false,
         ..new("file", "d", 1, Some(b"beside"))
     };
     put(&store, beside).await.unwrap();
@@ -136,6 +137,11 @@ pub async fn a_tenant_stores_no_more_bytes_than_its_limit(subject: impl Subject)
     );
     let file = new("file", "a", 1, Some(b"a long content"));
     assert_eq!(limit(put(&store, file).await), name);
+    let of_thread = NewObject {
+        thread: Some(author.thread.clone()),
+        ..new("note", "b", 1, Some(b"a long content"))
+    };
+    assert_eq!(limit(put(&store, of_thread.clone()).await), name);
     assert_eq!(usage_of(&store, "acme").await, before);
     assert_eq!(store.row(&author.thread).await.unwrap().tail, author.tail);
 
@@ -144,6 +150,11 @@ pub async fn a_tenant_stores_no_more_bytes_than_its_limit(subject: impl Subject)
         ..append
     };
     author.append(append).await.unwrap();
+    let unlimited = NewObject {
+        is_limited: false,
+        ..of_thread
+    };
+    put(&store, unlimited).await.unwrap();
     Author::new(&store, "globex", NewThread::new("v", Some("v"))).await;
     store.delete(&tenant(), &author.thread).await.unwrap();
     Author::new(&store, "acme", NewThread::new("w", Some("w"))).await;

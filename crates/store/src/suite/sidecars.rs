@@ -55,6 +55,7 @@ pub async fn a_deleted_thread_takes_no_sidecar_objects(subject: impl Subject) {
     let author = Author::new(&store, "acme", NewThread::new("t", Some("a"))).await;
     let beside = |id| NewObject {
         thread: Some(author.thread.clone()),
+        is_limited: false,
         ..new("note", id, 2, None)
     };
     let not_found = |answer| matches!(answer, Err(StoreError::NotFound));

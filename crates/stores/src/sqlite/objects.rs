@@ -177,7 +177,7 @@ fn put(
     ];
     insert.execute(values).map_err(statement)?;
     forget(conn, before)?;
-    if thread.is_none() {
+    if object.is_limited {
         check(conn, tenant, before_usage, quotas)?;
     }
     Ok(())

@@ -132,6 +132,7 @@ async fn a_store_of_version_6_has_the_usage_of_its_tenants() {
         json: "{}".to_owned(),
         content: Some(b"12345".to_vec()),
         thread: None,
+        is_limited: true,
     };
     store.objects().put(&"acme".into(), file).await.unwrap();
     let before = store.usage().await.unwrap();

@@ -58,6 +58,7 @@ async fn put(found: &ThreadRef, run: &ExecutionId, is_deleted: bool) -> Result<(
         json: serde_json::to_string(&noted).map_err(RuntimeError::from)?,
         content: None,
         thread: Some(found.id().clone()),
+        is_limited: false,
     };
     Ok(found
         .runtime()

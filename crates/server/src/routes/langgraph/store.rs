@@ -101,6 +101,7 @@ pub(super) async fn put(
         json: serde_json::to_string(&item).map_err(RuntimeError::from)?,
         content: None,
         thread: None,
+        is_limited: true,
     };
     api.runtime().objects().put(&caller.tenant, object).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -76,6 +76,7 @@ pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<
         json: "{}".to_owned(),
         content: None,
         thread: Some(found.thread.id().clone()),
+        is_limited: false,
     };
     let objects = api.runtime().objects();
     Ok(objects.put(found.thread.tenant(), object).await?)

@@ -86,6 +86,7 @@ fn object(assistant: &Assistant, created_at: Timestamp) -> Result<NewObject, Api
         json: serde_json::to_string(assistant).map_err(RuntimeError::from)?,
         content: None,
         thread: None,
+        is_limited: true,
     })
 }
 

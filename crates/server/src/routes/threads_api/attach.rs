@@ -165,6 +165,7 @@ impl Brought {
             json: self.n_bytes.to_string(),
             content: None,
             thread: Some(self.thread),
+            is_limited: false,
         };
         Ok(api.runtime().objects().put(tenant, object).await?)
     }

@@ -90,6 +90,7 @@ async fn put_away(
             json: object.json.clone(),
             content: None,
             thread: None,
+            is_limited: true,
         };
         // Where somebody has deleted it meanwhile, it stays deleted.
         objects.replace(tenant, &object, bare).await?;
@@ -181,6 +182,7 @@ pub(super) async fn upload(
         json: serde_json::to_string(&kept).map_err(RuntimeError::from)?,
         content: Some(form.content),
         thread: None,
+        is_limited: true,
     };
     objects.put(&tenant, object).await?;
     Ok(Json(kept.file))

@@ -24,6 +24,7 @@ pub(super) async fn put(found: &ThreadRef, id: &str, metadata: &Metadata) -> Res
         json: serde_json::to_string(metadata).map_err(RuntimeError::from)?,
         content: None,
         thread: Some(found.id().clone()),
+        is_limited: false,
     };
     let objects = found.runtime().objects();
     Ok(objects.put(found.tenant(), object).await?)

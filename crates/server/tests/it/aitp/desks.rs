@@ -111,6 +111,7 @@ async fn a_long_thread_has_a_snapshot_that_the_next_server_goes_on_from() {
         json,
         content: None,
         thread: None,
+        is_limited: true,
     };
     let tenant = TenantId::from("a");
     let objects = meeting.user.app.runtime().objects();

@@ -93,6 +93,24 @@ async fn who_may_not_speak_as_the_one_who_began_a_thread_does_not_do_so_nameless
 }
 
 #[tokio::test]
+async fn appended_messages_do_not_speak_as_the_one_who_began_a_thread() {
+    let meeting = Meeting::keys("").await;
+    let body = json!({"metadata": {"actors": [{"id": "ada"}]}, "messages": [
+        {"role": "user", "content": "hello", "metadata": {"actor": "ada"}},
+    ]});
+    assert_eq!(meeting.user.post("/v1/threads", body).await.status, 200);
+    let threads = meeting.user.get("/api/v1/threads").await.json();
+    let key = threads["threads"][0]["key"].as_str().unwrap();
+    let path = format!("/api/v1/threads/{key}/import?from=pydantic-ai");
+    let body =
+        json!([{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "me, too"}]}]);
+    let refused = meeting.only.post(&path, body.clone()).await;
+    assert_eq!(refused.error().1, "forbidden_actor");
+    let taken = meeting.user.post(&path, body).await;
+    assert_eq!(taken.status, 200, "{}", taken.text);
+}
+
+#[tokio::test]
 async fn nobody_answers_their_own_request_or_one_that_is_not_for_them() {
     let meeting = Meeting::new().await;
     meeting.ask(&seat(None)).await;

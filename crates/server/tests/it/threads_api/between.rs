@@ -183,6 +183,7 @@ async fn a_file_that_is_uploaded_anew_while_it_is_swept_stays() {
                 json: fresh.json,
                 content: Some(b"x".to_vec()),
                 thread: None,
+                is_limited: true,
             };
             objects.put(&tenant, anew).await.unwrap();
             if answer.is_none() {

@@ -194,6 +194,7 @@ pub(super) async fn expired(client: &Client, file: &Value, seconds: i64) {
         json: json.to_string(),
         content: Some(b"y".to_vec()),
         thread: None,
+        is_limited: true,
     };
     objects.put(&tenant, object).await.unwrap();
 }

@@ -33,6 +33,7 @@ async fn count(client: &Client, thread: &str, n_bytes: u64) {
         json: n_bytes.to_string(),
         content: None,
         thread: Some(THREAD.read(thread).as_ref().into()),
+        is_limited: false,
     };
     let objects = client.0.app.runtime().objects();
     objects.put(&DEV_TENANT.into(), object).await.unwrap();

@@ -124,6 +124,7 @@ async fn a_session_expires() {
         json: json.to_string(),
         content: None,
         thread: None,
+        is_limited: true,
     };
     let objects = server.app.runtime().objects();
     let tenant = TenantId::from("a");
