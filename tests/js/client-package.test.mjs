@@ -43,11 +43,15 @@ test("the committed types are those of the running server", async () => {
   assert.equal(committed, await generated(document), "run: node generate.mjs ADDRESS/openapi.json in clients/typescript");
 });
 
-test("the tarball has the compiled files, and no others", () => {
+test("the tarball has the compiled files, the licences, and no others", async () => {
   const names = packed.files.map(({ path }) => path);
   assert.ok(names.includes("dist/index.js") && names.includes("dist/index.d.ts"));
   const others = names.filter((path) => !/^dist\/[\w-]+\.(js|d\.ts)$/.test(path));
-  assert.deepEqual(others.sort(), ["README.md", "package.json"]);
+  assert.deepEqual(others.sort(), ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json"]);
+  for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) {
+    const shipped = await readFile(join(installed, "@loomline/client", name), "utf8");
+    assert.equal(shipped, await readFile(join(source, "..", "..", name), "utf8"));
+  }
 });
 
 test("the client has no dependencies", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { AuthenticationError, Loomline, NotFoundError, ThreadStore, textOf } from "../../clients/typescript/dist/index.js";
+import { AuthenticationError, Loomline, NotFoundError, ServerError, ThreadStore, textOf } from "../../clients/typescript/dist/index.js";
 import { until } from "./chat.mjs";
 import { Loomline as Server } from "./loomline.mjs";
 import { Wire } from "./wire.mjs";
@@ -11,8 +11,8 @@ const server = await Server.forTests();
 const client = new Loomline({ baseUrl: server.base });
 
 /** A store with a subscriber, as a page has it. */
-function opened(t, key, { base = server.base, ...options } = {}) {
-  const store = new ThreadStore({ client: new Loomline({ baseUrl: base }), key, ...options });
+function opened(t, key, { base = server.base, fetch, ...options } = {}) {
+  const store = new ThreadStore({ client: new Loomline({ baseUrl: base, fetch }), key, ...options });
   t.after(store.subscribe(() => {}));
   return store;
 }
@@ -163,18 +163,34 @@ test("a store goes on over a broken wire and a killed server", async (t) => {
   assert.deepEqual(JSON.parse(JSON.stringify(store.getSnapshot().messages)), messages);
 });
 
+test("a store goes on after requests that a proxy refused", async (t) => {
+  await client.thread("refused").run("compute 6*7", { agent: "careful" });
+  const stores = ["messages", "pending"].map((path) => {
+    let nRefused = 0;
+    const refusing = async (url, init) => {
+      if (!url.endsWith(`/${path}`) || nRefused === 3) return fetch(url, init);
+      nRefused += 1;
+      return new Response("starting", { status: 503, headers: { "retry-after": "0" } });
+    };
+    return opened(t, "refused", { fetch: refusing });
+  });
+  for (const store of stores) await until("an error", () => store.getSnapshot().error instanceof ServerError);
+  for (const store of stores) await until("the pending call", () => store.getSnapshot().pending.length === 1);
+  for (const store of stores) assert.equal(store.getSnapshot().error, undefined);
+});
+
 test("a store closes its stream without subscribers, and goes on with one", async () => {
   const open = async () => (await (await fetch(`${server.base}/api/v1/health`)).json()).openStreams;
   const store = new ThreadStore({ client, key: "left" });
   await client.createThread({ key: "left" });
-  const before = await open();
+  await until("the streams of other tests are closed", async () => (await open()) === 0);
   const leave = store.subscribe(() => {});
   // As StrictMode does.
   leave();
   const leaveAgain = store.subscribe(() => {});
-  await until("a stream", async () => (await open()) === before + 1);
+  await until("a stream", async () => (await open()) === 1);
   leaveAgain();
-  await until("no stream", async () => (await open()) === before);
+  await until("no stream", async () => (await open()) === 0);
   await client.thread("left").run("Good morning");
   const leaveAtLast = store.subscribe(() => {});
   await until("both messages", () => store.getSnapshot().messages.length === 2);

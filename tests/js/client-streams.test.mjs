@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { after, test } from "node:test";
-import { ConnectionError, Loomline, NotFoundError, textOf } from "../../clients/typescript/dist/index.js";
+import { ConnectionError, Loomline, NotFoundError, ServerError, textOf } from "../../clients/typescript/dist/index.js";
 import { until } from "./chat.mjs";
 import { Loomline as Server } from "./loomline.mjs";
 import { Wire } from "./wire.mjs";
@@ -231,6 +231,20 @@ test("a signal ends a stream in the middle, and its connection", async () => {
   assert.equal((await client.thread("aborted").messages()).messages.length, 0);
 });
 
+test("an abort in the loop ends the stream before its next event", async () => {
+  const stop = new AbortController();
+  const seen = [];
+  const twoEvents = async () => new Response('id: 1\ndata: {"seq":1}\n\nid: 2\ndata: {"seq":2}\n\n');
+  const reading = (async () => {
+    for await (const event of clientOf(server, { fetch: twoEvents }).thread("k").follow({ signal: stop.signal })) {
+      seen.push(event.seq);
+      stop.abort();
+    }
+  })();
+  await assert.rejects(reading, { name: "AbortError" });
+  assert.deepEqual(seen, [1]);
+});
+
 test("a consumer that does not read makes the client read nothing", async () => {
   let nPulls = 0;
   const frame = new TextEncoder().encode('id: 1\nevent: item.created\ndata: {"seq":1,"type":"item.created"}\n\n');
@@ -258,16 +272,23 @@ test("a stream gives up without a server after the time of reconnectFor", async 
   assert.ok(performance.now() - began < 4_000);
 });
 
-test("a connection that says nothing is given up", async () => {
+test("a connection that says nothing is replaced, and another one given up", async () => {
   let nRequests = 0;
+  let nMute = 1;
   const mute = async (url, init) => {
     nRequests += 1;
-    return nRequests === 1 ? new Response(new ReadableStream()) : fetch(url, init);
+    return nRequests <= nMute ? new Response(new ReadableStream()) : fetch(url, init);
   };
   await client.createThread({ key: "mute" });
-  const events = clientOf(server, { fetch: mute, reconnectFor: 1 }).thread("mute").follow();
-  await assert.rejects(events.next(), ConnectionError);
-  assert.equal(nRequests, 1);
+  const thread = clientOf(server, { fetch: mute, reconnectFor: 0.5 }).thread("mute");
+  const events = thread.follow();
+  assert.equal((await events.next()).value.seq, 1);
+  assert.equal(nRequests, 2);
+  await events.return();
+  nRequests = 0;
+  nMute = Infinity;
+  await assert.rejects(thread.follow().next(), ConnectionError);
+  assert.equal(nRequests, 2);
 });
 
 test("a stream ends with the error that the server sends", async () => {
@@ -275,6 +296,17 @@ test("a stream ends with the error that the server sends", async () => {
   const events = thread.follow();
   await events.next();
   await Promise.all([assert.rejects(all(events), NotFoundError), thread.delete()]);
+});
+
+test("a stream is not repeated after an error that the server sends", async () => {
+  let nRequests = 0;
+  const failing = async () => {
+    nRequests += 1;
+    return new Response('event: error\ndata: {"error":{"code":"store_failed","message":"The disk failed."}}\n\n');
+  };
+  const error = await clientOf(server, { fetch: failing }).thread("k").follow().next().catch((failed) => failed);
+  assert.ok(error instanceof ServerError);
+  assert.deepEqual([error.status, error.code, error.message, nRequests], [503, "store_failed", "The disk failed.", 1]);
 });
 
 test("an id of a deleted thread is refused", async () => {
@@ -300,6 +332,22 @@ test("lines can end with a carriage return, and data can have several", async ()
   } });
   const { value } = await clientOf(server, { fetch: async () => new Response(body) }).thread("k").follow().next();
   assert.deepEqual(value, { id: "1", type: "a", seq: 1, text: "é" });
+});
+
+test("each change of the newest thread is a notice", async () => {
+  const stop = new AbortController();
+  const changes = [];
+  const reading = (async () => {
+    for await (const { thread, status } of client.follow({ signal: stop.signal })) {
+      if (thread === "newest") changes.push(status);
+    }
+  })();
+  await client.createThread({ key: "newest" });
+  await until("the new thread", () => changes.length === 1);
+  await client.thread("newest").run("slow say 20 words");
+  await until("the end of the run", () => changes.includes("streaming") && changes.at(-1) === "open");
+  stop.abort();
+  await assert.rejects(reading, { name: "AbortError" });
 });
 
 test("notices about all threads go on over a broken wire, each once", async () => {

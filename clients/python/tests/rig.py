@@ -179,7 +179,7 @@ class ToldServer:
                     return
                 body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 self.send_response(reply.status)
-                for name, value in {"content-type": "application/json", **reply.headers}.items():
+                for name, value in {"content-type": "application/json", "connection": "close", **reply.headers}.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()

@@ -385,6 +385,16 @@ async def test_follow_tells_which_threads_change(async_client: AsyncLoomline, as
     assert later.seq > notice.seq
 
 
+async def test_named_objects_come_once_over_several_pages(async_client: AsyncLoomline, key: str) -> None:
+    thread = await async_client.create_thread(key)
+    parts = thread.objects("parts")
+    for name in ("a", "b", "c"):
+        await parts.put(name, name * 3_000_000)
+    listed = [part.id async for part in parts.list(["a", "b", "none", "c", "a"])]
+    assert listed == ["a", "b", "c"]
+    assert [part.id async for part in parts.list([])] == []
+
+
 async def test_objects_are_stored_beside_a_thread(async_client: AsyncLoomline, key: str) -> None:
     thread = await async_client.create_thread(key)
     notes = thread.objects("notes.v1")

@@ -386,6 +386,16 @@ def test_follow_tells_which_threads_change(client: Loomline, thread: Thread) -> 
     assert later.seq > notice.seq
 
 
+def test_named_objects_come_once_over_several_pages(client: Loomline, key: str) -> None:
+    thread = client.create_thread(key)
+    parts = thread.objects("parts")
+    for name in ("a", "b", "c"):
+        parts.put(name, name * 3_000_000)
+    listed = [part.id for part in parts.list(["a", "b", "none", "c", "a"])]
+    assert listed == ["a", "b", "c"]
+    assert [part.id for part in parts.list([])] == []
+
+
 def test_objects_are_stored_beside_a_thread(client: Loomline, key: str) -> None:
     thread = client.create_thread(key)
     notes = thread.objects("notes.v1")

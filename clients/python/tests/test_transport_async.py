@@ -175,10 +175,24 @@ async def test_unknown_fields_and_words_pass_through() -> None:
             assert (await client.thread("k").pending()).calls[0].kind == "new-kind"
 
 
+async def test_a_response_of_another_server_is_a_connection_error() -> None:
+    page = Reply(200, b"<html>welcome</html>", {"content-type": "text/html"})
+    with ToldServer(page) as server:
+        async with AsyncLoomline(server.base, max_retries=0) as client:
+            with pytest.raises(LoomlineConnectionError, match="GET /api/v1/agents: the response has text/html; expected JSON"):
+                await client.agents()
+            with pytest.raises(LoomlineConnectionError, match="expected JSON"):
+                await client.thread("k").document()
+            with pytest.raises(LoomlineConnectionError, match="text/html; expected text/event-stream"):
+                await client.thread("k").run("Good morning")
+        assert len(server.seen) == 3
+
+
 async def test_events_of_unknown_types_pass_through() -> None:
     at = '"at":"2026-01-01T00:00:00Z"'
     frames = (
         ": a comment",
+        "event: without data",
         'id: 1.a\nevent: new.type\ndata: {"seq":1,"type":"new.type",' + at + ',"x":{"y":2}}',
         'id: 2.a\r\nevent: chunk.emitted\r\ndata: {"seq":2,"type":"chunk.emitted",\r\ndata: '
         + at
@@ -194,14 +208,23 @@ async def test_events_of_unknown_types_pass_through() -> None:
     assert (second.id, second.chunk_type, second["later"]) == ("2.a", "data-new", 3)
 
 
-async def test_an_event_error_raises_its_error() -> None:
-    frame = 'event: error\ndata: {"error":{"code":"key_expired","message":"the key has expired"}}'
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("key_expired", AuthenticationError),
+        ("forbidden_thread", ForbiddenError),
+        ("limit_reached", RateLimitedError),
+        ("store_failed", ServerError),
+    ],
+)
+async def test_an_event_error_raises_its_error(code: str, kind: type[ApiError]) -> None:
+    frame = f'event: error\ndata: {{"error":{{"code":"{code}","message":"no"}}}}'
     with ToldServer(stream(frame)) as server:
         async with AsyncLoomline(server.base) as client:
-            with pytest.raises(AuthenticationError, match="the key has expired") as raised:
+            with pytest.raises(kind, match="no") as raised:
                 async for _ in client.thread("k").follow():
                     pass
-    assert raised.value.code == "key_expired"
+    assert raised.value.code == code
 
 
 async def test_a_stream_that_is_lost_before_its_first_event_is_posted_again() -> None:

@@ -98,7 +98,8 @@ export class Loomline {
   /** Streams a notice for each change of any thread. */
   async *follow({ after, signal }: { after?: string } & RequestOptions = {}): AsyncGenerator<Notice, void, undefined> {
     const call = { method: "GET", path: "/events", signal } as const;
-    let last = after;
+    let id = after;
+    let data: string | undefined;
     const stream = {
       first: { ...call, lastEventId: after },
       resume: (lastEventId: string) => ({ ...call, lastEventId }),
@@ -106,9 +107,12 @@ export class Loomline {
       after,
     };
     for await (const frame of resumed(this.#transport, stream)) {
-      // A new connection begins with the id that it continues, and may repeat the last thread.
-      const isRepeated = frame.id === last && frame.name !== "reset";
-      last = frame.id;
+      // A new connection begins with the id that it continues, and may repeat the last thread. Further changes of
+      // the newest thread have the same id and other data.
+      const isKnown = frame.name === "ready" || (frame.name === "thread" && frame.data === data);
+      const isRepeated = frame.id === id && isKnown;
+      id = frame.id;
+      if (frame.name === "thread") data = frame.data;
       if (!isRepeated) yield readNotice(frame);
     }
   }

@@ -85,12 +85,16 @@ const CLASSES: Record<number, typeof ApiError> = {
   429: RateLimitedError,
 };
 
-/** The statuses of the errors that end a stream. */
+/** The status that a request would have had, for the errors that end a stream. */
 const STATUS_OF_EVENTS: Record<string, number> = {
   forbidden_thread: 403,
   key_expired: 401,
   key_revoked: 401,
   thread_not_found: 404,
+  limit_reached: 429,
+  shutting_down: 503,
+  store_failed: 503,
+  taken_over: 503,
 };
 
 function errorOf(status: number, failure: Schemas["Failure"], retryAfter?: number): ApiError {

@@ -66,29 +66,35 @@ export async function* resumed(transport: Transport, stream: Stream): AsyncGener
   let lastEventId = stream.after;
   let call = { ...stream.first, accept: "text/event-stream" };
   let lastBytesAt = Date.now();
+  /** The connections that failed since the last bytes. */
+  let attempt = 0;
   const noteBytes = () => {
     lastBytesAt = Date.now();
+    attempt = 0;
   };
-  for (let attempt = 0, isFirst = true; ; attempt += 1) {
+  for (let isFirst = true, isRefused = false; ; attempt += 1) {
     let failure: unknown;
     try {
       const body = await transport.send(call, (response) => response.body!);
       isFirst = false;
       for await (const frame of frames(body, silenceMs, noteBytes)) {
-        if (frame.name === "error") throw errorOfEvent(frame.data);
-        attempt = 0;
+        isRefused = frame.name === "error";
+        if (isRefused) throw errorOfEvent(frame.data);
         lastEventId = frame.id || lastEventId;
         yield frame;
+        // Bytes that were received before an abort can have further frames.
+        signal?.throwIfAborted();
         // The time in which nobody reads does not count.
         noteBytes();
       }
       if (await stream.isComplete(lastEventId)) return;
     } catch (error) {
       signal?.throwIfAborted();
-      if (isFirst || !isTransient(error)) throw error;
+      if (isFirst || isRefused || !isTransient(error)) throw error;
       failure = error;
     }
-    if (Date.now() - lastBytesAt >= patienceMs) {
+    // A computer that slept tries again at least once.
+    if (attempt > 0 && Date.now() - lastBytesAt >= patienceMs) {
       throw new ConnectionError(`no event for ${transport.reconnectFor} s`, { cause: failure });
     }
     await pause(attempt, failure, signal);

@@ -1,9 +1,9 @@
 import type { Loomline } from "./client.js";
-import { ConnectionError, ConflictError, LoomlineError, NotFoundError } from "./errors.js";
+import { ConflictError, LoomlineError, NotFoundError } from "./errors.js";
 import { Conversation } from "./conversation.js";
 import type { ThreadEvent } from "./events.js";
 import type { Thread } from "./thread.js";
-import { sleep } from "./transport.js";
+import { isTransient, sleep } from "./transport.js";
 import type { Answer, Content, Message, PendingCall, PostOptions, Request, Schemas } from "./types.js";
 
 /** What a page shows of a thread. A change makes a new object; what did not change stays the same object. */
@@ -49,6 +49,7 @@ export class ThreadStore {
   #isPublishing = false;
   #isRefreshing = false;
   #isStale = false;
+  #failureOfRefresh?: unknown;
 
   constructor({ client, key, agent }: ThreadStoreOptions) {
     this.thread = client.thread(key);
@@ -140,7 +141,7 @@ export class ThreadStore {
           continue;
         }
         this.#set({ error: error as LoomlineError });
-        if (!(error instanceof ConnectionError)) return;
+        if (!isTransient(error)) return;
         // The next success begins with the messages, and removes the error.
         this.#after = undefined;
         await sleep(RETRY_MS, signal).catch(() => {});
@@ -202,9 +203,15 @@ export class ThreadStore {
         const requests = [];
         for await (const request of this.thread.requests({ signal })) requests.push(request);
         this.#set({ pending: await this.thread.pending({ signal }), requests });
+        if (this.#snapshot.error === this.#failureOfRefresh) this.#set({ error: undefined });
       }
     } catch (error) {
-      if (!signal.aborted && !(error instanceof NotFoundError)) this.#set({ error: error as LoomlineError });
+      if (signal.aborted || error instanceof NotFoundError) return;
+      this.#failureOfRefresh = error;
+      this.#set({ error: error as LoomlineError });
+      if (!isTransient(error)) return;
+      this.#isStale = true;
+      await sleep(RETRY_MS, signal).catch(() => {});
     } finally {
       this.#isRefreshing = false;
       // Another connection may have begun meanwhile.

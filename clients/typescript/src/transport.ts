@@ -22,9 +22,8 @@ export interface Call {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   query?: Record<string, QueryValue>;
-  /** JSON. A text in `json` is sent unchanged. */
+  /** JSON. */
   body?: unknown;
-  json?: string;
   accept?: string;
   idempotencyKey?: string;
   lastEventId?: string;
@@ -139,8 +138,8 @@ export class Transport {
     return `${this.#baseUrl}/api/v1${path}${text && `?${text}`}`;
   }
 
-  #init({ method, body, json, accept, idempotencyKey, lastEventId, signal }: Call): RequestInit {
-    const text = json ?? (body === undefined ? undefined : JSON.stringify(body));
+  #init({ method, body, accept, idempotencyKey, lastEventId, signal }: Call): RequestInit {
+    const text = body === undefined ? undefined : JSON.stringify(body);
     const headers: Record<string, string> = { accept: accept ?? "application/json" };
     if (this.#apiKey) headers.authorization = `Bearer ${this.#apiKey}`;
     if (text !== undefined) headers["content-type"] = "application/json";

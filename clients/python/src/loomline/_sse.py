@@ -38,8 +38,9 @@ class Decoder:
             text = line.removesuffix(b"\r").decode()
             if text:
                 self._field(text)
-            elif self._data:
-                yield ServerSentEvent(self._id, self._name, "\n".join(self._data))
+            else:
+                if self._data:
+                    yield ServerSentEvent(self._id, self._name, "\n".join(self._data))
                 self._id, self._name, self._data = None, "message", []
 
     def _field(self, line: str) -> None:

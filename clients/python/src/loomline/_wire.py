@@ -18,6 +18,7 @@ DEFAULT_SERVER = "http://127.0.0.1:8787"
 RETRIED = (429, 502, 503, 504)
 MAX_RETRY_AFTER_SECONDS = 60.0
 MAX_PAUSE_SECONDS = 5.0
+EVENT_STREAM = "text/event-stream"
 # A silent stream sends a comment every 15 s: after three missing ones the connection is dead.
 SILENCE_SECONDS = 45.0
 
@@ -39,10 +40,10 @@ class Call:
 
     @property
     def is_repeatable(self) -> bool:
-        return self.method in ("GET", "HEAD", "PUT") or self.idempotency_key is not None
+        return self.method in ("GET", "PUT") or self.idempotency_key is not None
 
     def request(self, client: httpx.Client | httpx.AsyncClient, timeout: float) -> httpx.Request:
-        headers = {"accept": "text/event-stream" if self.streams else "application/json"}
+        headers = {"accept": EVENT_STREAM if self.streams else "application/json"}
         if self.idempotency_key is not None:
             headers["idempotency-key"] = self.idempotency_key
         if self.last_event_id is not None:

@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 
 _EVENT_STATUS = {
+    "forbidden_thread": 403,
     "key_expired": 401,
     "key_revoked": 401,
     "thread_not_found": 404,
+    "limit_reached": 429,
     "shutting_down": 503,
     "store_failed": 503,
     "taken_over": 503,
@@ -22,7 +24,7 @@ class LoomlineError(Exception):
 
 
 class LoomlineConnectionError(LoomlineError):
-    """The server can't be reached, or the connection was lost and could not be resumed."""
+    """The server can't be reached, the connection was lost and could not be resumed, or another server answered."""
 
 
 class ApiError(LoomlineError):
@@ -128,6 +130,21 @@ def error_of_event(data: Any) -> ApiError:
     return _error(_EVENT_STATUS.get(str(body.get("code")), 500), body)
 
 
+def json_of_response(response: httpx.Response) -> Any:
+    """The JSON value of a response that succeeded."""
+    try:
+        return response.json()
+    except ValueError as cause:
+        raise foreign(response, "JSON") from cause
+
+
+def foreign(response: httpx.Response, expected: str) -> LoomlineConnectionError:
+    """The error of a successful response that is not of Loomline."""
+    request = f"{response.request.method} {response.request.url.path}"
+    content_type = response.headers.get("content-type", "no content type")
+    return LoomlineConnectionError(f"{request}: the response has {content_type}; expected {expected} of Loomline")
+
+
 def retry_after(response: httpx.Response) -> float | None:
     """The seconds that a response asks to wait."""
     try:
@@ -140,8 +157,8 @@ def _error(status: int, body: Mapping[str, Any]) -> ApiError:
     error_class = _CLASSES.get(status, ServerError if status >= 500 else ApiError)
     return error_class(
         status,
-        str(body.get("code", "")),
-        str(body.get("message", "")),
+        str(body.get("code") or ""),
+        str(body.get("message") or ""),
         pointer=body.get("pointer"),
         details=body.get("details"),
         request_id=body.get("requestId"),

@@ -193,6 +193,16 @@ def test_a_lost_response_does_not_repeat_the_messages(client: Loomline, thread: 
     assert history.load() == normal(RICH * 4)
 
 
+def test_a_repeated_append_of_a_new_process_continues(thread: Thread) -> None:
+    first = Agent(TestModel()).run_sync("Hello")
+    History(thread).append(first)
+    history = History(thread)
+    history.append(first)
+    second = Agent(TestModel()).run_sync("Bye", message_history=first.all_messages())
+    history.append(second)
+    assert history.load() == normal(second.all_messages())
+
+
 def test_a_lost_server_loses_no_message(mortal: Server, key: str) -> None:
     with Loomline(mortal.base, max_retries=0) as client:
         history = History(client.thread(key))

@@ -9,13 +9,15 @@ fn codes() -> BTreeSet<&'static str> {
         .split_once("#[cfg(test)]")
         .unwrap();
     let aitp = include_str!("aitp.rs");
+    let store = include_str!("store.rs");
     let code = |after: &'static str| {
         let (_, rest) = after.split_once(',')?;
         rest.trim_start().strip_prefix('"')?.split('"').next()
     };
     let own = source.split("S::").skip(1);
     let aitp = aitp.split("S::").skip(1);
-    own.chain(aitp).filter_map(code).collect()
+    let store = store.split("S::").skip(1);
+    own.chain(aitp).chain(store).filter_map(code).collect()
 }
 
 /// The text of all source files below a folder.

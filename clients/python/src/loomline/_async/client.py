@@ -62,7 +62,7 @@ class AsyncLoomline:
         """
         body = present(key=key, title=title, metadata=metadata)
         info = models.ThreadView.model_validate(await self._transport.json(Call("POST", "/api/v1/threads", body=body)))
-        return AsyncThread(self._transport, str(info.key), info)
+        return AsyncThread(self._transport, info.key or info.id, info)
 
     def threads(
         self,

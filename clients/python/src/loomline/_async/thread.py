@@ -25,7 +25,7 @@ from loomline._types import (
     Unset,
 )
 from loomline._wire import Call, new_idempotency_key, present, segment
-from loomline.errors import LoomlineConnectionError, LoomlineError, ServerError
+from loomline.errors import LoomlineConnectionError, LoomlineError, RateLimitedError, ServerError, json_of_response
 from loomline.events import Event, read_event
 
 _ANSWER_FIELDS = {"tool_call_id": "toolCallId", "error_text": "errorText", "thread_key": "threadKey"}
@@ -94,7 +94,7 @@ class AsyncThread:
         """
         call = Call("POST", f"{self._path}/fork", body=present(key=key, at=at))
         info = models.ThreadView.model_validate(await self._transport.json(call))
-        return AsyncThread(self._transport, str(info.key), info)
+        return AsyncThread(self._transport, info.key or info.id, info)
 
     async def branches(self) -> list[models.BranchView]:
         """Lists the thread with all of its forks and their forks, the root first."""
@@ -123,7 +123,7 @@ class AsyncThread:
         response = await self._transport.send(Call("GET", f"{self._path}/document", {"format": format}))
         losses = [_loss(line) for line in response.headers.get_list("loomline-loss")]
         return Document(
-            content=response.json(),
+            content=json_of_response(response),
             losses=losses,
             n_losses=int(response.headers.get("loomline-losses", len(losses))),
             hash=response.headers.get("loomline-content-hash"),
@@ -315,13 +315,19 @@ class AsyncThread:
         call_id: str,
         *,
         arguments: Any | Unset = UNSET,
+        thread_key: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.AcceptedView:
-        """Lets a pending call run. `arguments` replace those of the model. The errors are those of `answer()`."""
+        """Lets a pending call run. `arguments` replace those of the model. `thread_key` is that of `Answer`.
+
+        The errors are those of `answer()`.
+        """
         answer: Answer = {"tool_call_id": call_id, "approved": True}
         if arguments is not UNSET:
             answer["arguments"] = arguments
+        if thread_key is not None:
+            answer["thread_key"] = thread_key
         return await self.answer([answer], actor=actor, idempotency_key=idempotency_key)
 
     async def deny(
@@ -329,13 +335,19 @@ class AsyncThread:
         call_id: str,
         reason: str | None = None,
         *,
+        thread_key: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> models.AcceptedView:
-        """Refuses a pending call. The model reads the `reason`. The errors are those of `answer()`."""
+        """Refuses a pending call. The model reads the `reason`. `thread_key` is that of `Answer`.
+
+        The errors are those of `answer()`.
+        """
         answer: Answer = {"tool_call_id": call_id, "approved": False}
         if reason is not None:
             answer["message"] = reason
+        if thread_key is not None:
+            answer["thread_key"] = thread_key
         return await self.answer([answer], actor=actor, idempotency_key=idempotency_key)
 
     async def answer(
@@ -459,10 +471,12 @@ class AsyncThread:
             return self._events(after if last_id is None else last_id, until, subagents)
 
         async with aclosing(self._transport.stream(call_after, reconnect_for)) as messages:
+            last_id = None if after is None else str(after)
             async for message in messages:
                 if message is not None:
+                    last_id = message.id or last_id
                     yield read_event(message.id or "", message.name, message.data)
-                elif until == "rest" and await self._is_at_rest():
+                elif until == "rest" and await self._is_at_rest(last_id):
                     return
 
     async def _stream(
@@ -482,23 +496,27 @@ class AsyncThread:
 
         selector = RunSelector()
         async with aclosing(self._transport.stream(call_after, reconnect_for)) as received:
+            last_id = None
             async for sent in received:
                 if sent is None:
-                    if await self._is_at_rest():
+                    if await self._is_at_rest(last_id):
                         return
                     continue
+                last_id = sent.id or last_id
                 event = read_event(sent.id or "", sent.name, sent.data)
                 if selector.select(event):
                     yield event
                 if selector.is_over:
                     return
 
-    async def _is_at_rest(self) -> bool:
-        """Whether a stream that the server ended is over. A server that stops ends its streams too."""
+    async def _is_at_rest(self, last_id: str | None) -> bool:
+        """Whether a stream that the server ended at this event is over. A server that stops ends its streams too."""
         try:
-            return (await self.read()).status != "streaming"
-        except (LoomlineConnectionError, ServerError):
+            thread = await self.read()
+        except (LoomlineConnectionError, RateLimitedError, ServerError):
             return False
+        received = 0 if last_id is None else int(last_id.split(".")[0])
+        return thread.status != "streaming" and thread.seq <= received
 
 
 class AsyncThreadRequest:
@@ -578,15 +596,18 @@ class AsyncObjects:
         `ids` has at most 100 entries. `after` begins behind the object with this id. `limit` is the number of objects of
         one response, at most 100. The iterator reads all pages.
         """
-        query = {"id": ids, "limit": limit, "order": order}
-        while True:
-            call = Call("GET", self._path, {**query, "after": after})
+        wanted = None if ids is None else [*dict.fromkeys(ids)]
+        while wanted != []:
+            call = Call("GET", self._path, {"id": wanted, "limit": limit, "order": order, "after": after})
             page = models.ThreadObjectList.model_validate(await self._transport.json(call))
             for entry in page.objects:
                 yield entry
             if page.next is None:
                 return
-            after = page.next
+            if wanted is None:
+                after = page.next
+            else:
+                wanted = wanted[wanted.index(page.next) + 1 :]
 
     async def get(self, object_id: str) -> models.ThreadObject:
         """Reads an object. Raises `NotFoundError` if it does not exist."""
@@ -619,7 +640,7 @@ class AsyncImported:
 def imported(transport: AsyncTransport, response: Any) -> AsyncImported:
     """The result of an import."""
     view = models.ImportedView.model_validate(response)
-    return AsyncImported(AsyncThread(transport, str(view.thread.key), view.thread), view.losses)
+    return AsyncImported(AsyncThread(transport, view.thread.key or view.thread.id, view.thread), view.losses)
 
 
 def json_text(content: Any) -> bytes:

@@ -10,8 +10,16 @@ from typing import Any
 import httpx
 
 from loomline._sse import Decoder, ServerSentEvent
-from loomline._wire import MAX_RETRY_AFTER_SECONDS, RETRIED, Call, pause_seconds, settings
-from loomline.errors import LoomlineConnectionError, LoomlineError, error_of_event, error_of_response, retry_after
+from loomline._wire import EVENT_STREAM, MAX_RETRY_AFTER_SECONDS, RETRIED, Call, pause_seconds, settings
+from loomline.errors import (
+    LoomlineConnectionError,
+    LoomlineError,
+    error_of_event,
+    error_of_response,
+    foreign,
+    json_of_response,
+    retry_after,
+)
 
 
 class AsyncTransport:
@@ -42,13 +50,13 @@ class AsyncTransport:
                 pause = retry_after(response)
                 if response.status_code not in RETRIED or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                     raise error
-            if not call.is_repeatable or attempt == self._max_retries:
+            if not call.is_repeatable or attempt >= self._max_retries:
                 raise error
             await asyncio.sleep(pause_seconds(attempt, pause))
             attempt += 1
 
     async def json(self, call: Call) -> Any:
-        return (await self.send(call)).json()
+        return json_of_response(await self.send(call))
 
     async def stream(
         self, call_after: Callable[[str | None], Call], reconnect_for: float
@@ -69,7 +77,9 @@ class AsyncTransport:
             try:
                 response = await self._http.send(call.request(self._http, self._timeout), stream=True)
                 try:
-                    if response.is_success:
+                    if response.is_success and not response.headers.get("content-type", "").startswith(EVENT_STREAM):
+                        error = foreign(response, EVENT_STREAM)
+                    elif response.is_success:
                         has_connected = True
                         decoder = Decoder()
                         async for chunk in response.aiter_bytes():
@@ -92,7 +102,7 @@ class AsyncTransport:
                 error = _lost(call, cause)
             now = clock.monotonic()
             lost_at = now if lost_at is None else lost_at
-            if now - lost_at > reconnect_for if has_connected else attempt == self._max_retries:
+            if now - lost_at > reconnect_for if has_connected else attempt >= self._max_retries:
                 raise error
             await asyncio.sleep(pause_seconds(attempt, pause))
             attempt += 1

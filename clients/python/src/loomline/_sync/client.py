@@ -63,7 +63,7 @@ class Loomline:
         """
         body = present(key=key, title=title, metadata=metadata)
         info = models.ThreadView.model_validate(self._transport.json(Call("POST", "/api/v1/threads", body=body)))
-        return Thread(self._transport, str(info.key), info)
+        return Thread(self._transport, info.key or info.id, info)
 
     def threads(
         self,

@@ -11,8 +11,16 @@ from typing import Any
 import httpx
 
 from loomline._sse import Decoder, ServerSentEvent
-from loomline._wire import MAX_RETRY_AFTER_SECONDS, RETRIED, Call, pause_seconds, settings
-from loomline.errors import LoomlineConnectionError, LoomlineError, error_of_event, error_of_response, retry_after
+from loomline._wire import EVENT_STREAM, MAX_RETRY_AFTER_SECONDS, RETRIED, Call, pause_seconds, settings
+from loomline.errors import (
+    LoomlineConnectionError,
+    LoomlineError,
+    error_of_event,
+    error_of_response,
+    foreign,
+    json_of_response,
+    retry_after,
+)
 
 
 class Transport:
@@ -43,13 +51,13 @@ class Transport:
                 pause = retry_after(response)
                 if response.status_code not in RETRIED or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                     raise error
-            if not call.is_repeatable or attempt == self._max_retries:
+            if not call.is_repeatable or attempt >= self._max_retries:
                 raise error
             time.sleep(pause_seconds(attempt, pause))
             attempt += 1
 
     def json(self, call: Call) -> Any:
-        return (self.send(call)).json()
+        return json_of_response(self.send(call))
 
     def stream(
         self, call_after: Callable[[str | None], Call], reconnect_for: float
@@ -70,7 +78,9 @@ class Transport:
             try:
                 response = self._http.send(call.request(self._http, self._timeout), stream=True)
                 try:
-                    if response.is_success:
+                    if response.is_success and not response.headers.get("content-type", "").startswith(EVENT_STREAM):
+                        error = foreign(response, EVENT_STREAM)
+                    elif response.is_success:
                         has_connected = True
                         decoder = Decoder()
                         for chunk in response.iter_bytes():
@@ -93,7 +103,7 @@ class Transport:
                 error = _lost(call, cause)
             now = clock.monotonic()
             lost_at = now if lost_at is None else lost_at
-            if now - lost_at > reconnect_for if has_connected else attempt == self._max_retries:
+            if now - lost_at > reconnect_for if has_connected else attempt >= self._max_retries:
                 raise error
             time.sleep(pause_seconds(attempt, pause))
             attempt += 1

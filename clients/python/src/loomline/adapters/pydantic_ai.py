@@ -90,7 +90,7 @@ class _Steps:
                 f"thread {self._key!r} has {len(stored)} messages that are not the {len(self._messages)} messages of the "
                 "history; nothing was appended: load() the history again"
             )
-        self._seq = seq
+        self._seq, self._messages = seq, stored
         return stored == expected
 
     def _read(self) -> Steps[tuple[int | None, list[ModelMessage]]]:
