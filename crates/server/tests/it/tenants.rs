@@ -45,6 +45,7 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
             "messages": [{ "id": "m1", "role": "user", "content": "mine" }]
         })),
         ("POST", Some("import")) => Some(json!([])),
+        ("PUT", Some("{id}")) => Some(json!({ "value": "mine" })),
         ("POST", Some("actors")) => Some(json!({ "actor": { "id": "me" } })),
         ("PATCH", Some("{actor}")) => Some(json!({ "capabilities": [] })),
         ("POST", Some("answer")) => Some(json!({ "value": {} })),
@@ -63,10 +64,12 @@ pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &s
         .replace("{actor}", "me")
         .replace("{request}", "decision:seat")
         .replace("{agent}", "demo")
-        .replace("{index}", "0");
-    let query = match path.rsplit('/').next() {
-        Some("import") => "?from=pydantic-ai&key=secret",
-        Some("diff") => "?with=secret",
+        .replace("{index}", "0")
+        .replace("{kind}", "note");
+    let query = match path {
+        "/api/v1/import" => "?from=pydantic-ai&key=secret",
+        "/api/v1/threads/{key}/import" => "?from=pydantic-ai",
+        "/api/v1/threads/{key}/diff" => "?with=secret",
         _ => "",
     };
     let request = client

@@ -270,7 +270,7 @@ pub(super) async fn make_threads(client: &Server) {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 48] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 50] = [
     ("POST", "/api/v1/web/tokens"),
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
@@ -278,6 +278,8 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 48] = [
     ("POST", "/api/chat/{id}/stop"),
     // A past is taken as it is.
     ("POST", "/api/v1/import"),
+    ("POST", "/api/v1/threads/{key}/import"),
+    ("PUT", "/api/v1/threads/{key}/objects/{kind}/{id}"),
     ("POST", "/api/v1/threads"),
     ("PATCH", "/api/v1/threads/{key}"),
     ("POST", "/api/v1/threads/{key}/actors"),
