@@ -375,7 +375,7 @@ fn outcome(parts: &[Payload]) -> StepOutcome {
         .filter(|tool| tool.is_answered())
         .map(|tool| json!({"toolCallId": tool.tool_call_id, "success": tool.state == ToolState::OutputAvailable}))
         .collect();
-    let some = |list: Vec<Value>| (!list.is_empty()).then_some(Value::Array(list));
+    let some = |list: Vec<Value>| (!list.is_empty()).then(|| Value::Array(list).into());
     StepOutcome {
         tool_calls: some(calls),
         tool_execution_results: some(results),

@@ -4,10 +4,8 @@
 //! All rows belong to the append's thread; ids are unique within it.
 
 mod tags;
-mod trace;
 
 pub use tags::ResponseTag;
-pub use trace::{RunRow, SpanKind, SpanRow, TraceChange, TraceEventRow, TraceStatus};
 
 use crate::waits::may_ask;
 use jiff::Timestamp;
@@ -15,9 +13,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tags::PartTag;
 use timeline::{
-    Context, ContextStatus, Event, Execution, ExecutionId, ExecutionStatus, Interruption, Item,
-    ItemStatus, Payload, Removed, Seq, Step, StepOutcome, StepStatus, Thread, ThreadStatus,
-    ThreadUpdate, chunk_type,
+    Context, ContextStatus, Event, Execution, ExecutionStatus, Interruption, Item, ItemStatus,
+    Payload, Removed, Seq, Step, StepOutcome, StepStatus, Thread, ThreadStatus, ThreadUpdate,
+    chunk_type,
 };
 
 /// A change of one row, or of the rows of one step.
@@ -33,42 +31,41 @@ pub enum RowChange<'e> {
     ThreadMetadata(Option<Payload>),
     /// A new context.
     Context(ContextRow<'e>),
-    /// The status of an existing context.
-    ContextStatus(&'e str, ContextStatus, Timestamp),
+    /// The status of the existing context, and when it was set.
+    ContextStatus(ContextStatus, Timestamp),
     /// A new item.
     Item(ItemRow<'e>),
-    /// The status of an existing item.
-    ItemStatus(&'e str, ItemStatus, Timestamp),
-    /// The start of an existing item's execution; the item waits no longer.
-    ItemStarted(&'e str, Seq),
+    /// A change of the existing item with this id.
+    ItemChange(&'e str, ItemChange),
     /// A new execution.
     Execution(ExecutionRow<'e>),
-    /// The status of an existing execution, and the reason for its end.
-    ExecutionStatus(
-        &'e str,
-        ExecutionStatus,
-        Option<&'e Interruption>,
-        Timestamp,
-    ),
-    /// The last event of an existing execution.
-    ExecutionEnd(&'e str, Seq),
+    /// A change of the existing execution with this id.
+    ExecutionChange(&'e str, ExecutionChange<'e>),
     /// A new step.
     Step(StepRow<'e>),
-    /// The status of an existing step, and its outcome.
-    StepStatus(&'e str, StepStatus, &'e StepOutcome, Timestamp),
+    /// A change of the existing step with this id.
+    StepChange(&'e str, StepChange<'e>),
     /// A new part.
     Part(PartRow<'e>),
-    /// New content of an existing part: [`PartRow::key`] and [`PartRow::created_at`] don't change.
+    /// New content of an existing part: [`PartRow::created_at`] doesn't change.
     PartContent(PartRow<'e>),
+    /// The start of the effect tool with this call in a step.
+    ToolStarted {
+        /// The step.
+        step_id: &'e str,
+        /// The call.
+        call_id: String,
+        /// When it started.
+        at: Timestamp,
+    },
     /// All parts of a step are deleted, because the attempt that wrote them died. The log still has
     /// them.
     PartsDeleted(&'e str),
-    /// Readers omit an item or a step from here on. Its rows don't change; its texts are not searched.
-    Removed(Removed),
+    /// Readers omit an item or a step from this event on. Its rows don't change; its texts are not
+    /// searched.
+    Removed(Removed, Seq),
     /// The event may open a request of AITP ([`crate::waits::may_ask`]).
     MayAsk(Seq),
-    /// A change of the traces. Rows that their constraints refuse are left out.
-    Trace(TraceChange<'e>),
 }
 
 /// A context.
@@ -98,6 +95,17 @@ pub struct ItemRow<'e> {
     /// The position at which it is read: its own event, or the start of its execution. `None` while it
     /// waits, and for items that an execution writes.
     pub position: Option<Seq>,
+    /// The first execution that it triggered, if the item did not wait for it.
+    pub answered: Option<Seq>,
+}
+
+/// Changes of an existing item.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemChange {
+    /// Its status, and when it was set.
+    pub status: Option<(ItemStatus, Timestamp)>,
+    /// The first execution that it triggers. If it waited, it waits no longer.
+    pub started: Option<Seq>,
 }
 
 /// An execution.
@@ -117,6 +125,15 @@ pub struct ExecutionRow<'e> {
     pub end_seq: Option<Seq>,
 }
 
+/// Changes of an existing execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionChange<'e> {
+    /// Its status, the reason for its end, and when it was set.
+    pub status: Option<(ExecutionStatus, Option<&'e Interruption>, Timestamp)>,
+    /// Its last event.
+    pub end_seq: Option<Seq>,
+}
+
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepRow<'e> {
@@ -124,12 +141,43 @@ pub struct StepRow<'e> {
     pub seq: Seq,
     /// As it was created.
     pub step: &'e Step,
-    /// Its status after the append.
+    /// What happened to it since.
+    pub change: StepChange<'e>,
+}
+
+/// Changes of a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepChange<'e> {
+    /// Its status, and its outcome.
+    pub end: Option<StepEnd<'e>>,
+    /// The last response of the model.
+    pub answer: Option<StepAnswer<'e>>,
+    /// The tokens that all responses of this append read and wrote together.
+    pub tokens: (u64, u64),
+}
+
+/// A step's status and outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepEnd<'e> {
+    /// The event that set them.
+    pub seq: Seq,
+    /// When they were set.
+    pub at: Timestamp,
+    /// The status.
     pub status: StepStatus,
-    /// Its outcome, if it is over.
-    pub outcome: Option<&'e StepOutcome>,
-    /// When the status was set.
-    pub updated_at: Option<Timestamp>,
+    /// The outcome.
+    pub outcome: &'e StepOutcome,
+}
+
+/// The model's response to a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepAnswer<'e> {
+    /// Its event.
+    pub seq: Seq,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The model's data about it.
+    pub data: Option<&'e Payload>,
 }
 
 /// A part.
@@ -141,10 +189,10 @@ pub struct PartRow<'e> {
     pub idx: u32,
     /// The event that wrote it last.
     pub seq: Seq,
-    /// Its key.
-    pub key: &'e str,
     /// Its type, if it has one.
     pub part_type: Option<Cow<'e, str>>,
+    /// The call, if it is the part of a tool.
+    pub call_id: Option<Cow<'e, str>>,
     /// The part.
     pub part: &'e Payload,
     /// When it was created.
@@ -155,9 +203,8 @@ pub struct PartRow<'e> {
 
 /// The rows that records change: their numbers, instants and events, in order.
 ///
-/// A row that the records create and change again is one change, with its last content. New contexts and
-/// items come first, because an execution names its reaction item before the log creates it. So foreign
-/// keys hold at every moment.
+/// All changes of a row are one change, with its last content. New contexts and items come first, because
+/// an execution names its reaction item before the log creates it. So foreign keys hold at every moment.
 pub fn row_changes<'e>(
     records: impl Iterator<Item = (Seq, Timestamp, &'e Event)> + Clone,
 ) -> Vec<RowChange<'e>> {
@@ -178,7 +225,7 @@ struct Stamp {
     at: Timestamp,
 }
 
-/// The table of an appended row.
+/// The table of a row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Table {
     Thread,
@@ -187,26 +234,35 @@ enum Table {
     Executions,
     Steps,
     Parts,
-    Runs,
-    Spans(SpanKind),
 }
+
+// Keeps sums of what a provider claims within a column.
+const MAX_TOKENS: u64 = 1 << 40;
 
 #[derive(Default)]
 struct Rows<'e> {
     changes: Vec<RowChange<'e>>,
-    /// Indices of the rows that later records change, by table and id.
-    new: BTreeMap<(Table, &'e str), usize>,
+    /// Indices of the changes that later records add to, by table and id.
+    open: BTreeMap<(Table, &'e str), usize>,
 }
 
 impl<'e> Rows<'e> {
     fn insert(&mut self, table: Table, id: &'e str, change: RowChange<'e>) {
-        self.new.insert((table, id), self.changes.len());
+        self.open.insert((table, id), self.changes.len());
         self.changes.push(change);
     }
 
-    /// The row with this id, if this append has created it.
-    fn new_row(&mut self, table: Table, id: &'e str) -> Option<&mut RowChange<'e>> {
-        let place = *self.new.get(&(table, id))?;
+    /// The change of the row with this id, if this append has one; otherwise that which `none` makes.
+    fn row(
+        &mut self,
+        table: Table,
+        id: &'e str,
+        none: impl FnOnce() -> RowChange<'e>,
+    ) -> Option<&mut RowChange<'e>> {
+        if !self.open.contains_key(&(table, id)) {
+            self.insert(table, id, none());
+        }
+        let place = *self.open.get(&(table, id))?;
         self.changes.get_mut(place)
     }
 
@@ -218,8 +274,7 @@ impl<'e> Rows<'e> {
                 status: context.status,
                 updated_at: context.updated_at,
             };
-            let id = context.id.as_str();
-            self.insert(Table::Contexts, id, RowChange::Context(row));
+            self.insert(Table::Contexts, "", RowChange::Context(row));
         } else if let Event::ItemCreated { item } = event {
             let is_input = item.execution_id.is_none();
             let row = ItemRow {
@@ -229,6 +284,7 @@ impl<'e> Rows<'e> {
                 updated_at: None,
                 waiting: is_input && item.run.is_some(),
                 position: (is_input && item.run.is_none()).then_some(seq),
+                answered: None,
             };
             self.insert(Table::Items, item.id.as_str(), RowChange::Item(row));
         }
@@ -246,31 +302,46 @@ impl<'e> Rows<'e> {
                 self.insert(Table::Thread, "", row);
             }
             Event::ThreadStatusChanged { to, .. } => self.thread_status(*to),
-            Event::ContextStatusChanged { context_id, to, .. } => {
-                self.context_status(context_id.as_str(), *to, at);
-            }
+            Event::ContextStatusChanged { to, .. } => self.context_status(*to, at),
             Event::ItemStatusChanged { item_id, to, .. } => {
-                self.item_status(item_id.as_str(), *to, at);
+                self.item(item_id.as_str(), Some((*to, at)), None);
             }
-            Event::ExecutionCreated { execution } => self.execution(stamp, execution),
+            Event::ExecutionCreated { execution } => self.execution(seq, execution),
             Event::ExecutionStatusChanged {
                 execution_id,
                 to,
                 interruption,
                 ..
-            } => self.execution_status(stamp, execution_id.as_str(), *to, interruption.as_ref()),
-            Event::StepCreated { step } => self.step(stamp, step),
+            } => {
+                let status = (*to, interruption.as_ref(), at);
+                self.execution_change(execution_id.as_str(), Some(status), None);
+            }
+            Event::ThreadFinished { execution_id, .. } => {
+                self.execution_change(execution_id.as_str(), None, Some(seq));
+            }
+            Event::StepCreated { step } => {
+                let change = StepChange::default();
+                let row = RowChange::Step(StepRow { seq, step, change });
+                self.insert(Table::Steps, step.id.as_str(), row);
+            }
             Event::StepStatusChanged {
                 step_id,
                 to,
                 outcome,
                 ..
-            } => self.step_status(stamp, step_id.as_str(), *to, outcome),
+            } => {
+                let end = StepEnd {
+                    seq,
+                    at,
+                    status: *to,
+                    outcome,
+                };
+                if let Some(step) = self.step(step_id.as_str()) {
+                    step.end = Some(end);
+                }
+            }
             Event::PartCreated { .. } | Event::PartUpdated { .. } => self.part(stamp, event),
             Event::ChunkEmitted { .. } => self.chunk(stamp, event),
-            Event::ThreadFinished { execution_id, .. } => {
-                self.finished(stamp, execution_id.as_str());
-            }
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
             | Event::ItemCreated { .. }
@@ -279,12 +350,11 @@ impl<'e> Rows<'e> {
     }
 
     fn thread_status(&mut self, to: ThreadStatus) {
+        let none = || RowChange::ThreadStatus(to);
         if let Some(RowChange::Thread(_, status) | RowChange::ThreadStatus(status)) =
-            self.new_row(Table::Thread, "")
+            self.row(Table::Thread, "", none)
         {
             *status = to;
-        } else {
-            self.insert(Table::Thread, "", RowChange::ThreadStatus(to));
         }
     }
 
@@ -296,34 +366,40 @@ impl<'e> Rows<'e> {
         self.changes.extend(metadata.map(RowChange::ThreadMetadata));
     }
 
-    fn context_status(&mut self, id: &'e str, to: ContextStatus, at: Timestamp) {
-        if let Some(RowChange::Context(row)) = self.new_row(Table::Contexts, id) {
-            (row.status, row.updated_at) = (to, Some(at));
-        } else {
-            self.changes.push(RowChange::ContextStatus(id, to, at));
+    fn context_status(&mut self, to: ContextStatus, at: Timestamp) {
+        let none = || RowChange::ContextStatus(to, at);
+        match self.row(Table::Contexts, "", none) {
+            Some(RowChange::Context(row)) => (row.status, row.updated_at) = (to, Some(at)),
+            Some(RowChange::ContextStatus(status, set)) => (*status, *set) = (to, at),
+            _ => {}
         }
     }
 
-    fn item_status(&mut self, id: &'e str, to: ItemStatus, at: Timestamp) {
-        if let Some(RowChange::Item(row)) = self.new_row(Table::Items, id) {
-            (row.status, row.updated_at) = (to, Some(at));
-        } else {
-            self.changes.push(RowChange::ItemStatus(id, to, at));
-        }
-    }
-
-    fn execution(&mut self, stamp: Stamp, execution: &'e Execution) {
-        let trigger = execution.trigger_item_id.as_str();
-        if let Some(RowChange::Item(row)) = self.new_row(Table::Items, trigger) {
-            if row.waiting {
-                (row.waiting, row.position) = (false, Some(stamp.seq));
+    fn item(&mut self, id: &'e str, status: Option<(ItemStatus, Timestamp)>, started: Option<Seq>) {
+        let none = || RowChange::ItemChange(id, ItemChange::default());
+        match self.row(Table::Items, id, none) {
+            Some(RowChange::Item(row)) => {
+                if let Some((status, at)) = status {
+                    (row.status, row.updated_at) = (status, Some(at));
+                }
+                if row.waiting && started.is_some() {
+                    (row.waiting, row.position) = (false, started);
+                } else if row.position == Some(row.seq) {
+                    row.answered = row.answered.or(started);
+                }
             }
-        } else {
-            self.changes
-                .push(RowChange::ItemStarted(trigger, stamp.seq));
+            Some(RowChange::ItemChange(_, change)) => {
+                change.status = status.or(change.status);
+                change.started = change.started.or(started);
+            }
+            _ => {}
         }
+    }
+
+    fn execution(&mut self, seq: Seq, execution: &'e Execution) {
+        self.item(execution.trigger_item_id.as_str(), None, Some(seq));
         let row = ExecutionRow {
-            seq: stamp.seq,
+            seq,
             execution,
             status: execution.status,
             interruption: None,
@@ -332,56 +408,40 @@ impl<'e> Rows<'e> {
         };
         let id = execution.id.as_str();
         self.insert(Table::Executions, id, RowChange::Execution(row));
-        self.trace_execution(stamp, execution);
     }
 
-    fn execution_status(
+    fn execution_change(
         &mut self,
-        stamp: Stamp,
         id: &'e str,
-        to: ExecutionStatus,
-        interruption: Option<&'e Interruption>,
+        status: Option<(ExecutionStatus, Option<&'e Interruption>, Timestamp)>,
+        end_seq: Option<Seq>,
     ) {
-        let at = stamp.at;
-        if let Some(RowChange::Execution(row)) = self.new_row(Table::Executions, id) {
-            (row.status, row.interruption, row.updated_at) = (to, interruption, Some(at));
-        } else {
-            let change = RowChange::ExecutionStatus(id, to, interruption, at);
-            self.changes.push(change);
+        let none = || RowChange::ExecutionChange(id, ExecutionChange::default());
+        match self.row(Table::Executions, id, none) {
+            Some(RowChange::Execution(row)) => {
+                if let Some((status, interruption, at)) = status {
+                    (row.status, row.interruption, row.updated_at) =
+                        (status, interruption, Some(at));
+                }
+                row.end_seq = end_seq.or(row.end_seq);
+            }
+            Some(RowChange::ExecutionChange(_, change)) => {
+                change.status = status.or(change.status);
+                change.end_seq = end_seq.or(change.end_seq);
+            }
+            _ => {}
         }
-        self.trace_execution_status(stamp, id, to, interruption);
     }
 
-    fn finished(&mut self, stamp: Stamp, id: &'e str) {
-        if let Some(RowChange::Execution(row)) = self.new_row(Table::Executions, id) {
-            row.end_seq = Some(stamp.seq);
-        } else {
-            self.changes.push(RowChange::ExecutionEnd(id, stamp.seq));
+    /// The changes of a step.
+    fn step(&mut self, id: &'e str) -> Option<&mut StepChange<'e>> {
+        let none = || RowChange::StepChange(id, StepChange::default());
+        match self.row(Table::Steps, id, none)? {
+            RowChange::Step(StepRow { change, .. }) | RowChange::StepChange(_, change) => {
+                Some(change)
+            }
+            _ => None,
         }
-        self.trace_event(stamp, "thread.finished".into(), (Some(id), id.into()));
-    }
-
-    fn step(&mut self, stamp: Stamp, step: &'e Step) {
-        let row = StepRow {
-            seq: stamp.seq,
-            step,
-            status: step.status,
-            outcome: None,
-            updated_at: None,
-        };
-        self.insert(Table::Steps, step.id.as_str(), RowChange::Step(row));
-        self.trace_step(stamp, step);
-    }
-
-    fn step_status(&mut self, stamp: Stamp, id: &'e str, to: StepStatus, outcome: &'e StepOutcome) {
-        let at = stamp.at;
-        if let Some(RowChange::Step(row)) = self.new_row(Table::Steps, id) {
-            (row.status, row.outcome, row.updated_at) = (to, Some(outcome), Some(at));
-        } else {
-            let change = RowChange::StepStatus(id, to, outcome, at);
-            self.changes.push(change);
-        }
-        self.trace_step_status(stamp, id, to, outcome);
     }
 
     fn part(&mut self, Stamp { seq, at }: Stamp, event: &'e Event) {
@@ -401,30 +461,32 @@ impl<'e> Rows<'e> {
             return;
         };
         let tag = PartTag::of(part);
+        let is_tool = tag.name.as_ref().is_some_and(|it| it.starts_with("tool-"));
         let new = PartRow {
             step_id: step_id.as_str(),
             idx: *idx,
             seq,
-            key,
-            part_type: tag.name.clone(),
+            part_type: tag.name,
+            call_id: tag.tool_call_id.filter(|_| is_tool),
             part,
             created_at: at,
             updated_at: at,
         };
         if let Event::PartCreated { .. } = event {
-            self.insert(Table::Parts, key, RowChange::Part(new));
-        } else if let Some(RowChange::Part(row)) = self.new_row(Table::Parts, key) {
-            (row.seq, row.part_type, row.part, row.updated_at) = (seq, new.part_type, part, at);
-        } else {
-            self.changes.push(RowChange::PartContent(new));
+            return self.insert(Table::Parts, key, RowChange::Part(new));
         }
-        self.trace_part(at, step_id.as_str(), &tag);
+        let none = || RowChange::PartContent(new.clone());
+        if let Some(RowChange::Part(row) | RowChange::PartContent(row)) =
+            self.row(Table::Parts, key, none)
+        {
+            let created_at = row.created_at;
+            *row = PartRow { created_at, ..new };
+        }
     }
 
     fn chunk(&mut self, stamp: Stamp, event: &'e Event) {
         let Event::ChunkEmitted {
             chunk_type,
-            execution_id,
             step_id,
             data,
             ..
@@ -434,13 +496,44 @@ impl<'e> Rows<'e> {
         };
         let data = data.as_ref();
         if let Some(step) = step_id {
-            let run = execution_id.as_ref().map(ExecutionId::as_str);
-            self.marker(stamp, chunk_type, (run, step.as_str()), data);
+            self.marker(stamp, chunk_type, step.as_str(), data);
         } else if chunk_type == chunk_type::THREAD_UPDATED {
             self.thread_updated(data);
         } else if chunk_type == chunk_type::ITEM_REMOVED {
             let what = data.and_then(|data| data.read().ok());
-            self.changes.extend(what.map(RowChange::Removed));
+            let removed = what.map(|what| RowChange::Removed(what, stamp.seq));
+            self.changes.extend(removed);
+        }
+    }
+
+    fn marker(
+        &mut self,
+        Stamp { seq, at }: Stamp,
+        chunk_type: &str,
+        step_id: &'e str,
+        data: Option<&'e Payload>,
+    ) {
+        match chunk_type {
+            chunk_type::STEP_RESPONSE => {
+                let tag = data.map(ResponseTag::of).unwrap_or_default();
+                let tokens = |n: Option<u64>| n.unwrap_or(0).min(MAX_TOKENS);
+                if let Some(step) = self.step(step_id) {
+                    step.answer = Some(StepAnswer { seq, at, data });
+                    step.tokens.0 += tokens(tag.input_tokens);
+                    step.tokens.1 += tokens(tag.output_tokens);
+                }
+            }
+            chunk_type::STEP_RESET => self.changes.push(RowChange::PartsDeleted(step_id)),
+            chunk_type::TOOL_STARTED => {
+                if let Some(call_id) = data.and_then(|data| data.str_field("toolCallId")) {
+                    self.changes.push(RowChange::ToolStarted {
+                        step_id,
+                        call_id,
+                        at,
+                    });
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -477,13 +570,10 @@ mod tests {
             change,
             RowChange::ThreadStatus(_)
                 | RowChange::ContextStatus(..)
-                | RowChange::ItemStatus(..)
-                | RowChange::ItemStarted(..)
-                | RowChange::ExecutionStatus(..)
-                | RowChange::ExecutionEnd(..)
-                | RowChange::StepStatus(..)
+                | RowChange::ItemChange(..)
+                | RowChange::ExecutionChange(..)
+                | RowChange::StepChange(..)
                 | RowChange::PartContent(_)
-                | RowChange::Trace(TraceChange::RunEnd(..) | TraceChange::RunStep(_))
         )
     }
 
@@ -527,7 +617,11 @@ mod tests {
             end(),
         ]);
         let changes = changes(&events[events.len() - 1..], events.len() as u64);
-        let expected = RowChange::ExecutionEnd("one-execution", Seq(events.len() as u64));
+        let end = ExecutionChange {
+            end_seq: Some(Seq(events.len() as u64)),
+            ..ExecutionChange::default()
+        };
+        let expected = RowChange::ExecutionChange("one-execution", end);
         assert!(changes.contains(&expected), "{changes:?}");
     }
 

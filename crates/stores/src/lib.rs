@@ -16,6 +16,8 @@
 //! With the feature `encryption` the file can be encrypted: set a [`StoreKey`] in [`SqliteOptions`].
 
 #[cfg(feature = "sqlite")]
+mod block;
+#[cfg(feature = "sqlite")]
 pub mod private;
 #[cfg(feature = "sqlite")]
 mod sqlite;

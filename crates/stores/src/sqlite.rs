@@ -1,9 +1,11 @@
 //! The SQLite store: one committing thread, a pool of reading threads, one file.
 
 mod append;
+mod blocks;
 mod check;
 mod checkpoints;
 mod connection;
+mod convert;
 mod error;
 mod health;
 mod key;
@@ -20,7 +22,6 @@ mod rows;
 mod schema;
 mod search;
 mod spelling;
-mod trace;
 mod usage;
 mod value;
 mod waits;

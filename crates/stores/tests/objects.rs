@@ -2,16 +2,17 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod older;
+
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
+use older::{WITHOUT_V7, WITHOUT_V8, version_9};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::objects::{NewObject, ObjectPage};
-use store::suite::Author;
 use store::{Store, StoreError, TenantId, ThreadTable as _};
 use tempfile::TempDir;
-use timeline::NewThread;
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -72,29 +73,18 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-// Takes back what version 5 has made, and the one after it.
+// Takes back what versions 5 and 6 have made.
 const WITHOUT_V5: &str = "
-    DROP TABLE thread_waits;
-    DROP TABLE thread_words;
-    ALTER TABLE thread_parts DROP COLUMN seq;
     DROP INDEX thread_recent;
     ALTER TABLE thread_threads DROP COLUMN change;
     CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
     PRAGMA foreign_keys=OFF;
-    DROP TABLE tenant_usage;
-    DROP TRIGGER tenant_usage_thread_made;
-    DROP TRIGGER tenant_usage_thread_grown;
-    DROP TRIGGER tenant_usage_thread_deleted;
-    DROP TRIGGER tenant_usage_content_made;
-    DROP TRIGGER tenant_usage_content_deleted;
-    DROP TRIGGER tenant_usage_object_made;
-    DROP TRIGGER tenant_usage_object_changed;
-    DROP TRIGGER tenant_usage_object_deleted;
     DROP INDEX tenant_objects_thread;
     ALTER TABLE tenant_objects DROP COLUMN thread_no;
     PRAGMA user_version=4;";
 
-const THREAD: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+// A thread of the tenant `other`.
+const THREAD: &str = "0b9c7a2e-5f0e-7c3a-8f66-1d2e3c4b5a01";
 const GONE: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062";
 
 /// What servers have kept beside a thread since before stores knew that it lies there: kind and id.
@@ -111,26 +101,18 @@ fn beside(thread: &str) -> [(String, String); 4] {
 #[tokio::test]
 async fn in_a_store_of_version_4_what_lies_beside_a_thread_is_found_and_the_rest_swept() {
     let (_directory, path) = place();
-    let store = open(&path);
-    let dynamic: Arc<dyn Store> = store.clone();
-    Author::new(&dynamic, "acme", NewThread::new(THREAD, Some("k"))).await;
-    drop(dynamic);
-    for (tenant, thread) in [("acme", THREAD), ("acme", GONE), ("globex", THREAD)] {
+    version_9(&path, &[WITHOUT_V8, WITHOUT_V7, WITHOUT_V5].concat());
+    let conn = Connection::open(&path).unwrap();
+    let put = |tenant: &str, kind: &str, id: &str| {
+        let sql = "INSERT INTO tenant_objects (tenant, kind, id, created_at, json) VALUES (?1, ?2, ?3, 0, '{}')";
+        conn.execute(sql, [tenant, kind, id]).unwrap();
+    };
+    for (tenant, thread) in [("other", THREAD), ("other", GONE), ("globex", THREAD)] {
         for (kind, id) in beside(thread) {
-            let object = NewObject {
-                kind,
-                content: None,
-                ..file(&id, b"")
-            };
-            put(&store, tenant, object).await;
+            put(tenant, &kind, &id);
         }
     }
-    put(&store, "acme", file(THREAD, b"x")).await;
-    store.close().await.unwrap();
-    drop(store);
-    let conn = Connection::open(&path).unwrap();
-    conn.execute_batch(WITHOUT_V5).unwrap();
-    drop(conn);
+    put("other", "file", THREAD);
 
     let store = open(&path);
 
@@ -143,13 +125,13 @@ async fn in_a_store_of_version_4_what_lies_beside_a_thread_is_found_and_the_rest
         }
         n_there
     };
-    assert_eq!(there("acme", THREAD).await, 4);
-    assert_eq!(there("acme", GONE).await, 0);
+    assert_eq!(there("other", THREAD).await, 4);
+    assert_eq!(there("other", GONE).await, 0);
     assert_eq!(there("globex", THREAD).await, 0);
-    let acme = "acme".into();
-    store.delete(&acme, &THREAD.into()).await.unwrap();
-    assert_eq!(there("acme", THREAD).await, 0);
-    let files = store.objects().get(&acme, "file", THREAD).await.unwrap();
+    let other = "other".into();
+    store.delete(&other, &THREAD.into()).await.unwrap();
+    assert_eq!(there("other", THREAD).await, 0);
+    let files = store.objects().get(&other, "file", THREAD).await.unwrap();
     assert!(files.is_some(), "it lies beside no thread");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }

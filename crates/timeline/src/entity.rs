@@ -5,7 +5,6 @@ use crate::payload::Payload;
 use crate::status::{ContextStatus, ExecutionStatus, ItemStatus, StepStatus, ThreadStatus};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The origin of a fork: the events of `thread_id` up to `seq` precede its own log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -234,10 +233,10 @@ impl Execution {
 pub struct StepOutcome {
     /// The calls the model made: ids and names; their content is in the parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<Value>,
+    pub tool_calls: Option<Payload>,
     /// Their outcomes: ids and states; their content is in the parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_execution_results: Option<Value>,
+    pub tool_execution_results: Option<Payload>,
     /// Whether another step follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_loop: Option<bool>,

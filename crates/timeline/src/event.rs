@@ -365,7 +365,7 @@ mod tests {
             from: StepStatus::Running,
             to: StepStatus::Completed,
             outcome: StepOutcome {
-                tool_calls: Some(json!([{"toolCallId": "c"}])),
+                tool_calls: kept(r#"[{"toolCallId":"c"}]"#),
                 continue_loop: Some(false),
                 agent_state: kept(r#"{"step":1.0,"x": null}"#),
                 open_calls: kept(r#"[{"toolCallId":"c","kind":"approval","part":{"n":1e3}}]"#),

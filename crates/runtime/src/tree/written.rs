@@ -326,7 +326,7 @@ fn outcome(step: &Step) -> StepOutcome {
         let success = tool.state == ToolState::OutputAvailable;
         json!({"toolCallId": tool.tool_call_id, "success": success})
     });
-    let some = |list: Vec<Value>| (!list.is_empty()).then_some(list.into());
+    let some = |list: Vec<Value>| (!list.is_empty()).then(|| Value::Array(list).into());
     StepOutcome {
         tool_calls: some(calls.collect()),
         tool_execution_results: some(results.collect()),

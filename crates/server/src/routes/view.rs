@@ -319,11 +319,11 @@ pub(crate) struct StepView {
     /// The calls: ids and names.
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Value>,
+    tool_calls: Option<Payload>,
     /// The results of the calls: ids and whether they succeeded.
     #[schema(value_type = Option<Vec<Object>>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_execution_results: Option<Value>,
+    tool_execution_results: Option<Payload>,
     /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_text: Option<String>,

@@ -13,8 +13,6 @@ pub(super) struct PartTag<'a> {
     pub(super) name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(super) tool_call_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    pub(super) state: Option<Cow<'a, str>>,
 }
 
 impl<'a> PartTag<'a> {

@@ -1,7 +1,7 @@
 //! Operations of the committing thread: creates, claims, appends to and deletes threads.
 
+use super::blocks::{self, Blocks, End, Sum};
 use super::error::{making, statement};
-use super::kind::kind;
 use super::objects;
 use super::projection::Tables;
 use super::rows;
@@ -72,19 +72,20 @@ pub(super) fn create(
     }
     quotas.check_thread(tenant, usage::of(conn, tenant)?, size(first) as u64)?;
     let sql = "INSERT INTO thread_threads
-                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, change)
-               VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7, ?8,
+                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, sum, change)
+               VALUES (?1, ?2, ?3, 'open', ?4, ?5, 0, ?6, ?7, ?8,
                        (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2))";
     let created_at = nanos(thread.created_at);
+    let sum = blocks::seed(thread.id.as_str());
     let values = params![
         thread.id.as_str(),
         tenant.as_str(),
         thread.key,
         created_at,
         last(first).unwrap_or(created_at),
-        int(first.len() as u64),
         int(size(first) as u64),
         int(Epoch::FIRST.0),
+        sum,
     ];
     let insert = conn
         .prepare_cached(sql)
@@ -93,7 +94,18 @@ pub(super) fn create(
     if let Some(token) = token {
         keep_token(conn, no, token, Seq(first.len() as u64))?;
     }
-    write(conn, no, Seq::ZERO, first)?;
+    let end = End {
+        thread: no,
+        epoch: Epoch::FIRST,
+        tail: Seq::ZERO,
+        sum,
+    };
+    let sum = write(conn, end, first)?;
+    let sql = "UPDATE thread_threads SET head_seq = ?2, sum = ?3 WHERE no = ?1";
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    update
+        .execute(params![no, int(first.len() as u64), sum])
+        .map_err(statement)?;
     Ok(Created {
         thread: thread.id.clone(),
         claim: Some(Epoch::FIRST),
@@ -120,49 +132,58 @@ pub(super) fn append(
     if let Some(token) = &append.token {
         unused(conn, &append.thread, token)?;
     }
+    let found = found(conn, &append.thread)?.ok_or(StoreError::NotFound)?;
+    let thread = append.thread.clone();
+    if found.epoch != append.epoch {
+        return Err(StoreError::Fenced { thread });
+    }
+    if found.tail != append.tail {
+        return Err(StoreError::Conflict {
+            thread,
+            expected: append.tail,
+            found: found.tail,
+        });
+    }
     let tail = Seq(append.tail.0.saturating_add(append.records.len() as u64));
-    let Some((no, change)) = numbered(conn, &append.thread)? else {
-        return Err(StoreError::NotFound);
+    let end = End {
+        thread: found.no,
+        epoch: append.epoch,
+        tail: append.tail,
+        sum: found.sum,
     };
-    // Its index is left alone where the thread is the first of the list already.
-    let sql = match change {
-        None => {
-            "UPDATE thread_threads
-             SET head_seq = ?4, updated_at = coalesce(?5, updated_at), bytes = bytes + ?6
-             WHERE no = ?1 AND epoch = ?2 AND head_seq = ?3"
-        }
-        Some(_) => {
-            "UPDATE thread_threads
-             SET head_seq = ?4, updated_at = coalesce(?5, updated_at), bytes = bytes + ?6, change = ?7
-             WHERE no = ?1 AND epoch = ?2 AND head_seq = ?3"
-        }
-    };
-    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    let sum = write(conn, end, &append.records)?;
     let values = params![
-        no,
-        int(append.epoch.0),
-        int(append.tail.0),
+        found.no,
         int(tail.0),
         last(&append.records),
         int(size(&append.records) as u64),
+        sum,
     ];
-    let updated = match change {
-        None => update.execute(values),
-        Some(change) => {
-            let values = [values, params![change]].concat();
-            update.execute(&*values)
+    // Its index is left alone where the thread is the first of the list already.
+    let sql = match found.change {
+        None => {
+            "UPDATE thread_threads
+             SET head_seq = ?2, updated_at = coalesce(?3, updated_at), bytes = bytes + ?4, sum = ?5
+             WHERE no = ?1"
+        }
+        Some(_) => {
+            "UPDATE thread_threads
+             SET head_seq = ?2, updated_at = coalesce(?3, updated_at), bytes = bytes + ?4, sum = ?5, change = ?6
+             WHERE no = ?1"
         }
     };
-    if updated.map_err(statement)? == 0 {
-        return Err(refusal(conn, append));
-    }
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    let updated = match found.change {
+        None => update.execute(values),
+        Some(change) => update.execute(&*[values, params![change]].concat()),
+    };
+    updated.map_err(statement)?;
     if append.is_limited {
-        check_bytes(conn, no, quotas)?;
+        check_bytes(conn, found.no, quotas)?;
     }
     if let Some(token) = &append.token {
-        keep_token(conn, no, token, tail)?;
+        keep_token(conn, found.no, token, tail)?;
     }
-    write(conn, no, append.tail, &append.records)?;
     Ok(tail)
 }
 
@@ -195,7 +216,8 @@ pub(super) fn delete_words(
     thread: &ThreadId,
 ) -> Result<bool, StoreError> {
     let no = deletable(conn, tenant, thread)?;
-    Ok(Tables::of(conn, no).remove_some(TEXTS)? == TEXTS)
+    let none = Blocks::default();
+    Ok(Tables::of(conn, no, &none).remove_some(TEXTS)? == TEXTS)
 }
 
 /// Adds the words again of a thread that could not be deleted.
@@ -205,7 +227,7 @@ pub(super) fn restore_words(
     thread: &ThreadId,
 ) -> Result<(), StoreError> {
     let no = owner_of(conn, tenant, thread)?;
-    Tables::of(conn, no).add_missing()
+    Tables::of(conn, no, &Blocks::default()).add_missing()
 }
 
 /// The number of a thread that has no forks.
@@ -230,10 +252,10 @@ pub(super) fn delete(
     thread: &ThreadId,
 ) -> Result<(), StoreError> {
     let no = deletable(conn, tenant, thread)?;
-    Tables::of(conn, no).remove_some(usize::MAX)?;
+    Tables::of(conn, no, &Blocks::default()).remove_some(usize::MAX)?;
     for table in Tables::DERIVED
         .into_iter()
-        .chain(["thread_tokens", "thread_events"])
+        .chain(["thread_tokens", "thread_blocks"])
     {
         conn.execute(&format!("DELETE FROM {table} WHERE thread_no = ?1"), [no])
             .map_err(statement)?;
@@ -244,22 +266,15 @@ pub(super) fn delete(
     Ok(())
 }
 
-fn write(conn: &Connection, no: i64, tail: Seq, records: &[NewRecord]) -> Result<(), StoreError> {
-    let sql =
-        "INSERT INTO thread_events (thread_no, seq, at, kind, payload) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
-    let numbered = (tail.next().0..).map(Seq).zip(records);
-    for (seq, NewRecord { at, event, text }) in numbered.clone() {
-        insert
-            .execute(params![no, int(seq.0), nanos(*at), kind(event), &**text])
-            .map_err(statement)?;
-    }
-    let tables = Tables::of(conn, no);
+/// Writes the blocks and the rows of the tables. Returns the sum of the last block.
+fn write(conn: &Connection, end: End, records: &[NewRecord]) -> Result<Sum, StoreError> {
+    let (blocks, sum) = blocks::insert(conn, end, records)?;
+    let tables = Tables::of(conn, end.thread, &blocks);
+    let numbered = (end.tail.next().0..).map(Seq).zip(records);
     let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, &record.event)));
-    changes
-        .iter()
-        .try_for_each(|change| tables.execute(change))?;
-    tables.note_calls(records.iter().map(|record| &record.event))
+    tables.execute_all(&changes)?;
+    tables.note_calls(records.iter().map(|record| &record.event))?;
+    Ok(sum)
 }
 
 /// The instant of the last record.
@@ -301,38 +316,31 @@ pub(super) fn answer(
     found.optional().map_err(statement)
 }
 
-/// The number of a thread, and the number of its next change. The latter is `None` if it is already the
-/// last changed thread of its tenant. A separate query is faster than `UPDATE … RETURNING`, which needs
-/// a temporary table.
-fn numbered(
-    conn: &Connection,
-    thread: &ThreadId,
-) -> Result<Option<(i64, Option<i64>)>, StoreError> {
-    let sql = "SELECT no, change,
+/// What an append depends on.
+struct Found {
+    no: i64,
+    epoch: Epoch,
+    tail: Seq,
+    sum: Sum,
+    /// The number of its next change; `None` if it is the last changed thread of its tenant.
+    change: Option<i64>,
+}
+
+/// Finds a thread. A separate query is faster than `UPDATE … RETURNING`, which needs a temporary table.
+fn found(conn: &Connection, thread: &ThreadId) -> Result<Option<Found>, StoreError> {
+    let sql = "SELECT no, epoch, head_seq, sum, change,
                       (SELECT max(change) FROM thread_threads o WHERE o.tenant = t.tenant)
                FROM thread_threads t WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([thread.as_str()], |row| {
-        let (change, newest): (i64, i64) = (row.get(1)?, row.get(2)?);
-        let next = (change < newest).then(|| newest.saturating_add(1));
-        Ok((row.get(0)?, next))
+        let (change, newest): (i64, i64) = (row.get(4)?, row.get(5)?);
+        Ok(Found {
+            no: row.get(0)?,
+            epoch: Epoch(count(row.get(1)?)),
+            tail: Seq(count(row.get(2)?)),
+            sum: row.get(3)?,
+            change: (change < newest).then(|| newest.saturating_add(1)),
+        })
     });
     found.optional().map_err(statement)
-}
-
-// Why no row was updated.
-fn refusal(conn: &Connection, append: &Append) -> StoreError {
-    let sql = "SELECT epoch, head_seq FROM thread_threads WHERE id = ?1";
-    let thread = append.thread.clone();
-    let stands = conn.query_row(sql, [thread.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
-    match stands.optional() {
-        Err(error) => statement(error),
-        Ok(None) => StoreError::NotFound,
-        Ok(Some((epoch, _))) if count(epoch) != append.epoch.0 => StoreError::Fenced { thread },
-        Ok(Some((_, tail))) => StoreError::Conflict {
-            thread,
-            expected: append.tail,
-            found: Seq(count(tail)),
-        },
-    }
 }

@@ -1,6 +1,8 @@
 //! Looking a store over.
 
 use super::connection::wal;
+mod logs;
+
 use super::error::statement;
 use super::health::{Health, StoreHealth};
 use super::value::count;
@@ -83,21 +85,7 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
         "SELECT format('row %s of %s refers to no row of %s', rowid, \"table\", parent)
          FROM pragma_foreign_key_check",
     )?);
-    found.extend(texts(
-        conn,
-        "SELECT format('thread %s: its log has %d events up to %d, its row says %d',
-                       t.id, count(e.seq), coalesce(max(e.seq), 0), t.head_seq)
-         FROM thread_threads t LEFT JOIN thread_events e ON e.thread_no = t.no
-         GROUP BY t.no
-         HAVING count(e.seq) <> t.head_seq OR coalesce(max(e.seq), 0) <> t.head_seq",
-    )?);
-    found.extend(texts(
-        conn,
-        "SELECT format('execution %s of thread %s is %s, and its end %s known', x.id, t.id, x.status,
-                       CASE WHEN x.end_seq IS NULL THEN 'is not' ELSE 'is' END)
-         FROM thread_executions x JOIN thread_threads t ON t.no = x.thread_no
-         WHERE (x.status = 'executing') <> (x.end_seq IS NULL)",
-    )?);
+    logs::check(conn, &mut found)?;
     found.extend(texts(
         conn,
         "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)

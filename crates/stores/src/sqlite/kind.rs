@@ -1,8 +1,8 @@
-//! The names of events in the log's table.
+//! Kinds of events: which of them are facts.
 
 use timeline::{Event, EventType, chunk_type};
 
-/// A chunk that only shows. Every other kind is a fact; the index `thread_facts` counts on it.
+/// A chunk that only shows. Every other kind is a fact.
 pub(super) const SHOWN: u8 = EventType::ChunkEmitted.code();
 /// The marker `data-step-response`.
 pub(super) const STEP_RESPONSE: u8 = 32;
@@ -12,7 +12,7 @@ pub(super) const STEP_RESET: u8 = 33;
 pub(super) const TOOL_STARTED: u8 = 34;
 /// The marker `data-thread-updated`.
 pub(super) const THREAD_UPDATED: u8 = 35;
-/// The marker `data-item-removed`; the index `thread_removals` counts on it.
+/// The marker `data-item-removed`.
 pub(super) const ITEM_REMOVED: u8 = 36;
 /// The marker `data-step-noted`.
 pub(super) const STEP_NOTED: u8 = 37;
@@ -59,16 +59,5 @@ mod tests {
             };
             assert_eq!(kind(&event) != SHOWN, Filter::Facts.keeps(&event), "{name}");
         }
-    }
-
-    #[test]
-    fn the_index_of_facts_leaves_out_the_kind_that_shows() {
-        assert!(
-            super::super::schema::MIGRATIONS
-                .concat()
-                .contains("WHERE kind <> 14")
-        );
-        assert_eq!(SHOWN, 14);
-        assert_eq!(ITEM_REMOVED, 36);
     }
 }

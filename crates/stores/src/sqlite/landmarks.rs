@@ -41,8 +41,8 @@ fn select_triggers(side: Side) -> String {
     let (beyond, order) = bound(side);
     format!(
         "SELECT place FROM thread_items
-         WHERE thread_no = ?1 AND place {beyond} ?2 AND execution_id IS NULL
-           AND type = 'message' AND place IS NOT NULL
+         WHERE thread_no = ?1 AND place {beyond} ?2 AND execution_seq IS NULL
+           AND type = 0 AND place IS NOT NULL
          ORDER BY place {order} LIMIT ?3"
     )
 }
@@ -50,9 +50,9 @@ fn select_triggers(side: Side) -> String {
 fn select_run(side: Side) -> String {
     let (beyond, order) = bound(side);
     format!(
-        "SELECT x.id, x.seq, x.end_seq, i.seq, i.type, coalesce(x.run ->> '$.handoffs', 0) > 0
+        "SELECT x.id, x.seq, x.end_seq, i.seq, i.type, x.handoffs > 0
          FROM thread_executions x JOIN thread_items i
-         ON i.thread_no = x.thread_no AND i.id = x.trigger_item_id
+         ON i.thread_no = x.thread_no AND i.seq = x.trigger_seq
          WHERE x.thread_no = ?1 AND x.seq {beyond} ?2 ORDER BY x.seq {order} LIMIT 1"
     )
 }
@@ -70,11 +70,12 @@ pub(super) fn position_of(
             id,
         ),
         LandmarkQuery::Execution(id) => (
-            "SELECT seq FROM thread_executions WHERE thread_no = ?1 AND id = ?2",
+            "SELECT seq FROM thread_executions WHERE thread_no = ?1 AND id = ?2 ORDER BY seq DESC LIMIT 1",
             id,
         ),
         LandmarkQuery::Step(id) => (
-            "SELECT seq FROM thread_steps WHERE thread_no = ?1 AND id = ?2",
+            "SELECT seq FROM thread_steps WHERE thread_no = ?1 AND id = ?2
+             ORDER BY execution_seq DESC, iteration DESC LIMIT 1",
             id,
         ),
     };
@@ -115,13 +116,9 @@ pub(super) fn run(
     found.optional().map_err(statement)?.transpose()
 }
 
-// Without a word from us the planner takes the index of all events.
-const ANY_REMOVAL: &str = "SELECT EXISTS (
-    SELECT 1 FROM thread_events INDEXED BY thread_removals WHERE thread_no = ?1 AND kind = 36)";
+const ANY_REMOVAL: &str = "SELECT EXISTS (SELECT 1 FROM thread_removals WHERE thread_no = ?1)";
 
-const REMOVAL: &str = "SELECT min(seq) FROM thread_events INDEXED BY thread_removals
-    WHERE thread_no = ?1 AND kind = 36
-    AND coalesce('item ' || (payload ->> '$.data.itemId'), 'step ' || (payload ->> '$.data.stepId')) = ?2";
+const REMOVAL: &str = "SELECT seq FROM thread_removals WHERE thread_no = ?1 AND target = ?2";
 
 /// The positions at which these were removed; others are left out.
 pub(super) fn removals(
@@ -138,9 +135,8 @@ pub(super) fn removals(
     let mut found = Vec::new();
     for what in of {
         let values = params![no, what.to_string()];
-        let seq: Option<i64> = select
-            .query_row(values, |row| row.get(0))
-            .map_err(statement)?;
+        let seq = select.query_row(values, |row| row.get::<_, i64>(0));
+        let seq = seq.optional().map_err(statement)?;
         found.extend(seq.map(|seq| (what, Seq(count(seq)))));
     }
     Ok(found)
@@ -152,9 +148,9 @@ fn ran(row: &Row<'_>) -> Result<FoundExecution, StoreError> {
         Ok::<_, StoreError>(seq.map(|seq| Seq(count(seq))))
     };
     let id: String = row.get(0).map_err(statement)?;
-    let name: String = row.get(4).map_err(statement)?;
-    let trigger_type = item_type_of(&name)
-        .ok_or_else(|| StoreError::Damaged(format!("{name:?} is no type of item")))?;
+    let code: i64 = row.get(4).map_err(statement)?;
+    let trigger_type = item_type_of(code)
+        .ok_or_else(|| StoreError::Damaged(format!("{code} is not the type of an item")))?;
     Ok(FoundExecution {
         execution_id: id.into(),
         created: seq(1)?.unwrap_or_default(),
@@ -183,8 +179,8 @@ mod tests {
             rows.map(Result::unwrap).collect()
         };
         for (sql, key) in [
-            (ANY_REMOVAL, "thread_removals (thread_no=?)"),
-            (REMOVAL, "thread_removals (thread_no=? AND <expr>=?)"),
+            (ANY_REMOVAL, "PRIMARY KEY (thread_no=?)"),
+            (REMOVAL, "PRIMARY KEY (thread_no=? AND target=?)"),
         ] {
             let plan = plan(sql).concat();
             assert!(plan.contains(key), "{plan}");

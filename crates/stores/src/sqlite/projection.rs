@@ -1,27 +1,46 @@
 //! Executes the row changes of an append ([`store::rows`]).
 
+use super::blocks::{Blocks, StoredPlace};
 use super::error::{making, statement};
-use super::spelling::{item_type, role, text};
-use super::trace;
+use super::spelling::{code, item_type, role};
 use super::value::{int, nanos};
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use store::StoreError;
-use store::rows::{ContextRow, ExecutionRow, ItemRow, PartRow, RowChange, StepRow};
-use timeline::{ExecutionId, Interruption, Machine, StepOutcome, Thread, ThreadStatus};
+use store::rows::{
+    ContextRow, ExecutionChange, ExecutionRow, ItemChange, ItemRow, PartRow, RowChange, StepAnswer,
+    StepChange, StepEnd, StepRow,
+};
+use timeline::{
+    ExecutionStatus, Interruption, Item, Machine as _, Payload, Seq, StepStatus, Thread,
+    ThreadStatus,
+};
 
 /// The tables of one thread.
 pub(super) struct Tables<'a> {
     pub(super) conn: &'a Connection,
+    /// The number of the thread.
     pub(super) thread: i64,
+    /// The blocks of the events whose changes are executed.
+    pub(super) blocks: &'a Blocks,
+    /// Whether the full-text index and the list of what waits are kept too.
+    pub(super) is_indexed: bool,
+    /// The positions of executions of which not every row is written yet.
+    executions: RefCell<BTreeMap<String, i64>>,
 }
+
+/// Identifies a step in the tables: its execution's event and its number in the execution.
+type StepKey = (i64, i64);
+
+/// A step that a part's text is read from, and the part's number in it.
+pub(super) type PartKey = (i64, i64, u32);
 
 impl<'a> Tables<'a> {
     /// The tables that reference `thread_threads` and are derived from the log, children first.
-    pub(super) const DERIVED: [&'static str; 9] = [
+    pub(super) const DERIVED: [&'static str; 7] = [
         "thread_waits",
-        "thread_trace_events",
-        "thread_trace_spans",
-        "thread_trace_runs",
+        "thread_removals",
         "thread_parts",
         "thread_steps",
         "thread_executions",
@@ -29,12 +48,34 @@ impl<'a> Tables<'a> {
         "thread_contexts",
     ];
 
-    pub(super) fn of(conn: &'a Connection, thread: i64) -> Self {
-        Self { conn, thread }
+    pub(super) fn of(conn: &'a Connection, thread: i64, blocks: &'a Blocks) -> Self {
+        Self {
+            conn,
+            thread,
+            blocks,
+            is_indexed: true,
+            executions: RefCell::default(),
+        }
     }
 
-    /// Executes one change.
-    pub(super) fn execute(&self, change: &RowChange<'_>) -> Result<(), StoreError> {
+    /// Executes changes.
+    pub(super) fn execute_all(&self, changes: &[RowChange<'_>]) -> Result<(), StoreError> {
+        // An item names its execution, which is written after it.
+        for change in changes {
+            if let RowChange::Execution(row) = change {
+                self.note_execution(row.execution.id.as_str(), row.seq);
+            }
+        }
+        changes.iter().try_for_each(|change| self.execute(change))
+    }
+
+    /// Notes the position of an execution whose row is not written yet.
+    pub(super) fn note_execution(&self, id: &str, seq: Seq) {
+        let mut executions = self.executions.borrow_mut();
+        executions.insert(id.to_owned(), int(seq.0));
+    }
+
+    fn execute(&self, change: &RowChange<'_>) -> Result<(), StoreError> {
         let thread = self.thread;
         match change {
             RowChange::Thread(made, status) => self.thread(made, *status),
@@ -50,57 +91,87 @@ impl<'a> Tables<'a> {
             }
             RowChange::ThreadMetadata(metadata) => {
                 let sql = "UPDATE thread_threads SET metadata = ?2 WHERE no = ?1";
-                self.run(sql, params![thread, text(metadata.as_ref())])
+                self.run(sql, params![thread, metadata.as_ref().map(Payload::text)])
             }
             RowChange::Context(row) => self.context(row),
-            RowChange::ContextStatus(id, to, at) => {
-                let sql = "UPDATE thread_contexts SET status = ?3, updated_at = ?4 WHERE thread_no = ?1 AND id = ?2";
-                self.run(sql, params![thread, id, to.name(), nanos(*at)])
+            RowChange::ContextStatus(to, at) => {
+                let sql =
+                    "UPDATE thread_contexts SET status = ?2, updated_at = ?3 WHERE thread_no = ?1";
+                self.run(sql, params![thread, code(*to), nanos(*at)])
             }
             RowChange::Item(row) => self.item(row),
-            RowChange::ItemStatus(id, to, at) => {
-                let sql = "UPDATE thread_items SET status = ?3, updated_at = ?4 WHERE thread_no = ?1 AND id = ?2";
-                self.run(sql, params![thread, id, to.name(), nanos(*at)])
-            }
-            RowChange::ItemStarted(id, place) => {
-                let sql = "UPDATE thread_items SET waiting = 0, place = ?3
-                           WHERE thread_no = ?1 AND id = ?2 AND waiting = 1";
-                self.run(sql, params![thread, id, int(place.0)])
-            }
+            RowChange::ItemChange(id, change) => self.item_change(id, change),
             RowChange::Execution(row) => self.execution(row),
-            RowChange::ExecutionStatus(id, to, why, at) => {
-                self.execution_status(id, to.name(), *why, nanos(*at))
-            }
-            RowChange::ExecutionEnd(id, seq) => {
-                let sql =
-                    "UPDATE thread_executions SET end_seq = ?3 WHERE thread_no = ?1 AND id = ?2";
-                self.run(sql, params![thread, id, int(seq.0)])
-            }
+            RowChange::ExecutionChange(id, change) => self.execution_change(id, change),
             RowChange::Step(row) => self.step(row),
-            RowChange::StepStatus(id, to, outcome, at) => {
-                self.step_status(id, to.name(), outcome, nanos(*at))
-            }
+            RowChange::StepChange(id, change) => self.step_change(id, change),
             RowChange::Part(row) => self.part(row),
-            RowChange::PartContent(row) => {
-                self.remove_part((row.step_id, row.idx))?;
-                let sql = "UPDATE thread_parts SET type = ?4, part = ?5, updated_at = ?6, seq = ?7
-                           WHERE thread_no = ?1 AND step_id = ?2 AND idx = ?3";
-                let (part, at, seq) = (row.part.text(), nanos(row.updated_at), int(row.seq.0));
-                self.run(
-                    sql,
-                    params![thread, row.step_id, row.idx, row.part_type, part, at, seq],
-                )?;
-                self.add_part(seq, part)
+            RowChange::PartContent(row) => self.part_content(row),
+            RowChange::ToolStarted {
+                step_id,
+                call_id,
+                at,
+            } => {
+                let Some((execution, iteration)) = self.step_key(step_id)? else {
+                    return Ok(());
+                };
+                let sql = "UPDATE thread_parts SET started_at = ?5
+                           WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND call_id = ?4";
+                let at = nanos(*at);
+                self.run(sql, params![thread, execution, iteration, call_id, at])
             }
-            RowChange::Removed(what) => self.remove_texts(what),
+            RowChange::PartsDeleted(step_id) => {
+                let Some((execution, iteration)) = self.step_key(step_id)? else {
+                    return Ok(());
+                };
+                self.remove_parts((execution, iteration))?;
+                let sql = "DELETE FROM thread_parts
+                           WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
+                self.run(sql, params![thread, execution, iteration])
+            }
+            RowChange::Removed(what, seq) => {
+                self.remove_texts(what)?;
+                let sql = "INSERT OR IGNORE INTO thread_removals (thread_no, target, seq)
+                           VALUES (?1, ?2, ?3)";
+                self.run(sql, params![thread, what.to_string(), int(seq.0)])
+            }
             RowChange::MayAsk(seq) => self.note_ask(*seq),
-            RowChange::PartsDeleted(step) => {
-                self.remove_parts(step)?;
-                let sql = "DELETE FROM thread_parts WHERE thread_no = ?1 AND step_id = ?2";
-                self.run(sql, params![thread, step])
-            }
-            RowChange::Trace(change) => trace::execute(self, change),
         }
+    }
+
+    /// The key of a step. The last steps are searched first.
+    pub(super) fn step_key(&self, id: &str) -> Result<Option<StepKey>, StoreError> {
+        let sql =
+            "SELECT execution_seq, iteration FROM thread_steps WHERE thread_no = ?1 AND id = ?2
+                   ORDER BY execution_seq DESC, iteration DESC LIMIT 1";
+        self.one(sql, params![self.thread, id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
+
+    fn execution_seq(&self, id: &str) -> Result<Option<i64>, StoreError> {
+        if let Some(seq) = self.executions.borrow().get(id) {
+            return Ok(Some(*seq));
+        }
+        let sql = "SELECT seq FROM thread_executions WHERE thread_no = ?1 AND id = ?2
+                   ORDER BY seq DESC LIMIT 1";
+        self.one(sql, params![self.thread, id], |row| row.get(0))
+    }
+
+    fn item_seq(&self, id: &str) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT seq FROM thread_items WHERE thread_no = ?1 AND id = ?2";
+        self.one(sql, params![self.thread, id], |row| row.get(0))
+    }
+
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let found = select.query_row(values, read);
+        found.optional().map_err(statement)
     }
 
     fn thread(&self, thread: &Thread, status: ThreadStatus) -> Result<(), StoreError> {
@@ -115,7 +186,7 @@ impl<'a> Tables<'a> {
             thread.key,
             status.name(),
             thread.title,
-            text(thread.metadata.as_ref()),
+            thread.metadata.as_ref().map(Payload::text),
             nanos(thread.created_at),
             fork.map(|fork| fork.thread_id.as_str()),
             fork.map(|fork| int(fork.seq.0)),
@@ -125,15 +196,19 @@ impl<'a> Tables<'a> {
     }
 
     fn context(&self, row: &ContextRow<'_>) -> Result<(), StoreError> {
-        let sql = "INSERT INTO thread_contexts (id, thread_no, key, status, content, created_at, updated_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql = "INSERT INTO thread_contexts
+                       (thread_no, id, key, status, block, content_offset, content_length, created_at, updated_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let context = row.context;
+        let content = self.place(context.content.as_ref());
         let values = params![
-            context.id.as_str(),
             self.thread,
+            context.id.as_str(),
             context.key,
-            row.status.name(),
-            text(context.content.as_ref()),
+            code(row.status),
+            content.map(|it| it.block),
+            content.map(|it| it.offset),
+            content.map(|it| it.length),
             nanos(context.created_at),
             row.updated_at.map(nanos),
         ];
@@ -142,143 +217,269 @@ impl<'a> Tables<'a> {
 
     fn item(&self, row: &ItemRow<'_>) -> Result<(), StoreError> {
         let sql = "INSERT INTO thread_items
-                       (thread_no, id, context_id, seq, type, role, status, channel, content,
-                        execution_id, run, waiting, metadata, created_at, updated_at, place)
-                   SELECT ?1, ?2, (SELECT id FROM thread_contexts WHERE thread_no = ?1), ?3, ?4, ?5,
-                          ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15";
-        let item = row.item;
+                       (thread_no, seq, context_no, id, type, role, status, channel, execution_seq, has_run,
+                        waiting, place, answered_seq, block, content_offset, content_length, created_at, updated_at)
+                   VALUES (?1, ?2, ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+        let Item { id, .. } = row.item;
+        let content = self.place(row.item.content.as_ref());
         let values = params![
             self.thread,
-            item.id.as_str(),
             int(row.seq.0),
-            item_type(item.item_type),
-            item.role.map(role),
-            row.status.name(),
-            item.channel,
-            text(item.content.as_ref()),
-            item.execution_id.as_ref().map(ExecutionId::as_str),
-            text(item.run.as_ref()),
+            id.as_str(),
+            item_type(row.item.item_type),
+            row.item.role.map(role),
+            code(row.status),
+            row.item.channel,
+            self.written_by(row.item)?,
+            row.item.run.is_some(),
             row.waiting,
-            text(item.metadata.as_ref()),
-            nanos(item.created_at),
-            row.updated_at.map(nanos),
             row.position.map(|place| int(place.0)),
+            row.answered.map(|seq| int(seq.0)),
+            content.map(|it| it.block),
+            content.map(|it| it.offset),
+            content.map(|it| it.length),
+            nanos(row.item.created_at),
+            row.updated_at.map(nanos),
         ];
-        self.make(item.id.as_str(), sql, values)?;
-        self.add_item(int(row.seq.0), item)
+        self.make(id.as_str(), sql, values)?;
+        self.add_item(row.seq, row.item)
+    }
+
+    /// The position of the execution that wrote an item; 0 if the log does not have the execution.
+    fn written_by(&self, item: &Item) -> Result<Option<i64>, StoreError> {
+        let Some(id) = &item.execution_id else {
+            return Ok(None);
+        };
+        Ok(Some(self.execution_seq(id.as_str())?.unwrap_or(0)))
+    }
+
+    fn item_change(&self, id: &str, change: &ItemChange) -> Result<(), StoreError> {
+        let thread = self.thread;
+        if let Some((status, at)) = change.status {
+            let sql = "UPDATE thread_items SET status = ?3, updated_at = ?4
+                       WHERE thread_no = ?1 AND id = ?2";
+            self.run(sql, params![thread, id, code(status), nanos(at)])?;
+        }
+        if let Some(started) = change.started {
+            let sql = "UPDATE thread_items SET
+                           place = CASE WHEN waiting = 1 THEN ?3 ELSE place END,
+                           answered_seq = CASE WHEN waiting = 0 AND has_run = 0 AND execution_seq IS NULL
+                                          THEN coalesce(answered_seq, ?3) ELSE answered_seq END,
+                           waiting = 0
+                       WHERE thread_no = ?1 AND id = ?2";
+            self.run(sql, params![thread, id, int(started.0)])?;
+        }
+        Ok(())
     }
 
     fn execution(&self, row: &ExecutionRow<'_>) -> Result<(), StoreError> {
         let sql = "INSERT INTO thread_executions
-                       (thread_no, id, context_id, seq, trigger_item_id, reaction_item_id, workflow_run_id,
-                        status, interruption_reason, interruption_detail, run, created_at, updated_at, end_seq)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+                       (thread_no, seq, context_no, id, trigger_seq, reaction_seq, workflow_run_id, status, agent,
+                        handoffs, interruption_reason, interruption_detail, end_seq, created_at, updated_at)
+                   VALUES (?1, ?2, ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let execution = row.execution;
         let (reason, detail) = interruption(row.interruption);
+        let run = execution.run.as_ref();
         let values = params![
             self.thread,
-            execution.id.as_str(),
-            execution.context_id.as_str(),
             int(row.seq.0),
-            execution.trigger_item_id.as_str(),
-            execution.reaction_item_id.as_str(),
+            execution.id.as_str(),
+            self.item_seq(execution.trigger_item_id.as_str())?,
+            self.item_seq(execution.reaction_item_id.as_str())?,
             execution.workflow_run_id,
-            row.status.name(),
+            code(row.status),
+            run.and_then(|run| run.str_field("agent")),
+            i64::from(execution.follows_handoff()),
             reason,
             detail,
-            text(execution.run.as_ref()),
+            row.end_seq.map(|seq| int(seq.0)),
             nanos(execution.created_at),
             row.updated_at.map(nanos),
-            row.end_seq.map(|seq| int(seq.0)),
         ];
         self.make(execution.id.as_str(), sql, values)
     }
 
-    fn execution_status(
-        &self,
-        id: &str,
-        to: &str,
-        why: Option<&Interruption>,
-        at: i64,
-    ) -> Result<(), StoreError> {
+    fn execution_change(&self, id: &str, change: &ExecutionChange<'_>) -> Result<(), StoreError> {
+        let Some(seq) = self.execution_seq(id)? else {
+            return Ok(());
+        };
         let sql = "UPDATE thread_executions
-                   SET status = ?3, updated_at = ?4, interruption_reason = ?5, interruption_detail = ?6
-                   WHERE thread_no = ?1 AND id = ?2";
-        let (reason, detail) = interruption(why);
-        self.run(sql, params![self.thread, id, to, at, reason, detail])
+                   SET status = coalesce(?3, status), updated_at = coalesce(?4, updated_at),
+                       interruption_reason = coalesce(?5, interruption_reason),
+                       interruption_detail = coalesce(?6, interruption_detail), end_seq = coalesce(?7, end_seq)
+                   WHERE thread_no = ?1 AND seq = ?2";
+        let (reason, detail) = interruption(change.status.and_then(|(_, why, _)| why));
+        let values = params![
+            self.thread,
+            seq,
+            change.status.map(|(to, ..)| code::<ExecutionStatus>(to)),
+            change.status.map(|(.., at)| nanos(at)),
+            reason,
+            detail,
+            change.end_seq.map(|seq| int(seq.0)),
+        ];
+        self.run(sql, values)
     }
 
     fn step(&self, row: &StepRow<'_>) -> Result<(), StoreError> {
         let sql = "INSERT INTO thread_steps
-                       (thread_no, id, execution_id, iteration, seq, status, event_id, created_at, updated_at,
-                        tool_calls, tool_execution_results, continue_loop, error_text, agent_state, open_calls)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-        let (step, outcome) = (row.step, row.outcome);
-        let (calls, results) = calls_of(outcome);
+                       (thread_no, execution_seq, iteration, seq, id, event_seq, status, input_tokens,
+                        output_tokens, created_at, updated_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9)";
+        let step = row.step;
+        let execution = self.execution_seq(step.execution_id.as_str())?;
         let values = params![
             self.thread,
-            step.id.as_str(),
-            step.execution_id.as_str(),
+            execution,
             step.iteration,
             int(row.seq.0),
-            row.status.name(),
-            step.event_id.as_str(),
+            step.id.as_str(),
+            self.item_seq(step.event_id.as_str())?,
+            code::<StepStatus>(step.status),
             nanos(step.created_at),
-            row.updated_at.map(nanos),
-            calls,
-            results,
-            outcome.and_then(|outcome| outcome.continue_loop),
-            outcome.and_then(|outcome| outcome.error_text.as_deref()),
-            outcome.and_then(|outcome| text(outcome.agent_state.as_ref())),
-            outcome.and_then(|outcome| text(outcome.open_calls.as_ref())),
+            step.updated_at.map(nanos),
         ];
-        self.make(step.id.as_str(), sql, values)
+        self.make(step.id.as_str(), sql, values)?;
+        match execution {
+            Some(execution) => self.change_step((execution, step.iteration.into()), &row.change),
+            None => Ok(()),
+        }
     }
 
-    fn step_status(
+    fn step_change(&self, id: &str, change: &StepChange<'_>) -> Result<(), StoreError> {
+        match self.step_key(id)? {
+            Some(key) => self.change_step(key, change),
+            None => Ok(()),
+        }
+    }
+
+    fn change_step(&self, key: StepKey, change: &StepChange<'_>) -> Result<(), StoreError> {
+        if let Some(answer) = &change.answer {
+            self.step_answer(key, answer, change.tokens)?;
+        }
+        match &change.end {
+            Some(end) => self.step_end(key, end),
+            None => Ok(()),
+        }
+    }
+
+    fn step_answer(
         &self,
-        id: &str,
-        to: &str,
-        outcome: &StepOutcome,
-        at: i64,
+        (execution, iteration): StepKey,
+        answer: &StepAnswer<'_>,
+        (input, output): (u64, u64),
     ) -> Result<(), StoreError> {
         let sql = "UPDATE thread_steps
-                   SET status = ?3, updated_at = ?4, tool_calls = ?5, tool_execution_results = ?6,
-                       continue_loop = ?7, error_text = ?8, agent_state = ?9, open_calls = ?10
-                   WHERE thread_no = ?1 AND id = ?2";
-        let (calls, results) = calls_of(Some(outcome));
+                   SET answer_seq = ?4, answer_at = ?5, answer_block = ?6, answer_offset = ?7, answer_length = ?8,
+                       input_tokens = min(input_tokens + ?9, 1 << 60),
+                       output_tokens = min(output_tokens + ?10, 1 << 60)
+                   WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
+        let data = self.place(answer.data);
         let values = params![
             self.thread,
-            id,
-            to,
-            at,
-            calls,
-            results,
+            execution,
+            iteration,
+            int(answer.seq.0),
+            nanos(answer.at),
+            data.map(|it| it.block),
+            data.map(|it| it.offset),
+            data.map(|it| it.length),
+            int(input),
+            int(output),
+        ];
+        self.run(sql, values)
+    }
+
+    fn step_end(
+        &self,
+        (execution, iteration): StepKey,
+        end: &StepEnd<'_>,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE thread_steps
+                   SET status = ?4, updated_at = ?5, end_seq = ?6, end_block = ?7, calls_offset = ?8,
+                       calls_length = ?9, results_offset = ?10, results_length = ?11, open_offset = ?12,
+                       open_length = ?13, continue_loop = ?14, error_text = ?15
+                   WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
+        let outcome = end.outcome;
+        let calls = self.place(outcome.tool_calls.as_ref());
+        let results = self.place(outcome.tool_execution_results.as_ref());
+        let open = self.place(outcome.open_calls.as_ref());
+        let block = calls.or(results).or(open).map(|it| it.block);
+        let values = params![
+            self.thread,
+            execution,
+            iteration,
+            code::<StepStatus>(end.status),
+            nanos(end.at),
+            int(end.seq.0),
+            block,
+            calls.map(|it| it.offset),
+            calls.map(|it| it.length),
+            results.map(|it| it.offset),
+            results.map(|it| it.length),
+            open.map(|it| it.offset),
+            open.map(|it| it.length),
             outcome.continue_loop,
             outcome.error_text,
-            text(outcome.agent_state.as_ref()),
-            text(outcome.open_calls.as_ref()),
         ];
         self.run(sql, values)
     }
 
     fn part(&self, row: &PartRow<'_>) -> Result<(), StoreError> {
+        let key = format!("{}:{}", row.step_id, row.idx);
         let sql = "INSERT INTO thread_parts
-                       (thread_no, step_id, idx, key, type, part, created_at, updated_at, seq)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+                       (thread_no, execution_seq, iteration, idx, seq, type, call_id, block, part_offset,
+                        part_length, created_at, updated_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let step = self.step_key(row.step_id)?;
+        let part = self.place(Some(row.part));
         let values = params![
             self.thread,
-            row.step_id,
+            step.map(|(execution, _)| execution),
+            step.map(|(_, iteration)| iteration),
             row.idx,
-            row.key,
+            int(row.seq.0),
             row.part_type,
-            row.part.text(),
+            row.call_id,
+            part.map(|it| it.block),
+            part.map(|it| it.offset),
+            part.map(|it| it.length),
             nanos(row.created_at),
             nanos(row.updated_at),
-            int(row.seq.0),
         ];
-        self.make(row.key, sql, values)?;
-        self.add_part(int(row.seq.0), row.part.text())
+        self.make(&key, sql, values)?;
+        self.add_part(row.seq, row.part.text())
+    }
+
+    fn part_content(&self, row: &PartRow<'_>) -> Result<(), StoreError> {
+        let Some((execution, iteration)) = self.step_key(row.step_id)? else {
+            return Ok(());
+        };
+        self.remove_part((execution, iteration, row.idx))?;
+        let sql = "UPDATE thread_parts
+                   SET seq = ?5, type = ?6, call_id = ?7, block = ?8, part_offset = ?9, part_length = ?10,
+                       updated_at = ?11
+                   WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND idx = ?4";
+        let part = self.place(Some(row.part));
+        let values = params![
+            self.thread,
+            execution,
+            iteration,
+            row.idx,
+            int(row.seq.0),
+            row.part_type,
+            row.call_id,
+            part.map(|it| it.block),
+            part.map(|it| it.offset),
+            part.map(|it| it.length),
+            nanos(row.updated_at),
+        ];
+        self.run(sql, values)?;
+        self.add_part(row.seq, row.part.text())
+    }
+
+    fn place(&self, of: Option<&Payload>) -> Option<StoredPlace> {
+        self.blocks.place(of?)
     }
 
     pub(super) fn run(&self, sql: &str, values: impl Params) -> Result<(), StoreError> {
@@ -297,13 +498,4 @@ impl<'a> Tables<'a> {
 fn interruption(why: Option<&Interruption>) -> (Option<&str>, Option<&str>) {
     let detail = why.and_then(|why| why.detail.as_deref());
     (why.map(|why| why.reason.as_str()), detail)
-}
-
-/// The tool calls of a step and their results, as JSON.
-fn calls_of(outcome: Option<&StepOutcome>) -> (Option<String>, Option<String>) {
-    let json = |value: Option<&serde_json::Value>| value.map(ToString::to_string);
-    (
-        json(outcome.and_then(|outcome| outcome.tool_calls.as_ref())),
-        json(outcome.and_then(|outcome| outcome.tool_execution_results.as_ref())),
-    )
 }

@@ -1,14 +1,16 @@
-//! Rebuilds the nine tables, the full-text index and the list of what waits from the log.
+//! Rebuilds the tables, the full-text index and the list of what waits from the log.
 
+use super::blocks::{Blocks, Log, Wanted};
 use super::error::statement;
 use super::projection::Tables;
-use super::rows::decoded;
-use super::value::{count, instant};
+use super::value::{int, nanos};
 use super::words;
 use rusqlite::{Connection, params};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use store::StoreError;
 use store::rows::row_changes;
-use timeline::{EventType, Seq};
+use timeline::{Event, Record, Seq};
 
 /// Drops what the tables and the index hold and folds every log into them. Tenants, epochs, the order of lists,
 /// tokens, checkpoints and objects stay: they are not in the log.
@@ -18,42 +20,96 @@ pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
         conn.execute(&format!("DELETE FROM {table}"), [])
             .map_err(statement)?;
     }
-    let ends = "UPDATE thread_threads SET (head_seq, updated_at, bytes) =
-                    (SELECT coalesce(max(seq), 0),
-                            coalesce((SELECT at FROM thread_events WHERE thread_no = no
-                                      ORDER BY seq DESC LIMIT 1), created_at),
-                            coalesce(sum(octet_length(payload)), 0)
-                     FROM thread_events WHERE thread_no = no)";
-    conn.execute(ends, []).map_err(statement)?;
-    for no in words::numbers(conn)? {
-        thread(conn, no)?;
+    let numbers = words::numbers(conn)?;
+    for no in &numbers {
+        let log = Log { conn, no: *no };
+        end(log)?;
+        fold(log, conn, true)?;
+    }
+    for no in numbers {
+        Tables::of(conn, no, &Blocks::default()).find_calls()?;
     }
     Ok(())
 }
 
-fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
-    let tables = Tables::of(conn, no);
-    let first = [
-        EventType::ContextCreated.code(),
-        EventType::ItemCreated.code(),
-    ];
-    let sql = "SELECT seq, at, payload FROM thread_events WHERE thread_no = ?1 AND kind <> 14";
-    let firsts = format!("{sql} AND kind IN (?2, ?3) ORDER BY seq");
-    let thens = format!("{sql} AND kind NOT IN (?2, ?3) ORDER BY seq");
-    for sql in [firsts, thens] {
-        let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-        let mut rows = select
-            .query(params![no, first[0], first[1]])
-            .map_err(statement)?;
-        while let Some(row) = rows.next().map_err(statement)? {
-            let seq = Seq(count(row.get(0).map_err(statement)?));
-            let at = instant(row.get(1).map_err(statement)?)?;
-            let payload: String = row.get(2).map_err(statement)?;
-            let event = decoded(&payload)?;
-            for change in row_changes(std::iter::once((seq, at, &event))) {
-                tables.execute(&change)?;
+/// Corrects where a thread's row says that the log ends, and its size.
+fn end(log: Log<'_>) -> Result<(), StoreError> {
+    let End { bytes, at, .. } = measured(log)?;
+    let sql = "UPDATE thread_threads SET bytes = ?2, updated_at = coalesce(?3, created_at), (head_seq, sum) =
+                   (SELECT first + n - 1, b.sum FROM thread_blocks b WHERE b.thread_no = no
+                    ORDER BY first DESC LIMIT 1)
+               WHERE no = ?1";
+    let mut update = log.conn.prepare_cached(sql).map_err(statement)?;
+    update
+        .execute(params![log.no, bytes, at])
+        .map_err(statement)?;
+    Ok(())
+}
+
+/// Where a log ends, and its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct End {
+    /// The last event.
+    pub(super) tail: Seq,
+    /// The size of the events' texts, in bytes.
+    pub(super) bytes: i64,
+    /// When the last event was written.
+    pub(super) at: Option<i64>,
+}
+
+/// Reads a log to its end. Decodes every event and checks every sum.
+pub(super) fn measured(log: Log<'_>) -> Result<End, StoreError> {
+    let mut end = End::default();
+    log.read(Seq(1), Wanted::All, |seq, decoded| {
+        let text = decoded.text();
+        let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
+        end = End {
+            tail: seq,
+            bytes: end.bytes.saturating_add(int(text.len() as u64)),
+            at: Some(nanos(decoded.at)),
+        };
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(end)
+}
+
+/// Folds a log into tables of a database, and into its indexes if `is_indexed`.
+pub(super) fn fold(log: Log<'_>, to: &Connection, is_indexed: bool) -> Result<(), StoreError> {
+    let is_first = |event: &Event| {
+        matches!(
+            event,
+            Event::ContextCreated { .. } | Event::ItemCreated { .. }
+        )
+    };
+    // Executions name items that the log creates after them, and items name executions.
+    let mut executions = HashMap::new();
+    log.read_placed(|records, _| {
+        for Record { seq, event, .. } in records {
+            if let Event::ExecutionCreated { execution } = event {
+                executions.insert(execution.id.clone(), *seq);
             }
         }
+        Ok(())
+    })?;
+    for wants_first in [true, false] {
+        log.read_placed(|records, blocks| {
+            let mut tables = Tables::of(to, log.no, blocks);
+            tables.is_indexed = is_indexed;
+            let meant = records
+                .iter()
+                .filter(|record| is_first(&record.event) == wants_first);
+            for record in meant {
+                if let Event::ItemCreated { item } = &record.event
+                    && let Some(id) = &item.execution_id
+                    && let Some(seq) = executions.get(id)
+                {
+                    tables.note_execution(id.as_str(), *seq);
+                }
+                let changes = row_changes(std::iter::once((record.seq, record.at, &record.event)));
+                tables.execute_all(&changes)?;
+            }
+            Ok(())
+        })?;
     }
-    tables.find_calls()
+    Ok(())
 }

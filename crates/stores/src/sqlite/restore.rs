@@ -1,15 +1,17 @@
 //! The head of a log, from the tables and the end of the log: its cost is that of the running
 //! step and the waiting triggers, however long the thread is.
 
+use super::blocks::{self, Wanted};
 use super::error::statement;
-use super::kind::{SHOWN, THREAD_UPDATED};
-use super::rows::{decoded, status};
-use super::value::{count, instant};
+use super::rows::status;
+use super::spelling::{Coded, status_of};
+use super::value::{count, instant, int};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use std::ops::ControlFlow;
 use store::{Head, StoreError, inherited};
 use timeline::{
-    Context, ContextStatus, Event, EventType, ExecutionStatus, Item, Open, Payload, Seq, State,
-    Thread, ThreadId, ThreadStatus,
+    Context, Event, ExecutionStatus, Item, Open, Payload, Seq, State, Thread, ThreadId,
+    ThreadStatus, chunk_type,
 };
 
 /// The end of the thread's log, with its state.
@@ -65,20 +67,18 @@ enum Left {
 }
 
 struct Running {
-    id: String,
     seq: i64,
-    trigger: String,
+    trigger: i64,
 }
 
 impl Log<'_> {
     fn state(&self, thread: Thread, context: Context) -> Result<State, StoreError> {
-        let sql = "SELECT id, seq, trigger_item_id FROM thread_executions
-                   WHERE thread_no = ?1 AND status = 'executing'";
+        let sql =
+            "SELECT seq, trigger_seq FROM thread_executions WHERE thread_no = ?1 AND status = 0";
         let running = one(self.conn, sql, [self.no], |row| {
             Ok(Running {
-                id: row.get(0)?,
-                seq: row.get(1)?,
-                trigger: row.get(2)?,
+                seq: row.get(0)?,
+                trigger: row.get(1)?,
             })
         })?;
         let before = running.as_ref().map_or(i64::MAX, |running| running.seq);
@@ -94,60 +94,58 @@ impl Log<'_> {
 
     // The thread and its context as they were made, and the context's status.
     fn made(&self) -> Result<(Thread, Context), StoreError> {
-        let mut thread = None;
-        let mut context = None;
-        let sql = format!(
-            "SELECT payload FROM thread_events
-             WHERE thread_no = ?1 AND kind <> {SHOWN} AND kind IN ({}, {}) ORDER BY seq LIMIT 2",
-            EventType::ThreadCreated.code(),
-            EventType::ContextCreated.code(),
-        );
-        for event in self.events(&sql, [self.no])? {
-            if let Event::ThreadCreated { thread: made } = event {
+        let (mut thread, mut context) = (None, None);
+        self.log().read(Seq(1), Wanted::Facts, |_, decoded| {
+            if let Event::ThreadCreated { thread: made } = decoded.event {
                 thread = Some(made);
-            } else if let Event::ContextCreated { context: made } = event {
+            } else if let Event::ContextCreated { context: made } = decoded.event {
                 context = Some(made);
             }
-        }
+            Ok(if thread.is_some() && context.is_some() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
+        })?;
         let made = thread.zip(context);
         let (thread, mut context) =
             made.ok_or_else(|| StoreError::Damaged("a log without a beginning".into()))?;
         let sql = "SELECT status FROM thread_contexts WHERE thread_no = ?1";
-        if let Some(stands) = one(self.conn, sql, [self.no], |row| row.get::<_, String>(0))? {
-            context.status = status(ContextStatus::ALL, &stands)?;
+        if let Some(stands) = one(self.conn, sql, [self.no], |row| row.get::<_, i64>(0))? {
+            context.status = known(stands)?;
         }
         Ok((thread, context))
     }
 
     // What waited before the running execution began, its own trigger included.
     fn waiting(&self, before: i64, running: Option<&Running>) -> Result<Vec<Item>, StoreError> {
-        let sql = "SELECT e.payload FROM thread_events e
-                   WHERE e.thread_no = ?1 AND e.seq IN (
-                       SELECT seq FROM thread_items WHERE thread_no = ?1 AND waiting = 1 AND seq < ?2
-                       UNION ALL
-                       SELECT seq FROM thread_items
-                       WHERE thread_no = ?1 AND id = ?3 AND run IS NOT NULL AND execution_id IS NULL)
-                   ORDER BY e.seq";
-        let trigger = running.map(|running| running.trigger.as_str());
-        let events = self.events(sql, params![self.no, before, trigger])?;
-        Ok(events.into_iter().filter_map(item).collect())
+        let sql = "SELECT seq FROM thread_items WHERE thread_no = ?1 AND waiting = 1 AND seq < ?2
+                   UNION ALL
+                   SELECT seq FROM thread_items
+                   WHERE thread_no = ?1 AND seq = ?3 AND has_run = 1 AND execution_seq IS NULL
+                   ORDER BY seq";
+        let trigger = running.map(|running| running.trigger);
+        let mut items = Vec::new();
+        for seq in self.seqs(sql, params![self.no, before, trigger])? {
+            items.extend(self.log().event(seq)?.and_then(item));
+        }
+        Ok(items)
     }
 
     // The last item that nothing has answered when the running execution began.
     fn kept(&self, before: i64) -> Result<Option<Item>, StoreError> {
-        let sql = "SELECT e.payload FROM thread_events e
-                   WHERE e.thread_no = ?1 AND e.seq = (
-                       SELECT i.seq FROM thread_items i
-                       WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL AND i.seq < ?2
-                       ORDER BY i.seq DESC LIMIT 1)
-                   AND NOT EXISTS (
-                       SELECT 1 FROM thread_executions x JOIN thread_items i
-                       ON i.thread_no = x.thread_no AND i.id = x.trigger_item_id
-                       WHERE x.thread_no = ?1 AND i.seq = e.seq AND x.seq < ?2)";
-        Ok(self
-            .events(sql, [self.no, before])?
-            .into_iter()
-            .find_map(item))
+        let sql = "SELECT seq, answered_seq FROM thread_items
+                   WHERE thread_no = ?1 AND has_run = 0 AND execution_seq IS NULL AND seq < ?2
+                   ORDER BY seq DESC LIMIT 1";
+        let found = one(self.conn, sql, [self.no, before], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
+        })?;
+        match found {
+            Some((seq, answered)) if answered.is_none_or(|answered| answered >= before) => {
+                Ok(self.log().event(Seq(count(seq)))?.and_then(item))
+            }
+            _ => Ok(None),
+        }
     }
 
     // The calls that wait: those that the last execution left which was over then. Where a fork has
@@ -163,8 +161,8 @@ impl Log<'_> {
                     let sql = "SELECT fork_no, fork_seq FROM thread_threads
                                WHERE no = ?1 AND fork_no IS NOT NULL AND NOT EXISTS (
                                    SELECT 1 FROM thread_items i
-                                   WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL
-                                   AND i.type = 'message' AND i.seq < ?2)";
+                                   WHERE i.thread_no = ?1 AND i.has_run = 0 AND i.execution_seq IS NULL
+                                   AND i.type = 0 AND i.seq < ?2)";
                     one(self.conn, sql, [no, before], |row| {
                         Ok((row.get(0)?, row.get::<_, i64>(1)?))
                     })?
@@ -180,35 +178,37 @@ impl Log<'_> {
     // What the last execution has left that was over then, unless it ended otherwise or a message was
     // kept since it began.
     fn left(&self, no: i64, before: i64) -> Result<Left, StoreError> {
-        let sql = "SELECT x.status, e.payload, (
-                       SELECT s.open_calls FROM thread_steps s
-                       WHERE s.thread_no = x.thread_no AND s.execution_id = x.id
+        let sql = "SELECT x.status, x.seq, (
+                       SELECT (SELECT CAST(substr(b.body, s.open_offset + 1, s.open_length) AS TEXT)
+                               FROM thread_blocks b WHERE b.id = s.end_block)
+                       FROM thread_steps s
+                       WHERE s.thread_no = x.thread_no AND s.execution_seq = x.seq
                        ORDER BY s.iteration DESC LIMIT 1), EXISTS (
                        SELECT 1 FROM thread_items i
-                       WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL
-                       AND i.type = 'message' AND i.seq > x.seq AND i.seq < ?2)
-                   FROM thread_executions x JOIN thread_events e
-                   ON e.thread_no = x.thread_no AND e.seq = x.seq
-                   WHERE x.thread_no = ?1 AND x.seq = (
-                       SELECT max(seq) FROM thread_executions WHERE thread_no = ?1 AND seq < ?2)";
+                       WHERE i.thread_no = ?1 AND i.has_run = 0 AND i.execution_seq IS NULL
+                       AND i.type = 0 AND i.seq > x.seq AND i.seq < ?2)
+                   FROM thread_executions x
+                   WHERE x.thread_no = ?1 AND x.seq < ?2 ORDER BY x.seq DESC LIMIT 1";
         let found = one(self.conn, sql, [no, before], |row| {
             Ok((
-                row.get::<_, String>(0)?,
-                decoded(row.get_ref(1)?.as_str()?),
+                row.get::<_, i64>(0)?,
+                row.get::<_, i64>(1)?,
                 row.get::<_, Option<String>>(2)?,
                 row.get::<_, bool>(3)?,
             ))
         })?;
-        let Some((stands, event, open_calls, is_overtaken)) = found else {
+        let Some((stands, seq, open_calls, is_overtaken)) = found else {
             return Ok(Left::NeverRan);
         };
         let Some(open_calls) = open_calls.filter(|_| !is_overtaken) else {
             return Ok(Left::Nothing);
         };
-        let Event::ExecutionCreated { mut execution } = event? else {
+        let conn = self.conn;
+        let event = blocks::Log { conn, no }.event(Seq(count(seq)))?;
+        let Some(Event::ExecutionCreated { mut execution }) = event else {
             return Ok(Left::Nothing);
         };
-        execution.status = status(ExecutionStatus::ALL, &stands)?;
+        execution.status = known(stands)?;
         if execution.status != ExecutionStatus::Completed {
             return Ok(Left::Nothing);
         }
@@ -221,46 +221,68 @@ impl Log<'_> {
     // The execution's beginning, what was kept since, and its last step; not the steps between. What
     // the thread is called is known already.
     fn apply_running(&self, state: &mut State, running: &Running) -> Result<(), StoreError> {
-        let sql = "SELECT min(seq), max(seq) FROM (
-                       SELECT * FROM (SELECT seq FROM thread_steps WHERE thread_no = ?1 AND execution_id = ?2
-                                      ORDER BY iteration LIMIT 1)
-                       UNION ALL
-                       SELECT * FROM (SELECT seq FROM thread_steps WHERE thread_no = ?1 AND execution_id = ?2
-                                      ORDER BY iteration DESC LIMIT 1))";
-        let steps = one(self.conn, sql, params![self.no, running.id], |row| {
+        let sql = "SELECT
+                       (SELECT seq FROM thread_steps WHERE thread_no = ?1 AND execution_seq = ?2
+                        ORDER BY iteration LIMIT 1),
+                       (SELECT seq FROM thread_steps WHERE thread_no = ?1 AND execution_seq = ?2
+                        ORDER BY iteration DESC LIMIT 1)";
+        let steps = one(self.conn, sql, [self.no, running.seq], |row| {
             Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
         })?;
         let (first, last) = match steps {
             Some((Some(first), Some(last))) => (first, last),
             _ => (running.seq, running.seq),
         };
-        let facts = format!(
-            "SELECT payload FROM thread_events
-             WHERE thread_no = ?1 AND kind <> {SHOWN} AND kind <> {THREAD_UPDATED}
-             AND seq >= ?2 AND seq < ?3 ORDER BY seq"
-        );
-        let items = "SELECT e.payload FROM thread_items i JOIN thread_events e
-                     ON e.thread_no = i.thread_no AND e.seq = i.seq
-                     WHERE i.thread_no = ?1 AND i.seq >= ?2 AND i.seq < ?3 ORDER BY i.seq";
-        let ranges = [
-            (facts.as_str(), running.seq, first),
-            (items, first, last),
-            (&facts, last, i64::MAX),
-        ];
-        for (sql, from, to) in ranges {
-            for event in self.events(sql, [self.no, from, to])? {
+        self.apply_facts(state, running.seq, first)?;
+        let sql = "SELECT seq FROM thread_items WHERE thread_no = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+        for seq in self.seqs(sql, [self.no, first, last])? {
+            if let Some(event) = self.log().event(seq)? {
                 state.apply(&event);
             }
         }
-        Ok(())
+        self.apply_facts(state, last, i64::MAX)
     }
 
-    fn events(&self, sql: &str, values: impl Params) -> Result<Vec<Event>, StoreError> {
-        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let payload = |row: &Row<'_>| Ok(decoded(row.get_ref(0)?.as_str()?));
-        let rows = select.query_map(values, payload).map_err(statement)?;
-        rows.map(|row| row.map_err(statement)?).collect()
+    /// Applies the facts between two positions, the last excluded.
+    fn apply_facts(&self, state: &mut State, from: i64, to: i64) -> Result<(), StoreError> {
+        if from >= to {
+            return Ok(());
+        }
+        let from = Seq(count(from));
+        self.log().read(from, Wanted::Facts, |seq, decoded| {
+            if int(seq.0) >= to {
+                return Ok(ControlFlow::Break(()));
+            }
+            let is_update = matches!(&decoded.event, Event::ChunkEmitted { chunk_type, .. }
+                if chunk_type == chunk_type::THREAD_UPDATED);
+            if !is_update {
+                state.apply(&decoded.event);
+            }
+            Ok(ControlFlow::Continue(()))
+        })
     }
+
+    fn seqs(&self, sql: &str, values: impl Params) -> Result<Vec<Seq>, StoreError> {
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let rows = select
+            .query_map(values, |row| row.get(0))
+            .map_err(statement)?;
+        rows.map(|seq| seq.map(|seq| Seq(count(seq))).map_err(statement))
+            .collect()
+    }
+
+    fn log(&self) -> blocks::Log<'_> {
+        blocks::Log {
+            conn: self.conn,
+            no: self.no,
+        }
+    }
+}
+
+/// The status with this code.
+fn known<S: Coded>(code: i64) -> Result<S, StoreError> {
+    status_of(code)
+        .ok_or_else(|| StoreError::Damaged(format!("{code} is not the code of a status")))
 }
 
 fn one<T>(

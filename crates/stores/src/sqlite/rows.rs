@@ -1,21 +1,21 @@
 //! Queries of the reading threads.
 
+use super::blocks::{Log, Wanted, logged};
 use super::error::statement;
-use super::kind::SHOWN;
 use super::value::{count, instant, int, nanos};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::sync::Arc;
+use std::ops::ControlFlow;
 use store::{
     Filter, KeyPattern, Logged, PageSize, StoreError, TenantId, ThreadFilter, ThreadRow, ThreadRows,
 };
-use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
+use timeline::{Fork, Machine, Payload, Seq, Thread, ThreadId, ThreadStatus};
 
 const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,
                           t.metadata, p.id, t.fork_seq, t.head_seq, t.bytes, t.change
                    FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no";
 
 /// The agent of the last run of a thread `t`.
-pub(super) const AGENT: &str = "(SELECT x.run ->> '$.agent' FROM thread_executions x
+pub(super) const AGENT: &str = "(SELECT x.agent FROM thread_executions x
     WHERE x.thread_no = t.no ORDER BY x.seq DESC LIMIT 1)";
 
 /// The id of the tenant's thread with this key.
@@ -143,33 +143,33 @@ pub(super) fn read(
     filter: Filter,
 ) -> Result<Vec<Logged>, StoreError> {
     let no = number(conn, thread)?;
-    let facts = match filter {
-        Filter::All => String::new(),
-        Filter::Facts => format!("AND kind <> {SHOWN}"),
+    let wanted = match filter {
+        Filter::All => Wanted::All,
+        Filter::Facts => Wanted::Facts,
     };
-    let sql = format!(
-        "SELECT seq, at, payload FROM thread_events WHERE thread_no = ?1 AND seq > ?2 {facts}
-         ORDER BY seq LIMIT ?3"
-    );
-    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let mut rows = select
-        .query(params![no, int(after.0), int(limit as u64)])
-        .map_err(statement)?;
     let (mut page, mut size) = (Vec::new(), PageSize::default());
-    while let Some(row) = rows.next().map_err(statement)? {
-        let text = payload(row)?;
-        if !size.add(text.len()) {
-            break;
-        }
-        page.push(logged(row, text)?);
+    if limit == 0 {
+        return Ok(page);
     }
+    Log { conn, no }.read(after.next(), wanted, |seq, decoded| {
+        let logged = logged(seq, decoded)?;
+        if !size.add(logged.text.len()) {
+            return Ok(ControlFlow::Break(()));
+        }
+        page.push(logged);
+        Ok(if page.len() < limit {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
+    })?;
     Ok(page)
 }
 
 /// The threads with an execution to resume or a trigger to answer.
 pub(super) fn unfinished(conn: &Connection) -> Result<Vec<ThreadId>, StoreError> {
     let sql = "SELECT id FROM thread_threads
-               WHERE no IN (SELECT thread_no FROM thread_executions WHERE status = 'executing')
+               WHERE no IN (SELECT thread_no FROM thread_executions WHERE status = 0)
                   OR status <> 'closed' AND no IN (SELECT thread_no FROM thread_items WHERE waiting = 1)
                ORDER BY no";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -180,37 +180,10 @@ pub(super) fn unfinished(conn: &Connection) -> Result<Vec<ThreadId>, StoreError>
         .collect()
 }
 
-/// Reads an event of the log's table.
-pub(super) fn decoded(payload: &str) -> Result<Event, StoreError> {
-    Event::decode(payload).map_err(|error| StoreError::Damaged(error.to_string()))
-}
-
 /// The status of this name.
 pub(super) fn status<S: Machine>(all: &[S], name: &str) -> Result<S, StoreError> {
     let found = all.iter().copied().find(|status| status.name() == name);
     found.ok_or_else(|| StoreError::Damaged(format!("{name:?} is no status")))
-}
-
-fn payload<'a>(row: &'a Row<'_>) -> Result<&'a str, StoreError> {
-    let payload = row.get_ref(2).map_err(statement)?.as_str();
-    payload.map_err(|error| StoreError::Damaged(error.to_string()))
-}
-
-fn logged(row: &Row<'_>, text: &str) -> Result<Logged, StoreError> {
-    let (seq, at) = (
-        row.get(0).map_err(statement)?,
-        row.get(1).map_err(statement)?,
-    );
-    let record = Record {
-        seq: Seq(count(seq)),
-        at: instant(at)?,
-        event: decoded(text)?,
-    };
-    Ok(Logged {
-        record,
-        text: Arc::from(text),
-        large: None,
-    })
 }
 
 fn thread_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {

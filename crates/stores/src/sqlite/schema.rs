@@ -1,8 +1,8 @@
 //! The schema and its versions (EK-17).
 
 use super::connection::sibling;
+use super::convert;
 use super::error::{failed, statement};
-use super::{waits, words};
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -20,12 +20,11 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/v7.sql"),
     include_str!("schema/v8.sql"),
     include_str!("schema/v9.sql"),
+    include_str!("schema/v10.sql"),
 ];
 
-/// The version that has the full-text index.
-const SEARCHED: usize = 8;
-/// The version that knows in which threads something waits.
-const WAITING: usize = 9;
+/// The version whose log has blocks. It derives all else from the log of the version before.
+const BLOCKS: usize = 10;
 
 // "LOOM": tells our files from others.
 const APPLICATION_ID: i64 = 0x4c4f_4f4d;
@@ -56,17 +55,21 @@ pub(super) fn migrate(
         tx.execute_batch(migration).map_err(statement)?;
     }
     let newest = migrations.len();
-    if version < SEARCHED && newest >= SEARCHED {
-        words::build(&tx)?;
-    }
-    if version < WAITING && newest >= WAITING {
-        waits::build(&tx)?;
+    let converts = version < BLOCKS && newest >= BLOCKS;
+    if converts {
+        convert::convert(&tx)?;
     }
     tx.execute_batch(&format!(
         "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"
     ))
     .map_err(statement)?;
     tx.commit().map_err(statement)?;
+    if converts && version > 0 {
+        // The old log was most of the file.
+        if let Err(error) = conn.execute_batch("VACUUM") {
+            tracing::warn!(%error, "the space of the older log was not returned");
+        }
+    }
     tracing::info!(
         from = version,
         to = newest,
@@ -193,14 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn a_store_of_version_1_gets_what_steps_keep_by_now() {
+    fn a_store_of_version_1_becomes_one_of_the_newest() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("db");
         let mut conn = opened(&path);
         migrate(&mut conn, &path, &MIGRATIONS[..1]).unwrap();
         migrate(&mut conn, &path, MIGRATIONS).unwrap();
-        let sql = "SELECT count(*) FROM pragma_table_info('thread_steps')
-                   WHERE name IN ('agent_state', 'open_calls')";
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('thread_blocks', 'thread_trace_runs')";
         assert_eq!(pragma(&conn, sql).unwrap(), 2);
         assert!(sibling(&path, "backup-v1").exists());
     }

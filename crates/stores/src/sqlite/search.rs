@@ -1,18 +1,19 @@
 //! Finds threads by words, and what lists show of threads.
 
+use super::blocks::{block_of, event_with_number};
 use super::error::statement;
-use super::rows::{AGENT, decoded, thread_of};
+use super::rows::{AGENT, thread_of};
 use super::value::{count, int};
 use super::waits;
 use super::words::{TITLES, tenant_word, thread_word};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
 use store::search::{
     FoundThread, FoundThreads, HITS_PER_THREAD, PREVIEW_CHARS, Search, SearchHit, SearchWords,
     ThreadPreview, text_of_content, text_of_part,
 };
 use store::{KeyPattern, StoreError, TenantId, ThreadFilter, ThreadRow};
-use timeline::{Event, ItemType, Role, Seq, ThreadId};
+use timeline::{Event, ItemType, Role, ThreadId};
 
 /// Maximum number of hits that are examined for one page.
 const EXAMINED: usize = 10_000;
@@ -21,7 +22,7 @@ const EXAMINED: usize = 10_000;
 /// hits of the tenant are examined.
 const NAMED: usize = 500;
 
-/// Maximum size of an event whose text is previewed, in bytes.
+/// Maximum size of a block with a text that is previewed, in bytes.
 const PREVIEWED: i64 = 256 << 10;
 
 /// A page of threads that have the words.
@@ -96,8 +97,8 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn read(&self, scope: &str) -> Result<FoundThreads, StoreError> {
-        let sql = "SELECT w.rowid, coalesce(e.thread_no, w.rowid - ?3)
-                   FROM thread_words w LEFT JOIN thread_events e ON e.id = w.rowid
+        let sql = "SELECT w.rowid, coalesce(b.thread_no, w.rowid - ?3)
+                   FROM thread_words w LEFT JOIN thread_blocks b ON b.id = w.rowid >> 20
                    WHERE w.thread_words MATCH ?1 AND w.rowid < ?2 ORDER BY w.rowid DESC";
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
         let after = self.search.after.map_or(i64::MAX, int);
@@ -172,22 +173,22 @@ impl Page<'_> {
 
     /// The hit with this number, in the thread with that one.
     fn hit(&self, id: i64, no: i64) -> Result<SearchHit, StoreError> {
-        let (sql, number) = if id < TITLES {
-            ("SELECT seq, payload FROM thread_events WHERE id = ?1", id)
+        let (seq, role, text) = if id < TITLES {
+            match event_with_number(self.conn, id)? {
+                Some((seq, event)) => {
+                    let (role, text) = text_of(event);
+                    (Some(seq), role, text)
+                }
+                None => (None, None, None),
+            }
         } else {
-            ("SELECT NULL, title FROM thread_threads WHERE no = ?1", no)
-        };
-        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (seq, text): (Option<i64>, Option<String>) =
-            select.query_row([number], read).map_err(statement)?;
-        let text = text.unwrap_or_default();
-        let (role, text) = match seq {
-            Some(_) => text_of(&text)?,
-            None => (None, Some(text)),
+            let sql = "SELECT title FROM thread_threads WHERE no = ?1";
+            let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+            let title = select.query_row([no], |row| row.get(0));
+            (None, None, title.map_err(statement)?)
         };
         Ok(SearchHit {
-            seq: seq.map(|seq| Seq(count(seq))),
+            seq,
             role,
             excerpt: self.search.words.excerpt(&text.unwrap_or_default()),
         })
@@ -215,18 +216,17 @@ fn passes(
     Ok(filter.accepts(&row.thread, agent.as_deref(), may_wait))
 }
 
-/// The text of an event and the role of its author.
-pub(super) fn text_of(payload: &str) -> Result<(Option<Role>, Option<String>), StoreError> {
-    let event = decoded(payload)?;
+/// The role of an event's author, and its text.
+pub(super) fn text_of(event: Event) -> (Option<Role>, Option<String>) {
     if let Event::ItemCreated { item } = event {
         let content = item.content.filter(|_| item.item_type == ItemType::Message);
         let text = content.and_then(|content| text_of_content(content.text()));
-        return Ok((item.role, text));
+        return (item.role, text);
     }
     let (Event::PartCreated { part, .. } | Event::PartUpdated { part, .. }) = event else {
-        return Ok((None, None));
+        return (None, None);
     };
-    Ok((Some(Role::Assistant), text_of_part(part.text())))
+    (Some(Role::Assistant), text_of_part(part.text()))
 }
 
 /// The previews of threads.
@@ -250,16 +250,16 @@ fn preview(conn: &Connection, thread: &ThreadId) -> Result<ThreadPreview, StoreE
     let Some((no, agent, forked_from)) = found.optional().map_err(statement)? else {
         return Ok(ThreadPreview::default());
     };
-    let sql =
-        "SELECT e.payload FROM thread_events e WHERE octet_length(e.payload) <= ?3 AND e.id = (
-                   SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 AND rowid < ?2
-                   ORDER BY rowid DESC LIMIT 1)";
+    let sql = "SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 AND rowid < ?2
+               ORDER BY rowid DESC LIMIT 1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let values = params![format!("scope : {}", thread_word(no)), TITLES, PREVIEWED];
-    let payload = select.query_row(values, |row| row.get::<_, String>(0));
-    let text = match payload.optional().map_err(statement)? {
-        Some(payload) => text_of(&payload)?.1,
-        None => None,
+    let values = params![format!("scope : {}", thread_word(no)), TITLES];
+    let number = select.query_row(values, |row| row.get::<_, i64>(0));
+    let text = match number.optional().map_err(statement)? {
+        Some(number) if is_short(conn, number)? => {
+            event_with_number(conn, number)?.and_then(|(_, event)| text_of(event).1)
+        }
+        _ => None,
     };
     Ok(ThreadPreview {
         agent,
@@ -267,4 +267,12 @@ fn preview(conn: &Connection, thread: &ThreadId) -> Result<ThreadPreview, StoreE
         last_text: text.map(|text| text.chars().take(PREVIEW_CHARS).collect()),
         may_wait: waits::may_wait(conn, no)?,
     })
+}
+
+/// Whether the block of the event with this number is small enough to be read for a preview.
+fn is_short(conn: &Connection, number: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT octet_length(body) <= ?2 FROM thread_blocks WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let is_short = select.query_row([block_of(number), PREVIEWED], |row| row.get(0));
+    Ok(is_short.optional().map_err(statement)?.unwrap_or(false))
 }

@@ -1,34 +1,66 @@
-//! How things are spelled in columns.
+//! The codes of names in columns. They are stored: they never change.
 
-use timeline::{ItemType, Payload, Role};
+use timeline::{ContextStatus, ExecutionStatus, ItemStatus, ItemType, Machine, Role, StepStatus};
 
-/// JSON as its text.
-pub(super) fn text(payload: Option<&Payload>) -> Option<&str> {
-    payload.map(Payload::text)
+/// A status whose code is its place in the order of the specification.
+pub(super) trait Coded: Machine {
+    const ALL: &'static [Self];
 }
 
-/// An item's type as EK §4.3 spells it.
-pub(super) fn item_type(item_type: ItemType) -> &'static str {
-    item_type.name()
+impl Coded for ContextStatus {
+    const ALL: &'static [Self] = &[Self::Open, Self::Streaming, Self::Closed];
 }
 
-/// The item's type of this name.
-pub(super) fn item_type_of(name: &str) -> Option<ItemType> {
-    let all = [
-        ItemType::Message,
-        ItemType::ActionExecute,
-        ItemType::ActionResult,
-        ItemType::ItemReference,
-    ];
-    all.into_iter().find(|it| item_type(*it) == name)
+impl Coded for ExecutionStatus {
+    const ALL: &'static [Self] = &[Self::Executing, Self::Completed, Self::Failed];
 }
 
-/// A message's role as EK §4.3 spells it.
-pub(super) fn role(role: Role) -> &'static str {
-    match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::System => "system",
-        Role::Developer => "developer",
-    }
+impl Coded for StepStatus {
+    const ALL: &'static [Self] = &[Self::Running, Self::Completed, Self::Failed];
+}
+
+impl Coded for ItemStatus {
+    const ALL: &'static [Self] = &[Self::Stored, Self::Pending, Self::Completed];
+}
+
+const ITEM_TYPES: [ItemType; 4] = [
+    ItemType::Message,
+    ItemType::ActionExecute,
+    ItemType::ActionResult,
+    ItemType::ItemReference,
+];
+
+const ROLES: [Role; 4] = [Role::User, Role::Assistant, Role::System, Role::Developer];
+
+/// The code of a status.
+pub(super) fn code<S: Coded>(status: S) -> i64 {
+    place(S::ALL, &status)
+}
+
+/// The status with this code.
+pub(super) fn status_of<S: Coded>(code: i64) -> Option<S> {
+    S::ALL.get(usize::try_from(code).ok()?).copied()
+}
+
+/// The code of an item's type.
+pub(super) fn item_type(item_type: ItemType) -> i64 {
+    place(&ITEM_TYPES, &item_type)
+}
+
+/// The item's type with this code.
+pub(super) fn item_type_of(code: i64) -> Option<ItemType> {
+    ITEM_TYPES.get(usize::try_from(code).ok()?).copied()
+}
+
+/// The code of a role.
+pub(super) fn role(role: Role) -> i64 {
+    place(&ROLES, &role)
+}
+
+fn place<T: PartialEq>(all: &[T], one: &T) -> i64 {
+    let place = all.iter().position(|it| it == one);
+    // Each array has every value: the views of the schema name them.
+    place
+        .and_then(|place| i64::try_from(place).ok())
+        .unwrap_or(-1)
 }

@@ -1,27 +1,29 @@
 //! The threads in which something waits for a person.
 
+use super::blocks::{Blocks, Log};
 use super::error::statement;
 use super::projection::Tables;
 use super::restore;
-use super::rows::{decoded, thread_of};
+use super::rows::thread_of;
 use super::value::{count, instant, int};
-use super::words;
 use rusqlite::{Connection, OptionalExtension, params};
-use store::waits::{CallsChange, may_ask, waits_for_people};
+use store::waits::{CallsChange, waits_for_people};
 use store::{KeyPattern, StoreError, TenantId, WaitingRow, WaitingRows};
 use timeline::{Event, Seq, ThreadId};
 
 impl Tables<'_> {
     /// Notes an event that may open a request.
     pub(super) fn note_ask(&self, seq: Seq) -> Result<(), StoreError> {
+        if !self.is_indexed {
+            return Ok(());
+        }
         let sql = "INSERT INTO thread_waits (thread_no, tenant, asks, asked)
-                   SELECT t.no, t.tenant, e.id, e.seq
-                   FROM thread_threads t JOIN thread_events e ON e.thread_no = t.no AND e.seq = ?2
-                   WHERE t.no = ?1
+                   SELECT no, tenant, ?3, ?2 FROM thread_threads WHERE no = ?1
                    ON CONFLICT (thread_no) DO UPDATE SET
                        asks = min(coalesce(asks, excluded.asks), excluded.asks),
                        asked = max(coalesce(asked, excluded.asked), excluded.asked)";
-        self.run(sql, params![self.thread, int(seq.0)])
+        let number = self.number(seq)?;
+        self.run(sql, params![self.thread, int(seq.0), number])
     }
 
     /// Notes the calls that are open after these events of an append, once the tables have them.
@@ -39,25 +41,37 @@ impl Tables<'_> {
     fn no_calls(&self) -> Result<(), StoreError> {
         let sql = "DELETE FROM thread_waits WHERE thread_no = ?1 AND asks IS NULL";
         self.run(sql, [self.thread])?;
-        let sql = "UPDATE thread_waits SET calls = NULL WHERE thread_no = ?1 AND calls IS NOT NULL";
+        let sql = "UPDATE thread_waits SET calls = NULL, calls_at = NULL WHERE thread_no = ?1 AND calls IS NOT NULL";
         self.run(sql, [self.thread])
     }
 
     /// Finds out which calls of the thread are open.
     pub(super) fn find_calls(&self) -> Result<(), StoreError> {
-        let open = restore::open_calls(self.conn, self.thread)?;
-        let Some(open) = open.filter(|open| waits_for_people(Some(open))) else {
+        let Some((number, at)) = open_calls(self.conn, self.thread)? else {
             return self.no_calls();
         };
-        // A fork inherits calls with its first event.
-        let sql = "INSERT INTO thread_waits (thread_no, tenant, calls)
-                   SELECT t.no, t.tenant, e.id
-                   FROM thread_threads t JOIN thread_events e ON e.thread_no = t.no AND e.seq = coalesce(
-                       (SELECT x.end_seq FROM thread_executions x WHERE x.thread_no = ?1 AND x.id = ?2), 1)
-                   WHERE t.no = ?1
-                   ON CONFLICT (thread_no) DO UPDATE SET calls = excluded.calls";
-        self.run(sql, params![self.thread, open.execution.id.as_str()])
+        let sql = "INSERT INTO thread_waits (thread_no, tenant, calls, calls_at)
+                   SELECT no, tenant, ?2, ?3 FROM thread_threads WHERE no = ?1
+                   ON CONFLICT (thread_no) DO UPDATE SET calls = excluded.calls, calls_at = excluded.calls_at";
+        self.run(sql, params![self.thread, number, at])
     }
+}
+
+/// The number and the instant of the event that left calls open for a person, if one did.
+pub(super) fn open_calls(conn: &Connection, no: i64) -> Result<Option<(i64, i64)>, StoreError> {
+    let open = restore::open_calls(conn, no)?;
+    let Some(open) = open.filter(|open| waits_for_people(Some(open))) else {
+        return Ok(None);
+    };
+    let sql = "SELECT end_seq FROM thread_executions WHERE thread_no = ?1 AND id = ?2
+               ORDER BY seq DESC LIMIT 1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let end = select.query_row(params![no, open.execution.id.as_str()], |row| {
+        row.get::<_, Option<i64>>(0)
+    });
+    // A fork inherits calls with its first event.
+    let end = end.optional().map_err(statement)?.flatten().unwrap_or(1);
+    Log { conn, no }.numbered(Seq(count(end)))
 }
 
 /// A page of the tenant's threads in which something waits.
@@ -80,8 +94,7 @@ pub(super) fn waiting(
         None => ("?3 IS NULL", None),
     };
     let sql = format!(
-        "SELECT w.thread_no, w.number, w.asks IS NOT NULL, e.at
-         FROM thread_waits w LEFT JOIN thread_events e ON e.id = w.calls
+        "SELECT w.thread_no, w.number, w.asks IS NOT NULL, w.calls_at FROM thread_waits w
          WHERE w.tenant = ?1 AND w.number > ?2 AND {one} ORDER BY w.number"
     );
     let mut select = tx.prepare_cached(&sql).map_err(statement)?;
@@ -123,33 +136,12 @@ pub(super) fn settle(conn: &Connection, thread: &ThreadId, seq: Seq) -> Result<(
     let Some(no) = found.optional().map_err(statement)? else {
         return Ok(());
     };
-    let tables = Tables::of(conn, no);
+    let none = Blocks::default();
+    let tables = Tables::of(conn, no, &none);
     let values = params![no, int(seq.0)];
     let sql = "DELETE FROM thread_waits WHERE thread_no = ?1 AND asked <= ?2 AND calls IS NULL";
     tables.run(sql, values)?;
     let sql =
         "UPDATE thread_waits SET asks = NULL, asked = NULL WHERE thread_no = ?1 AND asked <= ?2";
     tables.run(sql, values)
-}
-
-/// Finds out what waits in the threads of a store that does not know it.
-pub(super) fn build(conn: &Connection) -> Result<(), StoreError> {
-    for no in words::numbers(conn)? {
-        let tables = Tables::of(conn, no);
-        let sql = "SELECT e.seq, e.payload FROM thread_events e
-                   WHERE e.thread_no = ?1 AND e.kind <> 14 AND (
-                       e.seq = 1 OR instr(e.payload, '$schema') OR instr(e.payload, '\\u'))
-                   ORDER BY e.seq";
-        let mut select = conn.prepare_cached(sql).map_err(statement)?;
-        let mut rows = select.query([no]).map_err(statement)?;
-        while let Some(row) = rows.next().map_err(statement)? {
-            let seq: i64 = row.get(0).map_err(statement)?;
-            let payload: String = row.get(1).map_err(statement)?;
-            if may_ask(&decoded(&payload)?) {
-                tables.note_ask(Seq(count(seq)))?;
-            }
-        }
-        tables.find_calls()?;
-    }
-    Ok(())
 }

@@ -4,23 +4,20 @@
 //! converted again, so [`text_of_content`], [`text_of_part`] and [`spaced`] must not change without a
 //! migration that builds the index anew.
 
+use super::blocks::{Blocks, event_number, event_with_number};
 use super::error::statement;
-use super::projection::Tables;
+use super::projection::{PartKey, Tables};
 use super::search::text_of;
-use super::value::int;
+use super::value::{count, int};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 use store::objects::sha256;
 use store::search::{spaced, text_of_content, text_of_part};
 use store::{StoreError, TenantId};
-use timeline::{EventType, Item, ItemType, Removed};
+use timeline::{Item, ItemType, Removed, Seq};
 
 /// The number of a title is that of its thread and this; that of a text is the one of its event.
 pub(super) const TITLES: i64 = 1 << 62;
-
-/// Between two lines of the server's log about the building of the index.
-const PROGRESS: Duration = Duration::from_secs(5);
 
 /// The word of a tenant.
 pub(super) fn tenant_word(tenant: &TenantId) -> String {
@@ -38,31 +35,28 @@ pub(super) fn thread_word(no: i64) -> String {
     format!("h{no}")
 }
 
-/// Finds the part with this number in its step.
-type PartKey<'a> = (&'a str, u32);
-
 impl Tables<'_> {
     /// Adds the words of a new item.
-    pub(super) fn add_item(&self, seq: i64, item: &Item) -> Result<(), StoreError> {
-        let content = item.content.as_ref();
+    pub(super) fn add_item(&self, seq: Seq, item: &Item) -> Result<(), StoreError> {
+        let content = item.content.as_ref().filter(|_| self.is_indexed);
         let content = content.filter(|_| item.item_type == ItemType::Message);
         match content.and_then(|content| text_of_content(content.text())) {
-            Some(text) => self.add(self.event(seq)?, &text),
+            Some(text) => self.add(self.number(seq)?, &text),
             None => Ok(()),
         }
     }
 
     /// Adds the words of a part's new content.
-    pub(super) fn add_part(&self, seq: i64, part: &str) -> Result<(), StoreError> {
-        match text_of_part(part) {
-            Some(text) => self.add(self.event(seq)?, &text),
+    pub(super) fn add_part(&self, seq: Seq, part: &str) -> Result<(), StoreError> {
+        match text_of_part(part).filter(|_| self.is_indexed) {
+            Some(text) => self.add(self.number(seq)?, &text),
             None => Ok(()),
         }
     }
 
     /// Adds the words of the thread's title.
     pub(super) fn add_title(&self, title: Option<&str>) -> Result<(), StoreError> {
-        match title {
+        match title.filter(|_| self.is_indexed) {
             Some(title) => self.add(TITLES.saturating_add(self.thread), title),
             None => Ok(()),
         }
@@ -70,6 +64,9 @@ impl Tables<'_> {
 
     /// Removes the words of the thread's title, which is still in its row.
     pub(super) fn remove_title(&self) -> Result<(), StoreError> {
+        if !self.is_indexed {
+            return Ok(());
+        }
         let sql = "SELECT title FROM thread_threads WHERE no = ?1";
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
         let title: Option<String> = select
@@ -88,20 +85,30 @@ impl Tables<'_> {
                 let sql = format!("{ITEMS} AND i.id = ?2");
                 self.remove_all(&sql, params![self.thread, id.as_str()], text_of_content)
             }
-            Removed::Step(id) => self.remove_parts(id.as_str()),
+            Removed::Step(id) => match self.step_key(id.as_str())? {
+                Some(step) => self.remove_parts(step),
+                None => Ok(()),
+            },
         }
     }
 
     /// Removes the words of a step's parts.
-    pub(super) fn remove_parts(&self, step: &str) -> Result<(), StoreError> {
-        let sql = format!("{PARTS} AND p.step_id = ?2");
-        self.remove_all(&sql, params![self.thread, step], text_of_part)
+    pub(super) fn remove_parts(
+        &self,
+        (execution, iteration): (i64, i64),
+    ) -> Result<(), StoreError> {
+        let sql = format!("{PARTS} AND p.execution_seq = ?2 AND p.iteration = ?3");
+        self.remove_all(&sql, [self.thread, execution, iteration], text_of_part)
     }
 
     /// Removes the words of a part, whose former content is still in its row.
-    pub(super) fn remove_part(&self, (step, idx): PartKey<'_>) -> Result<(), StoreError> {
-        let sql = format!("{PARTS} AND p.step_id = ?2 AND p.idx = ?3");
-        self.remove_all(&sql, params![self.thread, step, idx], text_of_part)
+    pub(super) fn remove_part(
+        &self,
+        (execution, iteration, idx): PartKey,
+    ) -> Result<(), StoreError> {
+        let sql = format!("{PARTS} AND p.execution_seq = ?2 AND p.iteration = ?3 AND p.idx = ?4");
+        let values = params![self.thread, execution, iteration, idx];
+        self.remove_all(&sql, values, text_of_part)
     }
 
     /// Removes the words of at most `limit` texts of the thread. Returns the number of removed texts.
@@ -121,12 +128,9 @@ impl Tables<'_> {
                 self.remove_title()?;
                 continue;
             }
-            let sql = "SELECT payload FROM thread_events WHERE id = ?1";
-            let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-            let payload: String = select
-                .query_row([id], |row| row.get(0))
-                .map_err(statement)?;
-            self.remove(*id, &text_of(&payload)?.1.unwrap_or_default())?;
+            let event = event_with_number(self.conn, *id)?;
+            let text = event.and_then(|(_, event)| text_of(event).1);
+            self.remove(*id, &text.unwrap_or_default())?;
         }
         Ok(ids.len())
     }
@@ -146,15 +150,16 @@ impl Tables<'_> {
         &self,
         mut with: impl FnMut(i64, &str) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let sql = "SELECT no + ?2, title FROM thread_threads WHERE no = ?1 AND title IS NOT NULL";
-        let own = |title: &str| Some(title.to_owned());
-        self.each(sql, params![self.thread, TITLES], own, &mut with)?;
-        let there = "AND NOT EXISTS (SELECT 1 FROM thread_events r INDEXED BY thread_removals
-            WHERE r.thread_no = ?1 AND r.kind = 36 AND coalesce(
-                'item ' || (r.payload ->> '$.data.itemId'), 'step ' || (r.payload ->> '$.data.stepId'))";
+        let sql = "SELECT title FROM thread_threads WHERE no = ?1 AND title IS NOT NULL";
+        let title = self.one(sql, [self.thread], |row| row.get::<_, String>(0))?;
+        if let Some(title) = title {
+            with(TITLES.saturating_add(self.thread), &title)?;
+        }
+        let there = "AND NOT EXISTS (SELECT 1 FROM thread_removals r
+            WHERE r.thread_no = ?1 AND r.target";
         let items = format!("{ITEMS} {there} = 'item ' || i.id)");
         self.each(&items, [self.thread], text_of_content, &mut with)?;
-        let parts = format!("{PARTS} {there} = 'step ' || p.step_id)");
+        let parts = format!("{PARTS} {there} = 'step ' || s.id)");
         self.each(&parts, [self.thread], text_of_part, &mut with)
     }
 
@@ -164,6 +169,9 @@ impl Tables<'_> {
         values: impl Params,
         read: fn(&str) -> Option<String>,
     ) -> Result<(), StoreError> {
+        if !self.is_indexed {
+            return Ok(());
+        }
         self.each(sql, values, read, &mut |id, text| self.remove(id, text))
     }
 
@@ -175,7 +183,11 @@ impl Tables<'_> {
         with: &mut dyn FnMut(i64, &str) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let text = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, read(row.get_ref(1)?.as_str()?)));
+        let text = |row: &Row<'_>| {
+            let index = row.get::<_, i64>(1)?;
+            let id = event_number(row.get(0)?, count(index));
+            Ok((id, read(row.get_ref(2)?.as_str()?)))
+        };
         let rows = select.query_map(values, text).map_err(statement)?;
         for row in rows {
             if let (id, Some(text)) = row.map_err(statement)? {
@@ -185,12 +197,10 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// The number of an event.
-    fn event(&self, seq: i64) -> Result<i64, StoreError> {
-        let sql = "SELECT id FROM thread_events WHERE thread_no = ?1 AND seq = ?2";
-        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let found = select.query_row([self.thread, seq], |row| row.get(0));
-        found.map_err(statement)
+    /// The number of an event of the append.
+    pub(super) fn number(&self, seq: Seq) -> Result<i64, StoreError> {
+        let lost = || StoreError::Damaged(format!("event {seq} is in none of the blocks"));
+        self.blocks.number(seq).ok_or_else(lost)
     }
 
     fn scope(&self) -> Result<String, StoreError> {
@@ -221,12 +231,17 @@ impl Tables<'_> {
     }
 }
 
-const ITEMS: &str = "SELECT e.id, i.content FROM thread_items i
-    JOIN thread_events e ON e.thread_no = i.thread_no AND e.seq = i.seq
-    WHERE i.thread_no = ?1 AND i.type = 'message' AND i.content IS NOT NULL";
+// The block, the place of the event in it, and the JSON.
+const ITEMS: &str = "SELECT b.id, i.seq - b.first,
+        CAST(substr(b.body, i.content_offset + 1, i.content_length) AS TEXT)
+    FROM thread_items i JOIN thread_blocks b ON b.id = i.block
+    WHERE i.thread_no = ?1 AND i.type = 0 AND i.content_offset IS NOT NULL";
 
-const PARTS: &str = "SELECT e.id, p.part FROM thread_parts p
-    JOIN thread_events e ON e.thread_no = p.thread_no AND e.seq = p.seq
+const PARTS: &str = "SELECT b.id, p.seq - b.first,
+        CAST(substr(b.body, p.part_offset + 1, p.part_length) AS TEXT)
+    FROM thread_parts p JOIN thread_blocks b ON b.id = p.block
+    JOIN thread_steps s ON s.thread_no = p.thread_no AND s.execution_seq = p.execution_seq
+        AND s.iteration = p.iteration
     WHERE p.thread_no = ?1 AND p.type IN ('input_text', 'output_text')";
 
 /// Whether the index has a text with this number.
@@ -252,39 +267,12 @@ pub(super) fn clear(conn: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Builds the index of a store that has none, and finds out which event wrote each part.
-pub(super) fn build(conn: &Connection) -> Result<(), StoreError> {
-    let sql = format!(
-        "UPDATE thread_parts SET seq = written.seq
-         FROM (SELECT payload ->> '$.stepId' AS step_id, payload ->> '$.idx' AS idx, max(seq) AS seq
-               FROM thread_events WHERE thread_no = ?1 AND kind <> 14 AND kind IN ({}, {})
-               GROUP BY 1, 2) AS written
-         WHERE thread_parts.thread_no = ?1 AND written.step_id = thread_parts.step_id
-           AND written.idx = thread_parts.idx",
-        EventType::PartCreated.code(),
-        EventType::PartUpdated.code(),
-    );
-    let numbers = numbers(conn)?;
-    let n_threads = numbers.len();
-    let mut told = Instant::now();
-    for (n_done, no) in numbers.into_iter().enumerate() {
-        let tables = Tables::of(conn, no);
-        tables.run(&sql, [no])?;
-        tables.add_missing()?;
-        if told.elapsed() >= PROGRESS {
-            tracing::info!(n_done, n_threads, "the full-text index is being built");
-            told = Instant::now();
-        }
-    }
-    Ok(())
-}
-
 /// Adds what is missing in the index, and what should not be there.
 pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
     let mut n_indexed: i64 = 0;
     for no in numbers(conn)? {
         let mut n_missing: u64 = 0;
-        Tables::of(conn, no).each_text(|id, _| {
+        Tables::of(conn, no, &Blocks::default()).each_text(|id, _| {
             if has(conn, id)? {
                 n_indexed += 1;
             } else {

@@ -40,7 +40,7 @@ async fn damage_that_is_read_is_reported() {
     store.close().await.unwrap();
     drop(store);
     let conn = Connection::open(&path).unwrap();
-    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'thread_events'";
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'thread_blocks'";
     let page: u64 = conn
         .query_row(sql, [], |row| row.get::<_, i64>(0))
         .unwrap()

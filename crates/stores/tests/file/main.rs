@@ -6,7 +6,10 @@ mod access;
 mod checkpoints;
 mod commits;
 mod health;
+mod integrity;
 mod medium;
+#[path = "../older/mod.rs"]
+mod older;
 mod tables;
 mod traces;
 mod versions;
@@ -46,40 +49,61 @@ async fn written(store: &Arc<SqliteStore>, name: &str, commands: Vec<Command>) -
     author
 }
 
-// Every row of the nine tables and of what waits, as text.
+// The rows of the tables with their texts: the same for equal logs, however their blocks are cut.
 fn dump(path: &Path) -> Vec<String> {
-    let conn = Connection::open(path).unwrap();
+    let mut rows = selected(
+        path,
+        "threads",
+        "SELECT no, id, tenant, key, status, title, metadata, fork_no, fork_seq, created_at, updated_at,
+                head_seq, epoch, bytes, change FROM thread_threads",
+    );
+    for table in ["contexts", "items", "executions", "steps", "parts"] {
+        let sql = format!("SELECT * FROM thread_{table}_text");
+        rows.append(&mut selected(path, table, &sql));
+    }
+    for table in ["removals", "trace_events", "trace_runs", "trace_spans"] {
+        let sql = format!("SELECT * FROM thread_{table}");
+        rows.append(&mut selected(path, table, &sql));
+    }
+    let sql =
+        "SELECT thread_no, tenant, calls IS NULL, calls_at, asks IS NULL, asked FROM thread_waits";
+    rows.append(&mut selected(path, "waits", sql));
+    rows
+}
+
+// Every row of the tables as it is stored.
+fn stored_rows(path: &Path) -> Vec<String> {
     let tables = [
         "threads",
+        "blocks",
         "contexts",
         "items",
         "executions",
         "steps",
         "parts",
-        "trace_events",
-        "trace_runs",
-        "trace_spans",
+        "removals",
         "waits",
     ];
-    let mut rows = Vec::new();
-    for table in tables {
+    let rows = tables.iter().flat_map(|table| {
         let sql = format!("SELECT * FROM thread_{table}");
-        // A file of an older version has fewer tables.
-        let Ok(mut select) = conn.prepare(&sql) else {
-            continue;
-        };
-        let n_columns = select.column_count();
-        let found = select.query_map([], |row| {
-            (0..n_columns)
-                .map(|column| row.get::<_, Value>(column))
-                .collect::<Result<Vec<_>, _>>()
-        });
-        let mut found: Vec<_> = found
-            .unwrap()
-            .map(|row| format!("{table} {:?}", row.unwrap()))
-            .collect();
-        found.sort();
-        rows.append(&mut found);
-    }
-    rows
+        selected(path, table, &sql)
+    });
+    rows.collect()
+}
+
+fn selected(path: &Path, name: &str, sql: &str) -> Vec<String> {
+    let conn = Connection::open(path).unwrap();
+    let mut select = conn.prepare(sql).unwrap();
+    let n_columns = select.column_count();
+    let found = select.query_map([], |row| {
+        (0..n_columns)
+            .map(|column| row.get::<_, Value>(column))
+            .collect::<Result<Vec<_>, _>>()
+    });
+    let mut found: Vec<_> = found
+        .unwrap()
+        .map(|row| format!("{name} {:?}", row.unwrap()))
+        .collect();
+    found.sort();
+    found
 }

@@ -1,6 +1,6 @@
 //! The tables that are derived from the log, and the links that the database holds between them.
 
-use super::{dump, open, place, written};
+use super::{dump, open, place, stored_rows, written};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, ErrorCode};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ async fn rebuilding_the_tables_changes_nothing() {
         written(&store, name, script()).await;
     }
     written(&store, "mid-step", script().into_iter().take(15).collect()).await;
-    let before = dump(&path);
+    let before = stored_rows(&path);
     assert!(before.len() > 150, "{}", before.len());
 
     store.rebuild_tables().await.unwrap();
 
-    assert_eq!(dump(&path), before);
+    assert_eq!(stored_rows(&path), before);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -85,63 +85,75 @@ async fn the_links_between_the_tables_are_held_by_the_database() {
     let refused = [
         (
             "a context without a thread",
-            "INSERT INTO thread_contexts (id, thread_no, status, created_at) VALUES ('c', 9, 'open', 0)",
+            "INSERT INTO thread_contexts (thread_no, id, status, created_at) VALUES (9, 'c', 0, 0)",
+        ),
+        (
+            "a second context of a thread",
+            "INSERT INTO thread_contexts (thread_no, id, status, created_at) VALUES (2, 'c', 0, 0)",
         ),
         (
             "a context of two threads",
-            "INSERT INTO thread_contexts (id, thread_no, status, created_at) VALUES ('t1-context', 2, 'open', 0)",
+            "UPDATE thread_contexts SET id = 't1-context' WHERE thread_no = 2",
         ),
         (
             "an item without a context",
-            "UPDATE thread_items SET context_id = 'none'",
+            "DELETE FROM thread_contexts WHERE thread_no = 1",
         ),
         (
             "an item of another thread's context",
-            "UPDATE thread_items SET context_id = 't1-context' WHERE thread_no = 2",
+            "UPDATE thread_items SET context_no = 2 WHERE thread_no = 1",
         ),
         (
             "an execution without its trigger",
-            "UPDATE thread_executions SET trigger_item_id = 'none'",
+            "UPDATE thread_executions SET trigger_seq = 9999",
         ),
         (
             "an execution without its reaction",
-            "UPDATE thread_executions SET reaction_item_id = 'none'",
+            "UPDATE thread_executions SET reaction_seq = 9999",
+        ),
+        (
+            "an execution of another thread's context",
+            "UPDATE thread_executions SET context_no = 2 WHERE id = 'four-execution'",
         ),
         (
             "an execution of another thread",
-            "UPDATE thread_executions SET thread_no = 2 WHERE id = 'four-execution'",
+            "UPDATE thread_executions SET thread_no = 2, context_no = 2 WHERE id = 'four-execution'",
         ),
         (
             "a step without an execution",
-            "UPDATE thread_steps SET execution_id = 'none' WHERE id = 'one-step-0'",
+            "UPDATE thread_steps SET execution_seq = 9999 WHERE id = 'two-step-0'",
+        ),
+        (
+            "a step without its item",
+            "UPDATE thread_steps SET event_seq = 9999 WHERE id = 'two-step-0'",
         ),
         (
             "a part without a step",
-            "INSERT INTO thread_parts VALUES (1, 'none', 0, 'none:0', 'output_text', '{}', 0, 0, NULL)",
-        ),
-        (
-            "a part under another key",
-            "UPDATE thread_parts SET key = 'one-step-0:7' WHERE idx = 0",
+            "INSERT INTO thread_parts
+                 (thread_no, execution_seq, iteration, idx, seq, block, part_offset, part_length, created_at, updated_at)
+             VALUES (1, 9999, 0, 0, 1, 1, 0, 0, 0, 0)",
         ),
         (
             "two running executions",
-            "UPDATE thread_executions SET status = 'executing'",
+            "UPDATE thread_executions SET status = 0",
         ),
         (
             "a status that is none",
-            "UPDATE thread_steps SET status = 'walking'",
+            "UPDATE thread_steps SET status = 7",
         ),
         (
             "a step that is gone from under its parts",
             "DELETE FROM thread_steps",
         ),
         (
-            "an event without a thread",
-            "INSERT INTO thread_events (thread_no, seq, at, kind, payload) VALUES (9, 1, 0, 0, '{}')",
+            "a block without a thread",
+            "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
+             VALUES (9, 1, 1, 1, 0, zeroblob(16), x'00')",
         ),
         (
-            "two events at one place",
-            "INSERT INTO thread_events (thread_no, seq, at, kind, payload) VALUES (1, 1, 0, 0, '{}')",
+            "two blocks of two writers at one place",
+            "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
+             SELECT thread_no, first, n + 1, epoch, facts, sum, body FROM thread_blocks LIMIT 1",
         ),
     ];
     for (what, sql) in refused {
@@ -183,20 +195,19 @@ async fn check_finds_a_gap_and_a_wrong_tail() {
     }
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DELETE FROM thread_events WHERE thread_no = 1 AND seq = 5;
+        "DELETE FROM thread_blocks WHERE thread_no = 1 AND first = (
+             SELECT max(first) FROM thread_blocks WHERE thread_no = 1 AND first < 20);
          UPDATE thread_threads SET head_seq = head_seq + 1 WHERE no = 3;",
     )
     .unwrap();
     let found = store.check().await.unwrap();
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(
-        found.iter().any(|line| line.starts_with("thread t1:")),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("thread t1: the block"), "{found:?}");
+    let expected = "thread t3: its log has 92 events, its row says 93; restore it from a backup";
+    assert_eq!(found[1], expected);
 }
 
 #[tokio::test]
-async fn check_finds_an_execution_whose_end_is_not_known() {
+async fn check_finds_a_row_that_its_log_does_not_say() {
     let (_directory, path) = place();
     let store = open(&path);
     written(&store, "t", script()).await;
@@ -205,5 +216,6 @@ async fn check_finds_an_execution_whose_end_is_not_known() {
     conn.execute(sql, []).unwrap();
     let found = store.check().await.unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("execution two-execution of thread t"));
+    let expected = "thread t: row 2 of thread_executions is not what its log says";
+    assert!(found[0].starts_with(expected), "{found:?}");
 }

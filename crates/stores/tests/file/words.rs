@@ -1,6 +1,6 @@
 //! The full-text index: what it has, what leaves it, and how it is built.
 
-use super::versions::WITHOUT_V8;
+use super::older::{WITHOUT_V8, version_9};
 use super::{dump, open, place, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
@@ -97,20 +97,15 @@ async fn rebuilding_the_index_changes_nothing() {
 #[tokio::test]
 async fn a_store_of_version_7_is_indexed_when_it_is_opened() {
     let (_directory, path) = place();
-    let store = open(&path);
-    life(&store, "t1").await;
-    written(&store, "t2", script()).await;
-    written(&store, "mid-step", script().into_iter().take(15).collect()).await;
-    store.close().await.unwrap();
-    let before = (dump(&path), words(&path));
-    let conn = Connection::open(&path).unwrap();
-    conn.execute_batch(WITHOUT_V8).unwrap();
-    drop(conn);
+    version_9(&path, "");
+    drop(open(&path));
+    let (_directory, older) = place();
+    version_9(&older, WITHOUT_V8);
 
-    let store = open(&path);
+    let store = open(&older);
 
-    assert_eq!((dump(&path), words(&path)), before);
-    assert_eq!(n_found(&store, "message").await, 1);
+    assert_eq!((dump(&older), words(&older)), (dump(&path), words(&path)));
+    assert_eq!(n_found(&store, "title with").await, 1);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -164,7 +159,7 @@ async fn check_finds_texts_that_are_missing_in_the_index_or_too_many() {
     let store = Arc::new(SqliteStore::open(&path, &options).unwrap());
     life(&store, "t1").await;
     let conn = Connection::open(&path).unwrap();
-    let text = "INSERT INTO thread_words (rowid, scope, text) VALUES (7000, 'tx h9', 'lost')";
+    let text = "INSERT INTO thread_words (rowid, scope, text) VALUES (1 << 40, 'tx h9', 'lost')";
     conn.execute(text, []).unwrap();
     let sql =
         "DELETE FROM thread_words_docsize WHERE id = (SELECT min(id) FROM thread_words_docsize)";

@@ -6,7 +6,6 @@ use crate::ids::{ContextId, ExecutionId, ItemId, StepId, ThreadId};
 use crate::payload::Payload;
 use crate::status::{ContextStatus, ExecutionStatus, ItemStatus, StepStatus, ThreadStatus};
 use serde::Deserialize;
-use serde_json::Value;
 
 // `RawValue` can't be read through serde's tagged enums, so each event is read by its own struct.
 pub(super) fn decode_as(event_type: EventType, text: &str) -> Result<Event, serde_json::Error> {
@@ -59,8 +58,8 @@ fn step_status_changed(text: &str) -> Result<Event, serde_json::Error> {
         step_id: StepId,
         from: StepStatus,
         to: StepStatus,
-        tool_calls: Option<Value>,
-        tool_execution_results: Option<Value>,
+        tool_calls: Option<Payload>,
+        tool_execution_results: Option<Payload>,
         continue_loop: Option<bool>,
         error_text: Option<String>,
         agent_state: Option<Payload>,

@@ -117,7 +117,7 @@ impl Written {
     }
 
     fn outcome(self) -> Result<StepOutcome, RequestError> {
-        let some = |list: Vec<Value>| (!list.is_empty()).then_some(Value::Array(list));
+        let some = |list: Vec<Value>| (!list.is_empty()).then(|| Value::Array(list).into());
         let open = (!self.open.is_empty())
             .then(|| Payload::write(&self.open))
             .transpose();

@@ -1,0 +1,269 @@
+//! The stored form of the log: one block per commit, with the events of one append.
+//!
+//! ```text
+//! block  = version | number of events | first instant | ids | events
+//! ids    = number, then for each: 0 and the 16 bytes of a UUID, or length + 1 and the text
+//! event  = code | instant, if it differs from the one before | fields
+//! ```
+//!
+//! Numbers are varints (LEB128), signed ones zigzag. Instants are nanoseconds since 1970; those of an
+//! entity are relative to its event. An id is its number in the list of ids. JSON of others is stored as it
+//! was received, after its length: columns of the tables name its [`Place`]. An event that has another form
+//! than this program writes is stored as its JSON text.
+//!
+//! A block is readable without others. Its events have the same JSON text as before they were stored.
+
+mod event;
+mod split;
+mod wire;
+
+pub(crate) use split::{ToStore, split};
+
+use jiff::Timestamp;
+use std::collections::HashMap;
+use timeline::{Event, Payload};
+use wire::{Reader, Writer};
+
+/// The version of the form.
+const VERSION: u8 = 1;
+/// The bit of a code that says that the instant follows.
+const INSTANT: u8 = 0x80;
+/// The code of an event that is stored as its JSON text.
+const RAW: u8 = 0x3f;
+
+/// Maximum number of events in one block. The number of an event among all events depends on it.
+pub(crate) const MAX_EVENTS: u64 = 1 << 20;
+
+/// Why bytes are not a block.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BlockFault {
+    #[error("the block has version {0}, this program reads version {VERSION}")]
+    Version(u8),
+    #[error("the block ends within an event")]
+    Truncated,
+    #[error("the block has bytes behind its last event")]
+    TooLong,
+    #[error("{0} is not a code of {1}")]
+    Code(u64, &'static str),
+    #[error("a number in the block is too large")]
+    Number,
+    #[error("a text in the block is not UTF-8")]
+    Text,
+    #[error("an instant in the block is out of range")]
+    Instant,
+    #[error("a JSON value in the block can't be read: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("an event in the block can't be read: {0}")]
+    Event(#[from] timeline::EventError),
+}
+
+/// Where a text lies in the body of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its first byte, from 0.
+    pub(crate) offset: usize,
+    /// Its length, in bytes.
+    pub(crate) length: usize,
+}
+
+/// The places of JSON values that were written to or read from blocks.
+///
+/// A value is found by its address, so it must be borrowed from the same events.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    by_address: HashMap<usize, Place>,
+}
+
+impl Places {
+    /// The place of a payload.
+    pub(crate) fn of(&self, payload: &Payload) -> Option<Place> {
+        self.by_address
+            .get(&payload.text().as_ptr().addr())
+            .copied()
+    }
+}
+
+/// A block that is ready to be stored.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Its bytes.
+    pub(crate) body: Vec<u8>,
+    /// The number of its events.
+    pub(crate) n: usize,
+    /// How many of them are facts.
+    pub(crate) facts: usize,
+    /// Where the JSON values of its events are.
+    pub(crate) places: Places,
+}
+
+/// An event of a block.
+#[derive(Debug)]
+pub(crate) struct Decoded<'a> {
+    /// When it was written.
+    pub(crate) at: Timestamp,
+    /// The event.
+    pub(crate) event: Event,
+    /// Its JSON text, if that is stored.
+    pub(crate) text: Option<&'a str>,
+}
+
+impl Decoded<'_> {
+    /// The event's JSON text.
+    pub(crate) fn text(&self) -> Result<String, BlockFault> {
+        match self.text {
+            Some(text) => Ok(text.to_owned()),
+            None => Ok(self.event.encode()?),
+        }
+    }
+}
+
+/// Reads the events of a block, in order.
+#[derive(Debug)]
+pub(crate) struct BlockReader<'a> {
+    reader: Reader<'a>,
+    n: u64,
+    at: Timestamp,
+    has_failed: bool,
+}
+
+impl<'a> BlockReader<'a> {
+    /// Begins to read.
+    pub(crate) fn new(body: &'a [u8]) -> Result<Self, BlockFault> {
+        let mut reader = Reader::new(body);
+        let version = reader.byte()?;
+        if version != VERSION {
+            return Err(BlockFault::Version(version));
+        }
+        let n = reader.number()?;
+        let at = reader.instant_after(Timestamp::UNIX_EPOCH)?;
+        reader.ids()?;
+        Ok(Self {
+            reader,
+            n,
+            at,
+            has_failed: false,
+        })
+    }
+
+    /// Where the JSON values of the events are that were read so far.
+    pub(crate) fn into_places(self) -> Places {
+        self.reader.into_places()
+    }
+
+    fn event(&mut self) -> Result<Decoded<'a>, BlockFault> {
+        let code = self.reader.byte()?;
+        if code & INSTANT != 0 {
+            self.at = self.reader.instant_after(self.at)?;
+        }
+        self.reader.set_base(self.at);
+        let (event, text) = match code & !INSTANT {
+            RAW => {
+                let text = self.reader.text()?;
+                (Event::decode(text)?, Some(text))
+            }
+            code => (event::read(code, &mut self.reader)?, None),
+        };
+        if let Some(text) = text {
+            self.reader.find_places(&event, text);
+        }
+        Ok(Decoded {
+            at: self.at,
+            event,
+            text,
+        })
+    }
+}
+
+impl<'a> Iterator for BlockReader<'a> {
+    type Item = Result<Decoded<'a>, BlockFault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        if self.n == 0 {
+            let is_over = self.reader.is_over();
+            self.has_failed = !is_over;
+            return (!is_over).then_some(Err(BlockFault::TooLong));
+        }
+        self.n -= 1;
+        let event = self.event();
+        self.has_failed = event.is_err();
+        Some(event)
+    }
+}
+
+/// Writes a block.
+#[derive(Debug)]
+pub(crate) struct BlockWriter {
+    writer: Writer,
+    first: Timestamp,
+    last: Timestamp,
+    n: usize,
+    facts: usize,
+}
+
+impl BlockWriter {
+    /// Begins a block whose first event was written at this instant.
+    pub(crate) fn new(first: Timestamp) -> Self {
+        Self {
+            writer: Writer::default(),
+            first,
+            last: first,
+            n: 0,
+            facts: 0,
+        }
+    }
+
+    /// The bytes of its events so far.
+    pub(crate) fn len(&self) -> usize {
+        self.writer.len()
+    }
+
+    /// The number of its events so far.
+    pub(crate) fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Adds an event. `raw` is its JSON text, if this program would write it otherwise.
+    pub(crate) fn add(&mut self, at: Timestamp, event: &Event, is_fact: bool, raw: Option<&str>) {
+        let differs = if at == self.last { 0 } else { INSTANT };
+        // What the log has in another form, and what only another program has written.
+        let owned = if raw.is_none() && !event::is_plain(event) {
+            event.encode().ok()
+        } else {
+            None
+        };
+        let raw = raw.or(owned.as_deref());
+        let code = match raw {
+            Some(_) => RAW,
+            None => event::code(event),
+        };
+        self.writer.byte(code | differs);
+        if differs != 0 {
+            self.writer.instant_after(self.last, at);
+        }
+        self.writer.set_base(at);
+        match raw {
+            Some(text) => self.writer.raw(event, text),
+            None => event::write(event, &mut self.writer),
+        }
+        self.last = at;
+        self.n += 1;
+        self.facts += usize::from(is_fact);
+    }
+
+    /// Ends the block.
+    pub(crate) fn finish(self) -> Block {
+        let (body, places) = self.writer.finish(VERSION, self.n, self.first);
+        Block {
+            body,
+            n: self.n,
+            facts: self.facts,
+            places,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

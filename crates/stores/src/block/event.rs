@@ -1,0 +1,286 @@
+//! The fields of the events, in the order in which a block holds them.
+//!
+//! The codes and orders are those of stored data: they never change, they are only added to.
+
+use super::BlockFault;
+use super::wire::{Field, Reader, Writer};
+use timeline::{
+    Context, ContextId, ContextStatus, Event, EventType, Execution, ExecutionId, ExecutionResult,
+    ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType, Payload, Role, Seq,
+    Step, StepId, StepOutcome, StepStatus, Thread, ThreadId, ThreadStatus,
+};
+
+/// Types of chunks by their codes, from 1. Code 0 says that the type follows as text.
+const CHUNK_TYPES: &[&str] = &[
+    "text-start",
+    "text-delta",
+    "text-end",
+    "reasoning-start",
+    "reasoning-delta",
+    "reasoning-end",
+    "tool-input-start",
+    "tool-input-delta",
+    "tool-input-available",
+    "tool-input-error",
+    "tool-output-available",
+    "tool-output-error",
+    "start",
+    "start-step",
+    "finish-step",
+    "finish",
+    "error",
+    "file",
+    "source-url",
+    "source-document",
+    "data-context-id",
+    "data-context-substate",
+    "data-thread-ping",
+    "data-step-response",
+    "data-step-reset",
+    "data-tool-started",
+    "data-step-noted",
+    "data-execution-resumed",
+    "data-execution-parked",
+    "data-thread-updated",
+    "data-item-removed",
+];
+
+macro_rules! ids {
+    ($($id:ident)*) => {$(
+        impl Field for $id {
+            fn write(&self, to: &mut Writer) {
+                to.id(self.as_str());
+            }
+
+            fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+                Ok(Self::from(&*from.id()?))
+            }
+        }
+    )*};
+}
+
+macro_rules! codes {
+    ($($name:literal $type:ident: $($variant:ident)*;)*) => {$(
+        impl Field for $type {
+            fn write(&self, to: &mut Writer) {
+                let all = [$(Self::$variant,)*];
+                // The array has every variant: the match below does not compile otherwise.
+                match self { $(Self::$variant => {})* }
+                let code = all.iter().position(|it| it == self).unwrap_or_default();
+                to.byte(u8::try_from(code).unwrap_or_default());
+            }
+
+            fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+                let code = from.byte()?;
+                let all = [$(Self::$variant,)*];
+                let found = all.get(usize::from(code)).copied();
+                found.ok_or(BlockFault::Code(code.into(), $name))
+            }
+        }
+    )*};
+}
+
+macro_rules! fields {
+    ($($type:ident { $($field:ident)* })*) => {$(
+        impl Field for $type {
+            fn write(&self, to: &mut Writer) {
+                let Self { $($field,)* } = self;
+                $($field.write(to);)*
+            }
+
+            fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+                $(let $field = Field::read(from)?;)*
+                Ok(Self { $($field,)* })
+            }
+        }
+    )*};
+}
+
+macro_rules! events {
+    ($($variant:ident { $($field:ident)* })*) => {
+        fn write_plain(event: &Event, to: &mut Writer) {
+            match event {
+                $(Event::$variant { $($field,)* } => { $($field.write(to);)* })*
+                Event::PartCreated { step_id, idx, part, part_key: _ }
+                | Event::PartUpdated { step_id, idx, part, part_key: _ } => {
+                    step_id.write(to);
+                    idx.write(to);
+                    part.write(to);
+                }
+                Event::ChunkEmitted { chunk_type, context_id, execution_id, step_id, data } => {
+                    write_chunk_type(chunk_type, to);
+                    context_id.write(to);
+                    execution_id.write(to);
+                    step_id.write(to);
+                    data.write(to);
+                }
+            }
+        }
+
+        fn read_plain(event_type: EventType, from: &mut Reader<'_>) -> Result<Event, BlockFault> {
+            Ok(match event_type {
+                $(EventType::$variant => {
+                    $(let $field = Field::read(from)?;)*
+                    Event::$variant { $($field,)* }
+                })*
+                EventType::PartCreated => {
+                    let (part_key, step_id, idx, part) = read_part(from)?;
+                    Event::PartCreated { part_key, step_id, idx, part }
+                }
+                EventType::PartUpdated => {
+                    let (part_key, step_id, idx, part) = read_part(from)?;
+                    Event::PartUpdated { part_key, step_id, idx, part }
+                }
+                EventType::ChunkEmitted => Event::ChunkEmitted {
+                    chunk_type: read_chunk_type(from)?,
+                    context_id: Field::read(from)?,
+                    execution_id: Field::read(from)?,
+                    step_id: Field::read(from)?,
+                    data: Field::read(from)?,
+                },
+            })
+        }
+    };
+}
+
+ids! { ThreadId ContextId ItemId ExecutionId StepId }
+
+codes! {
+    "a thread's status" ThreadStatus: Open Streaming Closed Failed;
+    "a context's status" ContextStatus: Open Streaming Closed;
+    "an execution's status" ExecutionStatus: Executing Completed Failed;
+    "a step's status" StepStatus: Running Completed Failed;
+    "an item's status" ItemStatus: Stored Pending Completed;
+    "an item's type" ItemType: Message ActionExecute ActionResult ItemReference;
+    "a role" Role: User Assistant System Developer;
+    "a result" ExecutionResult: Completed Failed;
+}
+
+fields! {
+    Fork { thread_id seq }
+    Thread { id key status created_at updated_at title metadata fork }
+    Context { id key thread_id status content created_at updated_at }
+    Item { id item_type role created_at status channel content execution_id run metadata }
+    Interruption { reason detail }
+    Execution {
+        id thread_id context_id trigger_item_id reaction_item_id workflow_run_id status created_at
+        updated_at interruption run
+    }
+    StepOutcome {
+        tool_calls tool_execution_results continue_loop error_text agent_state open_calls cut_short
+    }
+    Step { id execution_id iteration status event_id outcome created_at updated_at }
+}
+
+events! {
+    ContextCreated { context }
+    ContextResolved { context_id }
+    ContextStatusChanged { context_id from to }
+    ThreadCreated { thread }
+    ThreadResolved { thread_id }
+    ThreadStatusChanged { thread_id from to }
+    ExecutionCreated { execution }
+    ExecutionStatusChanged { execution_id from to interruption }
+    ItemCreated { item }
+    ItemStatusChanged { item_id from to }
+    StepCreated { step }
+    StepStatusChanged { step_id from to outcome }
+    ThreadFinished { thread_id context_id execution_id result }
+}
+
+impl Field for Seq {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.0);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        from.number().map(Self)
+    }
+}
+
+/// The code of an event; the type's number for storage.
+pub(super) fn code(event: &Event) -> u8 {
+    event.event_type().code()
+}
+
+/// Writes the fields of an event.
+pub(super) fn write(event: &Event, to: &mut Writer) {
+    write_plain(event, to);
+}
+
+/// Reads the event with this code.
+pub(super) fn read(code: u8, from: &mut Reader<'_>) -> Result<Event, BlockFault> {
+    let all = EventType::ALL;
+    let event_type = all.into_iter().find(|it| it.code() == code);
+    read_plain(
+        event_type.ok_or(BlockFault::Code(code.into(), "an event"))?,
+        from,
+    )
+}
+
+/// Whether a block can hold the event in its own form. A part has another key only in logs of other programs.
+pub(super) fn is_plain(event: &Event) -> bool {
+    match event {
+        Event::PartCreated {
+            part_key,
+            step_id,
+            idx,
+            ..
+        }
+        | Event::PartUpdated {
+            part_key,
+            step_id,
+            idx,
+            ..
+        } => *part_key == key_of(step_id, *idx),
+        _ => true,
+    }
+}
+
+fn key_of(step_id: &StepId, idx: u32) -> String {
+    format!("{step_id}:{idx}")
+}
+
+fn read_part(from: &mut Reader<'_>) -> Result<(String, StepId, u32, Payload), BlockFault> {
+    let step_id = StepId::read(from)?;
+    let idx = u32::read(from)?;
+    Ok((key_of(&step_id, idx), step_id, idx, Field::read(from)?))
+}
+
+fn write_chunk_type(name: &str, to: &mut Writer) {
+    let place = CHUNK_TYPES.iter().position(|it| *it == name);
+    if let Some(code) = place.and_then(|place| u8::try_from(place + 1).ok()) {
+        to.byte(code);
+    } else {
+        to.byte(0);
+        to.text(name);
+    }
+}
+
+fn read_chunk_type(from: &mut Reader<'_>) -> Result<String, BlockFault> {
+    let code = from.byte()?;
+    let Some(place) = usize::from(code).checked_sub(1) else {
+        return from.text().map(str::to_owned);
+    };
+    let name = CHUNK_TYPES.get(place);
+    let name = name.ok_or(BlockFault::Code(code.into(), "a type of chunk"))?;
+    Ok((*name).to_owned())
+}
+
+/// Calls back with each JSON value that a table names by its place.
+pub(super) fn each_value<'e>(event: &'e Event, with: &mut dyn FnMut(&'e Payload)) {
+    let outcome = |outcome: &'e StepOutcome, with: &mut dyn FnMut(&'e Payload)| {
+        outcome.tool_calls.iter().for_each(&mut *with);
+        outcome.tool_execution_results.iter().for_each(&mut *with);
+        outcome.open_calls.iter().for_each(&mut *with);
+    };
+    match event {
+        Event::ContextCreated { context } => context.content.iter().for_each(with),
+        Event::ItemCreated { item } => item.content.iter().for_each(with),
+        Event::StepCreated { step } => outcome(&step.outcome, with),
+        Event::StepStatusChanged { outcome: it, .. } => outcome(it, with),
+        Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } => with(part),
+        Event::ChunkEmitted { data, .. } => data.iter().for_each(with),
+        _ => {}
+    }
+}

@@ -1,0 +1,152 @@
+use super::*;
+use jiff::SignedDuration;
+use std::collections::BTreeSet;
+use store::suite::{rolled, script};
+use timeline::{Command, NewThread, State};
+
+fn events(commands: Vec<Command>) -> Vec<(Timestamp, Event)> {
+    let mut state = State::default();
+    let create = Command::Create {
+        thread: NewThread::new("0b9c7a2e-5f0e-7c3a-8f66-1d2e3c4b5a69", Some("k")),
+        context_id: "c".into(),
+    };
+    let mut at = Timestamp::UNIX_EPOCH;
+    let mut events = Vec::new();
+    for command in std::iter::once(create).chain(commands) {
+        at += SignedDuration::from_millis(7);
+        for event in state.decide(command, at).unwrap_or_default() {
+            state.apply(&event);
+            events.push((at, event));
+        }
+    }
+    events
+}
+
+fn stored(events: &[(Timestamp, Event)]) -> Vec<Block> {
+    split(events.iter().map(|(at, event)| ToStore {
+        at: *at,
+        event,
+        is_fact: true,
+        size: 100,
+        raw: None,
+    }))
+}
+
+#[test]
+fn a_block_gives_back_every_event_byte_for_byte() {
+    let mut types = BTreeSet::new();
+    let lives = (1..=40).map(|seed| rolled(seed, 0..200)).chain([script()]);
+    for commands in lives {
+        let events = events(commands);
+        let mut read = Vec::new();
+        for block in stored(&events) {
+            for decoded in BlockReader::new(&block.body).unwrap() {
+                let decoded = decoded.unwrap();
+                let text = decoded.text().unwrap();
+                read.push((decoded.at, decoded.event, text));
+            }
+        }
+        let expected: Vec<_> = events
+            .into_iter()
+            .map(|(at, event)| (at, event.clone(), event.encode().unwrap()))
+            .collect();
+        types.extend(expected.iter().map(|(_, event, _)| event.event_type()));
+        assert_eq!(read, expected);
+    }
+    assert!(types.len() >= 14, "{types:?}");
+}
+
+#[test]
+fn a_place_names_the_json_as_it_was_given() {
+    let events = events(script());
+    for block in stored(&events) {
+        let mut reader = BlockReader::new(&block.body).unwrap();
+        let read: Vec<_> = (&mut reader).map(|it| it.unwrap().event).collect();
+        let places = reader.into_places();
+        let mut n = 0;
+        let all = events.iter().map(|(_, event)| event).zip(&read);
+        for (given, read) in all {
+            let at = |places: &Places, payload: &Payload| {
+                let place = places.of(payload).unwrap();
+                &block.body[place.offset..place.offset + place.length]
+            };
+            let mut texts = Vec::new();
+            event::each_value(given, &mut |it| texts.push((&block.places, it)));
+            event::each_value(read, &mut |it| texts.push((&places, it)));
+            for (places, payload) in texts {
+                n += 1;
+                assert_eq!(at(places, payload), payload.text().as_bytes());
+            }
+        }
+        assert!(n > 10);
+    }
+}
+
+#[test]
+fn an_event_of_another_spelling_keeps_its_text() {
+    let text =
+        r#"{ "type":"part.created","partKey":"other","stepId":"s","idx":0,"part":{"a":1.0} }"#;
+    let event = Event::decode(text).unwrap();
+    let mut writer = BlockWriter::new(Timestamp::UNIX_EPOCH);
+    writer.add(Timestamp::UNIX_EPOCH, &event, true, Some(text));
+    writer.add(Timestamp::UNIX_EPOCH, &event, true, None);
+    let block = writer.finish();
+    let read: Vec<_> = BlockReader::new(&block.body)
+        .unwrap()
+        .map(|it| it.unwrap().text().unwrap())
+        .collect();
+    assert_eq!(read, [text.to_owned(), event.encode().unwrap()]);
+    let Event::PartCreated { part, .. } = &event else {
+        panic!("{event:?}");
+    };
+    let place = block.places.of(part).unwrap();
+    assert_eq!(
+        &block.body[place.offset..place.offset + place.length],
+        br#"{"a":1.0}"#
+    );
+}
+
+#[test]
+fn odd_bytes_are_refused_and_never_panic() {
+    let events = events(script());
+    let blocks = stored(&events);
+    let body = &blocks[0].body;
+    let read = |body: &[u8]| -> Result<usize, BlockFault> {
+        let mut n = 0;
+        for decoded in BlockReader::new(body)? {
+            decoded?;
+            n += 1;
+        }
+        Ok(n)
+    };
+    assert_eq!(read(body).unwrap(), events.len());
+    for length in 0..body.len() {
+        assert!(read(&body[..length]).is_err(), "{length}");
+    }
+    for place in 0..body.len() {
+        let mut changed = body.clone();
+        changed[place] ^= 0x81;
+        // Many changes are still events: the sum finds them.
+        let _ = read(&changed);
+    }
+    let longer = [body.as_slice(), &[0]].concat();
+    assert!(matches!(read(&longer), Err(BlockFault::TooLong)));
+    let newer = [&[9], &body[1..]].concat();
+    assert!(matches!(read(&newer), Err(BlockFault::Version(9))));
+}
+
+#[test]
+fn a_large_event_has_a_block_of_its_own() {
+    let events = events(script());
+    let sizes = [100, 70_000, 100, 100];
+    let blocks = split(events.iter().zip(sizes).map(|((at, event), size)| ToStore {
+        at: *at,
+        event,
+        is_fact: false,
+        size,
+        raw: None,
+    }));
+    let counts: Vec<_> = blocks.iter().map(|block| (block.n, block.facts)).collect();
+    // The sizes are those of the texts: what the block has of them is less.
+    assert_eq!(counts, [(1, 0), (3, 0)]);
+}

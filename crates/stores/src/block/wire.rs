@@ -1,0 +1,355 @@
+//! Numbers, texts, ids, instants and JSON values in the bytes of a block.
+
+use super::{BlockFault, Place, Places, event};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+use timeline::{Event, Payload};
+use uuid::Uuid;
+
+/// A value that a block holds.
+pub(super) trait Field: Sized {
+    fn write(&self, to: &mut Writer);
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault>;
+}
+
+/// Collects the events of a block.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    events: Vec<u8>,
+    ids: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, u64>,
+    base: Timestamp,
+    places: HashMap<usize, Place>,
+}
+
+impl Writer {
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(super) fn set_base(&mut self, at: Timestamp) {
+        self.base = at;
+    }
+
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.events.push(byte);
+    }
+
+    pub(super) fn number(&mut self, n: u64) {
+        put_number(&mut self.events, u128::from(n));
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.events.extend_from_slice(text.as_bytes());
+    }
+
+    /// An id: its number in the list.
+    pub(super) fn id(&mut self, id: &str) {
+        let n = if let Some(n) = self.numbers.get(id) {
+            *n
+        } else {
+            let n = self.ids.len() as u64;
+            self.ids.push(id.into());
+            self.numbers.insert(id.into(), n);
+            n
+        };
+        self.number(n);
+    }
+
+    pub(super) fn instant(&mut self, at: Timestamp) {
+        self.instant_after(self.base, at);
+    }
+
+    pub(super) fn instant_after(&mut self, before: Timestamp, at: Timestamp) {
+        put_instant(&mut self.events, before, at);
+    }
+
+    /// A text whose place is kept under this address.
+    fn placed(&mut self, address: usize, text: &str) {
+        self.number(text.len() as u64);
+        let place = Place {
+            offset: self.events.len(),
+            length: text.len(),
+        };
+        self.places.insert(address, place);
+        self.events.extend_from_slice(text.as_bytes());
+    }
+
+    /// The text of an event.
+    pub(super) fn raw(&mut self, event: &Event, text: &str) {
+        self.number(text.len() as u64);
+        let offset = self.events.len();
+        self.events.extend_from_slice(text.as_bytes());
+        find_places(&mut self.places, event, text, offset);
+    }
+
+    pub(super) fn finish(self, version: u8, n: usize, first: Timestamp) -> (Vec<u8>, Places) {
+        let mut body = Vec::with_capacity(self.events.len() + 32 + self.ids.len() * 17);
+        body.push(version);
+        put_number(&mut body, n as u128);
+        put_instant(&mut body, Timestamp::UNIX_EPOCH, first);
+        put_number(&mut body, self.ids.len() as u128);
+        for id in &self.ids {
+            if let Some(uuid) = uuid_of(id) {
+                body.push(0);
+                body.extend_from_slice(uuid.as_bytes());
+            } else {
+                put_number(&mut body, id.len() as u128 + 1);
+                body.extend_from_slice(id.as_bytes());
+            }
+        }
+        let start = body.len();
+        body.extend_from_slice(&self.events);
+        let mut by_address = self.places;
+        for place in by_address.values_mut() {
+            place.offset += start;
+        }
+        (body, Places { by_address })
+    }
+}
+
+/// The UUID of an id in the usual spelling.
+fn uuid_of(id: &str) -> Option<Uuid> {
+    let uuid = Uuid::try_parse(id).ok()?;
+    let mut spelled = Uuid::encode_buffer();
+    (*uuid.hyphenated().encode_lower(&mut spelled) == *id).then_some(uuid)
+}
+
+fn put_number(to: &mut Vec<u8>, mut n: u128) {
+    loop {
+        let low = (n & 0x7f) as u8;
+        n >>= 7;
+        if n == 0 {
+            return to.push(low);
+        }
+        to.push(low | 0x80);
+    }
+}
+
+fn put_instant(to: &mut Vec<u8>, before: Timestamp, at: Timestamp) {
+    let delta = at.as_nanosecond() - before.as_nanosecond();
+    put_number(to, ((delta << 1) ^ (delta >> 127)).cast_unsigned());
+}
+
+/// Finds the JSON values of an event in its text.
+fn find_places(places: &mut HashMap<usize, Place>, event: &Event, text: &str, start: usize) {
+    event::each_value(event, &mut |value| {
+        let value = value.text();
+        if let Some(offset) = text.find(value) {
+            let place = Place {
+                offset: start + offset,
+                length: value.len(),
+            };
+            places.insert(value.as_ptr().addr(), place);
+        }
+    });
+}
+
+/// Reads a block.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    body: &'a [u8],
+    position: usize,
+    ids: Vec<Arc<str>>,
+    base: Timestamp,
+    places: HashMap<usize, Place>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Self {
+        Self {
+            body,
+            position: 0,
+            ids: Vec::new(),
+            base: Timestamp::UNIX_EPOCH,
+            places: HashMap::new(),
+        }
+    }
+
+    pub(super) fn set_base(&mut self, at: Timestamp) {
+        self.base = at;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.position == self.body.len()
+    }
+
+    pub(super) fn into_places(self) -> Places {
+        Places {
+            by_address: self.places,
+        }
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, BlockFault> {
+        let byte = self.body.get(self.position).ok_or(BlockFault::Truncated)?;
+        self.position += 1;
+        Ok(*byte)
+    }
+
+    fn bytes(&mut self, n: usize) -> Result<&'a [u8], BlockFault> {
+        let end = self.position.checked_add(n).ok_or(BlockFault::Truncated)?;
+        let bytes = self
+            .body
+            .get(self.position..end)
+            .ok_or(BlockFault::Truncated)?;
+        self.position = end;
+        Ok(bytes)
+    }
+
+    fn wide(&mut self) -> Result<u128, BlockFault> {
+        let (mut n, mut shift) = (0_u128, 0_u32);
+        loop {
+            let byte = self.byte()?;
+            let low = u128::from(byte & 0x7f);
+            if shift > 121 || (low << shift) >> shift != low {
+                return Err(BlockFault::Number);
+            }
+            n |= low << shift;
+            if byte & 0x80 == 0 {
+                return Ok(n);
+            }
+            shift += 7;
+        }
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, BlockFault> {
+        u64::try_from(self.wide()?).map_err(|_| BlockFault::Number)
+    }
+
+    fn length(&mut self) -> Result<usize, BlockFault> {
+        usize::try_from(self.number()?).map_err(|_| BlockFault::Truncated)
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, BlockFault> {
+        let length = self.length()?;
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| BlockFault::Text)
+    }
+
+    pub(super) fn ids(&mut self) -> Result<(), BlockFault> {
+        for _ in 0..self.number()? {
+            let id = match self.length()? {
+                0 => {
+                    let bytes = self.bytes(16)?;
+                    let uuid = Uuid::from_slice(bytes).map_err(|_| BlockFault::Truncated)?;
+                    let mut spelled = Uuid::encode_buffer();
+                    Arc::from(&*uuid.hyphenated().encode_lower(&mut spelled))
+                }
+                length => {
+                    let bytes = self.bytes(length - 1)?;
+                    Arc::from(std::str::from_utf8(bytes).map_err(|_| BlockFault::Text)?)
+                }
+            };
+            self.ids.push(id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn id(&mut self) -> Result<Arc<str>, BlockFault> {
+        let n = self.number()?;
+        let id = usize::try_from(n).ok().and_then(|n| self.ids.get(n));
+        id.cloned().ok_or(BlockFault::Code(n, "an id"))
+    }
+
+    pub(super) fn instant(&mut self) -> Result<Timestamp, BlockFault> {
+        self.instant_after(self.base)
+    }
+
+    pub(super) fn instant_after(&mut self, before: Timestamp) -> Result<Timestamp, BlockFault> {
+        let n = self.wide()?;
+        let delta = (n >> 1).cast_signed() ^ -(n & 1).cast_signed();
+        let at = before.as_nanosecond().checked_add(delta);
+        at.and_then(|at| Timestamp::from_nanosecond(at).ok())
+            .ok_or(BlockFault::Instant)
+    }
+
+    pub(super) fn find_places(&mut self, event: &Event, text: &str) {
+        let start = self.position - text.len();
+        find_places(&mut self.places, event, text, start);
+    }
+
+    fn placed(&mut self) -> Result<(&'a str, Place), BlockFault> {
+        let text = self.text()?;
+        let place = Place {
+            offset: self.position - text.len(),
+            length: text.len(),
+        };
+        Ok((text, place))
+    }
+}
+
+impl Field for String {
+    fn write(&self, to: &mut Writer) {
+        to.text(self);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        from.text().map(str::to_owned)
+    }
+}
+
+impl Field for Timestamp {
+    fn write(&self, to: &mut Writer) {
+        to.instant(*self);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        from.instant()
+    }
+}
+
+impl Field for u32 {
+    fn write(&self, to: &mut Writer) {
+        to.number(u64::from(*self));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        Self::try_from(from.number()?).map_err(|_| BlockFault::Number)
+    }
+}
+
+impl Field for bool {
+    fn write(&self, to: &mut Writer) {
+        to.byte(u8::from(*self));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        match from.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(BlockFault::Code(other.into(), "a flag")),
+        }
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn write(&self, to: &mut Writer) {
+        self.is_some().write(to);
+        if let Some(value) = self {
+            value.write(to);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        Ok(if bool::read(from)? {
+            Some(T::read(from)?)
+        } else {
+            None
+        })
+    }
+}
+
+impl Field for Payload {
+    fn write(&self, to: &mut Writer) {
+        let text = self.text();
+        to.placed(text.as_ptr().addr(), text);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        let (text, place) = from.placed()?;
+        let payload = Self::from_text(text.to_owned())?;
+        from.places.insert(payload.text().as_ptr().addr(), place);
+        Ok(payload)
+    }
+}

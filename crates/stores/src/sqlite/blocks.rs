@@ -1,0 +1,388 @@
+//! The blocks of the log in their table: written with a chain of sums, read with the sums checked.
+
+use super::error::statement;
+use super::kind::{SHOWN, kind};
+use super::value::{count, int};
+use crate::block::{Block, BlockFault, BlockReader, Decoded, MAX_EVENTS, Places, ToStore, split};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use sha2::{Digest as _, Sha256};
+use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::Arc;
+use store::{Epoch, Logged, NewRecord, StoreError};
+use timeline::{Event, Payload, Record, Seq};
+
+/// The sum of a block, and of everything before it in its thread.
+pub(super) type Sum = [u8; 16];
+
+/// A place in a stored block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredPlace {
+    /// The block's number.
+    pub(super) block: i64,
+    /// The first byte in its body, from 0.
+    pub(super) offset: i64,
+    /// The length, in bytes.
+    pub(super) length: i64,
+}
+
+/// The sum that the first block of a thread continues.
+pub(super) fn seed(thread_id: &str) -> Sum {
+    first_half(Sha256::digest(thread_id.as_bytes()).into())
+}
+
+/// What the sum of a block is calculated from, besides the sum before.
+pub(super) struct Summed {
+    pub(super) first: i64,
+    pub(super) n: i64,
+    pub(super) facts: i64,
+    pub(super) epoch: i64,
+    /// The SHA-256 of the body.
+    pub(super) digest: [u8; 32],
+}
+
+impl Summed {
+    /// The sum of the block.
+    pub(super) fn after(&self, before: Sum) -> Sum {
+        let mut hash = Sha256::new();
+        hash.update(before);
+        for number in [self.first, self.n, self.facts, self.epoch] {
+            hash.update(number.to_le_bytes());
+        }
+        hash.update(self.digest);
+        first_half(hash.finalize().into())
+    }
+}
+
+fn first_half(hash: [u8; 32]) -> Sum {
+    let mut sum = Sum::default();
+    sum.iter_mut().zip(hash).for_each(|(to, byte)| *to = byte);
+    sum
+}
+
+/// The number of the event at this index of a block, among the events of all threads.
+pub(super) fn event_number(block: i64, index: u64) -> i64 {
+    block
+        .saturating_mul(int(MAX_EVENTS))
+        .saturating_add(int(index))
+}
+
+/// The block of the event with this number.
+pub(super) fn block_of(number: i64) -> i64 {
+    number.div_euclid(int(MAX_EVENTS))
+}
+
+fn index_of(number: i64) -> usize {
+    usize::try_from(number.rem_euclid(int(MAX_EVENTS))).unwrap_or(usize::MAX)
+}
+
+/// The blocks that hold the events at hand.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    blocks: Vec<StoredBlock>,
+}
+
+#[derive(Debug)]
+struct StoredBlock {
+    id: i64,
+    events: RangeInclusive<u64>,
+    places: Places,
+}
+
+impl Blocks {
+    /// The place of a JSON value of the events.
+    pub(super) fn place(&self, of: &Payload) -> Option<StoredPlace> {
+        self.blocks.iter().find_map(|block| {
+            let place = block.places.of(of)?;
+            Some(StoredPlace {
+                block: block.id,
+                offset: int(place.offset as u64),
+                length: int(place.length as u64),
+            })
+        })
+    }
+
+    /// The number of the event at this position.
+    pub(super) fn number(&self, seq: Seq) -> Option<i64> {
+        let block = self.blocks.iter().find(|it| it.events.contains(&seq.0))?;
+        Some(event_number(block.id, seq.0 - block.events.start()))
+    }
+}
+
+/// Where blocks are added to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// The number of the thread.
+    pub(super) thread: i64,
+    /// The claim of the writer.
+    pub(super) epoch: Epoch,
+    /// The last event.
+    pub(super) tail: Seq,
+    /// The sum of the last block.
+    pub(super) sum: Sum,
+}
+
+/// Stores records as blocks. Returns the blocks and the sum of the last one.
+pub(super) fn insert(
+    conn: &Connection,
+    end: End,
+    records: &[NewRecord],
+) -> Result<(Blocks, Sum), StoreError> {
+    let to_store = records.iter().map(|record| ToStore {
+        at: record.at,
+        event: &record.event,
+        is_fact: kind(&record.event) != SHOWN,
+        size: record.text.len(),
+        raw: None,
+    });
+    insert_blocks(conn, end, split(to_store))
+}
+
+/// Stores blocks.
+pub(super) fn insert_blocks(
+    conn: &Connection,
+    end: End,
+    blocks: Vec<Block>,
+) -> Result<(Blocks, Sum), StoreError> {
+    let sql = "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    let (mut first, mut sum) = (end.tail.next().0, end.sum);
+    let mut stored = Blocks::default();
+    for block in blocks {
+        let summed = Summed {
+            first: int(first),
+            n: int(block.n as u64),
+            facts: int(block.facts as u64),
+            epoch: int(end.epoch.0),
+            digest: Sha256::digest(&block.body).into(),
+        };
+        sum = summed.after(sum);
+        let id = insert
+            .insert(params![
+                end.thread,
+                summed.first,
+                summed.n,
+                summed.epoch,
+                summed.facts,
+                sum,
+                block.body
+            ])
+            .map_err(statement)?;
+        let next = first + block.n as u64;
+        stored.blocks.push(StoredBlock {
+            id,
+            events: first..=next - 1,
+            places: block.places,
+        });
+        first = next;
+    }
+    Ok((stored, sum))
+}
+
+/// Damage of a block.
+pub(super) fn damaged(thread: i64, first: i64, fault: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Damaged(format!(
+        "the block of thread number {thread} that begins with event {first}: {fault}"
+    ))
+}
+
+fn decode(thread: i64, first: i64) -> impl Fn(BlockFault) -> StoreError {
+    move |fault| damaged(thread, first, &fault)
+}
+
+/// The log of one thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Log<'a> {
+    pub(super) conn: &'a Connection,
+    /// The number of the thread.
+    pub(super) no: i64,
+}
+
+/// Which events of a log are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// All.
+    All,
+    /// Facts.
+    Facts,
+}
+
+impl Log<'_> {
+    /// Calls back with the events from `from` on, in order, until that breaks. Checks the sum of each block
+    /// that it reads.
+    pub(super) fn read(
+        &self,
+        from: Seq,
+        wanted: Wanted,
+        mut with: impl FnMut(Seq, Decoded<'_>) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.read_blocks(from, wanted, |_, first, reader| {
+            for (seq, decoded) in (first..).zip(reader) {
+                let decoded = decoded.map_err(decode(self.no, int(first)))?;
+                let is_wanted =
+                    seq >= from.0 && (wanted == Wanted::All || kind(&decoded.event) != SHOWN);
+                if is_wanted && with(Seq(seq), decoded)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// Calls back with the blocks from that with event `from` on: number, first event, and its events.
+    pub(super) fn read_blocks(
+        &self,
+        from: Seq,
+        wanted: Wanted,
+        mut with: impl FnMut(i64, u64, BlockReader<'_>) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT first, n, facts, epoch, sum, id, body FROM thread_blocks
+                   WHERE thread_no = ?1 AND first >= coalesce(
+                       (SELECT max(first) FROM thread_blocks WHERE thread_no = ?1 AND first <= ?2), 1)
+                   ORDER BY first";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let from = int(from.0).max(1);
+        let mut rows = select.query([self.no, from]).map_err(statement)?;
+        let mut before: Option<(Sum, i64)> = None;
+        while let Some(row) = rows.next().map_err(statement)? {
+            let (first, n, facts): (i64, i64, i64) = (
+                row.get(0).map_err(statement)?,
+                row.get(1).map_err(statement)?,
+                row.get(2).map_err(statement)?,
+            );
+            let sum: Sum = row.get(4).map_err(statement)?;
+            let (sum_before, expected) = match before {
+                Some(before) => before,
+                None => self.sum_before(first)?,
+            };
+            before = Some((sum, first.saturating_add(n)));
+            if first != expected {
+                return Err(damaged(self.no, first, &"the events before it are missing"));
+            }
+            if wanted == Wanted::Facts && facts == 0 {
+                continue;
+            }
+            let body = body(row, 6)?;
+            let summed = Summed {
+                first,
+                n,
+                facts,
+                epoch: row.get(3).map_err(statement)?,
+                digest: Sha256::digest(body).into(),
+            };
+            if summed.after(sum_before) != sum {
+                return Err(damaged(self.no, first, &"its content has changed"));
+            }
+            let reader = BlockReader::new(body).map_err(decode(self.no, first))?;
+            let id = row.get(5).map_err(statement)?;
+            if with(id, count(first), reader)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sum before the block that begins with this event, and the event after the block before.
+    fn sum_before(&self, first: i64) -> Result<(Sum, i64), StoreError> {
+        if first <= 1 {
+            let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+            let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+            let id: String = select
+                .query_row([self.no], |row| row.get(0))
+                .map_err(statement)?;
+            return Ok((seed(&id), 1));
+        }
+        let sql = "SELECT sum, first + n FROM thread_blocks
+                   WHERE thread_no = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
+        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
+        let found = select.query_row([self.no, first], |row| Ok((row.get(0)?, row.get(1)?)));
+        let found = found.optional().map_err(statement)?;
+        found.ok_or_else(|| damaged(self.no, first, &"the events before it are missing"))
+    }
+
+    /// The event at this position.
+    pub(super) fn event(&self, seq: Seq) -> Result<Option<Event>, StoreError> {
+        let mut found = None;
+        self.read(seq, Wanted::All, |at, decoded| {
+            found = (at == seq).then_some(decoded.event);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The number of the event at this position among all events, and its instant.
+    pub(super) fn numbered(&self, seq: Seq) -> Result<Option<(i64, i64)>, StoreError> {
+        let mut found = None;
+        self.read_blocks(seq, Wanted::All, |block, first, mut reader| {
+            let Some(index) = seq.0.checked_sub(first) else {
+                return Ok(ControlFlow::Break(()));
+            };
+            let nth = usize::try_from(index).unwrap_or(usize::MAX);
+            if let Some(decoded) = reader.nth(nth) {
+                let decoded = decoded.map_err(decode(self.no, int(first)))?;
+                found = Some((event_number(block, index), super::value::nanos(decoded.at)));
+            }
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Calls back with all blocks, each with its events and their places.
+    pub(super) fn read_placed(
+        &self,
+        mut with: impl FnMut(&[Record], &Blocks) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.read_blocks(Seq(1), Wanted::All, |id, first, mut reader| {
+            let mut records = Vec::new();
+            for (seq, decoded) in (first..).zip(&mut reader) {
+                let Decoded { at, event, .. } = decoded.map_err(decode(self.no, int(first)))?;
+                let seq = Seq(seq);
+                records.push(Record { seq, at, event });
+            }
+            let block = StoredBlock {
+                id,
+                events: first..=first + records.len() as u64 - 1,
+                places: reader.into_places(),
+            };
+            let blocks = Blocks {
+                blocks: vec![block],
+            };
+            with(&records, &blocks)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}
+
+/// The position of the event with this number, and the event, if there is one.
+pub(super) fn event_with_number(
+    conn: &Connection,
+    number: i64,
+) -> Result<Option<(Seq, Event)>, StoreError> {
+    let sql = "SELECT thread_no, first FROM thread_blocks WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([block_of(number)], |row| Ok((row.get(0)?, row.get(1)?)));
+    let Some((no, first)) = found.optional().map_err(statement)? else {
+        return Ok(None);
+    };
+    let first: i64 = first;
+    let seq = Seq(count(first).saturating_add(index_of(number) as u64));
+    let event = Log { conn, no }.event(seq)?;
+    Ok(event.map(|event| (seq, event)))
+}
+
+/// An event as readers get it.
+pub(super) fn logged(seq: Seq, decoded: Decoded<'_>) -> Result<Logged, StoreError> {
+    let text = decoded.text();
+    let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
+    let Decoded { at, event, .. } = decoded;
+    Ok(Logged {
+        record: Record { seq, at, event },
+        text: Arc::from(text),
+        large: None,
+    })
+}
+
+fn body<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
+    let body = row.get_ref(column).map_err(statement)?.as_blob();
+    body.map_err(|error| StoreError::Damaged(error.to_string()))
+}
