@@ -18,7 +18,7 @@ def answer(thread, events):
             yield {"again": True}
         elif event.type == "thread.finished":
             yield {"status": event.result}
-    for call in thread.pending().calls:
+    for call in thread.pending():
         yield {"approve": call.tool_call_id, "tool": call.tool_name, "input": call.input}
 
 

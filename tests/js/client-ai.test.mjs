@@ -4,7 +4,7 @@ import { test } from "node:test";
 import * as ai7 from "ai";
 import * as ai6 from "ai6";
 import { ChatDiffersError, chatPersistence } from "../../clients/typescript/dist/ai.js";
-import { ConflictError, Loomline } from "../../clients/typescript/dist/index.js";
+import { ConflictError, ConnectionError, Loomline } from "../../clients/typescript/dist/index.js";
 import { plain } from "./chat.mjs";
 import { Loomline as Server } from "./loomline.mjs";
 
@@ -106,6 +106,30 @@ test("a chat is written anew where that was chosen", async () => {
   await rewriting.saveChat({ chatId: "rewritten", messages: [user("u1", "Hello"), user("u2", "Bye")] });
   await rewriting.saveChat({ chatId: "rewritten", messages: [user("u1", "Good morning")] });
   assert.deepEqual(await loadChat("rewritten"), [user("u1", "Good morning")]);
+});
+
+test("a rewrite that ends after any of its requests loses no message", async () => {
+  const [old, anew] = [[user("u1", "Hello"), user("u2", "Bye")], [user("u1", "Good morning")]];
+  for (let nAllowed = 0, isDone = false; !isDone; nAllowed += 1) {
+    const chatId = `crashed-${nAllowed}`;
+    await saveChat({ chatId, messages: old });
+    let nChanges = 0;
+    const crashing = async (url, init) => {
+      if (init.method !== "GET" && !url.endsWith("/threads") && (nChanges += 1) > nAllowed) throw new TypeError("crashed");
+      return fetch(url, init);
+    };
+    const options = { baseUrl: server.base, fetch: crashing, maxRetries: 0 };
+    const rewriting = (client) => chatPersistence({ client, onDifference: "rewrite" });
+    await rewriting(new Loomline(options)).saveChat({ chatId, messages: anew }).then(
+      () => (isDone = true),
+      (error) => assert.ok(error instanceof ConnectionError, error),
+    );
+    assert.deepEqual(await loadChat(chatId), nAllowed < 3 ? old : anew);
+    const more = [...anew, user("u3", "More")];
+    await rewriting(client).saveChat({ chatId, messages: more });
+    assert.deepEqual(await loadChat(chatId), more);
+    if (isDone) assert.equal(nAllowed, 5);
+  }
 });
 
 test("two processes that save at once do not write a message twice", async () => {

@@ -59,18 +59,27 @@ test("the client has no dependencies", async () => {
   assert.equal(dependencies, undefined);
 });
 
-test("the tarball runs under Node without React and the AI SDK", async () => {
-  await writeFile(
-    join(folder, "run.mjs"),
-    `import { Loomline } from "@loomline/client";
+const NODE_20 = join(source, "node_modules", "node", "bin", "node");
+
+for (const [name, node] of Object.entries({ "this Node": process.execPath, "Node 20": NODE_20 })) {
+  test(`the tarball runs under ${name} without React and the AI SDK`, async () => {
+    await writeFile(
+      join(folder, "run.mjs"),
+      `import { Loomline } from "@loomline/client";
 import { chatPersistence } from "@loomline/client/ai";
 const client = new Loomline({ baseUrl: process.argv[2] });
-const { text } = await client.thread("installed").run("compute 6*7");
-console.log(text, typeof chatPersistence({ client }).loadChat);\n`,
-  );
-  const { stdout } = await run(process.execPath, ["run.mjs", server.base], { cwd: folder });
-  assert.equal(stdout, "compute gave 42. function\n");
-});
+const thread = client.thread(process.version);
+const { text } = await thread.run("compute 6*7");
+let last;
+for await (const { type } of thread.follow({ until: "rest", signal: AbortSignal.timeout(10_000) })) last = type;
+console.log(process.version, text, last, typeof chatPersistence({ client }).loadChat);\n`,
+    );
+    const { stdout } = await run(node, ["run.mjs", server.base], { cwd: folder });
+    const version = node === NODE_20 ? /^v20\./ : /^v/;
+    assert.match(stdout, version);
+    assert.match(stdout, /compute gave 42\. thread\.finished function\n$/);
+  });
+}
 
 test("both ways of resolution find strict types, which refuse a wrong call", async () => {
   await writeFile(
@@ -103,12 +112,12 @@ test("the examples of the README have right types and run", async () => {
     await symlink(join(source, "node_modules", name), join(installed, name)).catch(() => {});
   }
   const program = blocks("ts");
-  const page = blocks("tsx");
-  assert.ok(program.length >= 9 && page.length === 1);
+  const pages = blocks("tsx");
+  assert.ok(program.length >= 9 && pages.length === 2);
   await writeFile(join(folder, "readme.mts"), program.join("\n"));
-  await writeFile(join(folder, "readme.tsx"), page[0]);
+  await Promise.all(pages.map((page, index) => writeFile(join(folder, `page-${index}.tsx`), page)));
   const options = ["--module", "nodenext", "--skipLibCheck", "--types", "react"];
-  assert.equal(await check(["readme.mts", "readme.tsx"], options), "");
+  assert.equal(await check(["readme.mts", ...pages.map((_, index) => `page-${index}.tsx`)], options), "");
   const env = { ...process.env, LOOMLINE_SERVER: server.base };
   const { stdout } = await run(process.execPath, ["--disable-warning=ExperimentalWarning", "readme.mts"], { cwd: folder, env });
   const lines = stdout.split("\n");

@@ -74,7 +74,7 @@ test("a store follows approvals and denials", async (t) => {
   const store = opened(t, "sums", { agent: "careful" });
   await store.send("compute 6*7");
   await until("a pending call", () => store.getSnapshot().pending.length === 1);
-  assert.equal(store.getSnapshot().messages.at(-1).content[0].state, "approval-requested");
+  await until("the call", () => store.getSnapshot().messages.at(-1).content[0]?.state === "approval-requested");
   assert.ok(await store.approve(store.getSnapshot().pending[0].toolCallId));
   await until("the answer", () => texts(store.getSnapshot()).at(-1) === "compute gave 42.");
   await until("no pending call", () => store.getSnapshot().pending.length === 0);
@@ -98,6 +98,22 @@ test("an approval of an answer that was loaded is shown", async (t) => {
   await store.approve(store.getSnapshot().pending[0].toolCallId);
   await until("the answer", () => texts(store.getSnapshot()).at(-1) === "compute gave 42.");
   await agrees(store, "loaded", (await client.thread("loaded").messages()).messages.length);
+});
+
+test("a page that is opened in an answer that goes on after an approval shows all of it", async (t) => {
+  const thread = client.thread("continued");
+  const { pending } = await thread.run("slow 20ms think about compute 6*7 then say 60 words", { agent: "careful" });
+  await thread.approve(pending[0].toolCallId);
+  await until("the run goes on", async () => (await thread.read()).status === "streaming");
+  let nLoads = 0;
+  const counting = (url, init) => {
+    nLoads += url.endsWith("/messages") ? 1 : 0;
+    return fetch(url, init);
+  };
+  const store = opened(t, "continued", { fetch: counting });
+  await until("the beginning of the answer", () => texts(store.getSnapshot()).at(-1)?.startsWith("the loom"));
+  await agrees(store, "continued", 4);
+  assert.equal(nLoads, 1);
 });
 
 test("a store shows open requests, answers and declines them", async (t) => {

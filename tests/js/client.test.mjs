@@ -1,5 +1,7 @@
 // @loomline/client against the real binary: each method, its errors, and what it repeats.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import {
   ApiError,
@@ -12,9 +14,11 @@ import {
   LoomlineError,
   NotFoundError,
   RateLimitedError,
+  ResponseTimeoutError,
   ServerError,
   textOf,
 } from "../../clients/typescript/dist/index.js";
+import { until } from "./chat.mjs";
 import { Loomline as Server } from "./loomline.mjs";
 
 const server = await Server.forTests();
@@ -337,6 +341,36 @@ test("a request that can't be repeated safely is sent once", async () => {
 test("a server that is not there is a connection error", async () => {
   const absent = new Loomline({ baseUrl: "http://127.0.0.1:9", maxRetries: 1 });
   await assert.rejects(absent.agents(), (error) => error instanceof ConnectionError && /GET \/agents: .+/.test(error.message));
+});
+
+test("a server that does not answer in time is an error, and its connections are closed", async (t) => {
+  const paths = [];
+  const mute = createServer(({ url }) => paths.push(url)).listen(0, "127.0.0.1");
+  t.after(() => mute.close());
+  await once(mute, "listening");
+  const mutes = new Loomline({ baseUrl: `http://127.0.0.1:${mute.address().port}`, timeout: 0.1, maxRetries: 1 });
+  for (const [expected, request] of [
+    ["GET /agents", () => mutes.agents()],
+    ["POST /threads/k/messages", () => mutes.thread("k").post("Hello")],
+    ["GET /threads/k/events", () => mutes.thread("k").follow({ signal: new AbortController().signal }).next()],
+  ]) {
+    await assert.rejects(request(), (error) => {
+      assert.ok(error instanceof ResponseTimeoutError && error instanceof ConnectionError);
+      assert.equal(error.message, `${expected}: no response after 0.1 s`);
+      return true;
+    });
+  }
+  await assert.rejects(mutes.createThread(), ResponseTimeoutError);
+  assert.equal(paths.length, 7);
+  await assert.rejects(mutes.agents({ signal: AbortSignal.timeout(20) }), { name: "TimeoutError" });
+  await until("no connection", () => new Promise((done) => mute.getConnections((_, n) => done(n === 0))));
+});
+
+test("the time limit does not apply to the body of a stream, and none is possible", async () => {
+  for (const timeout of [0.5, Infinity]) {
+    const { text } = await clientOf(server, { timeout }).thread(`limit-${timeout}`).run("slow 20ms say 40 words");
+    assert.equal(text.split(" ").length, 40);
+  }
 });
 
 test("a signal ends a request and its retries", async () => {

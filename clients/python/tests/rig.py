@@ -90,6 +90,7 @@ class Wire:
         self.cut_after: Callable[[], int | None] = lambda: None
         """How many bytes of the server the next connection passes before it is cut."""
         self.n_cuts = 0
+        self.n_connections = 0
         self._sockets: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -114,6 +115,7 @@ class Wire:
                 self._reset(near)
                 continue
             self._sockets |= {near, far}
+            self.n_connections += 1
             threading.Thread(target=self._pass, args=(near, far, None), daemon=True).start()
             threading.Thread(target=self._pass, args=(far, near, self.cut_after()), daemon=True).start()
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
 
 import generate
 import httpx
@@ -38,6 +41,29 @@ def test_both_surfaces_have_the_same_methods() -> None:
             for each in (getattr(loomline, name), getattr(loomline, f"Async{name}"))
         ]
         assert methods[0] == methods[1] != set()
+
+
+def classes_in(hint: Any) -> Iterator[type]:
+    """The classes of this package in a type."""
+    for part in get_args(hint):
+        yield from classes_in(part)
+    origin = get_origin(hint) or hint
+    if isinstance(origin, type) and origin.__module__.startswith("loomline."):
+        yield origin
+
+
+def test_every_type_that_users_receive_is_exported() -> None:
+    exported = {getattr(loomline, name) for name in loomline.__all__ if name != "models"}
+    received: set[type] = set()
+    for each in exported:
+        if not isinstance(each, type):
+            received |= set(classes_in(each))
+        elif each.__module__ != "loomline.models":
+            methods = [member for name, member in vars(each).items() if inspect.isfunction(member) and name[0] != "_"]
+            for hint in [*get_type_hints(each).values(), *(get_type_hints(method)["return"] for method in methods)]:
+                received |= set(classes_in(hint))
+    assert loomline.ThreadFinishedEvent in received
+    assert {each.__name__ for each in received - exported} == set()
 
 
 @pytest.mark.timeout(300)

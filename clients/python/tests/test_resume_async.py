@@ -71,9 +71,16 @@ async def test_the_stream_of_a_queued_message_survives_a_cut(wire: Wire, key: st
     async with AsyncLoomline(wire.base) as client:
         thread = client.thread(key)
         first = await thread.post("slow 20ms say 40 words")
-        cut = later(0.3, wire.cut)
-        events = [event async for event in thread.stream("Good morning")]
-        cut.join()
+        events = []
+        async for event in thread.stream("Good morning"):
+            events.append(event)
+            if len(events) == 1:
+                assert isinstance(event, models.ItemCreatedEvent)
+                n_connections = wire.n_connections
+                wire.cut()
+        assert wire.n_connections > n_connections
+        log = [event async for event in thread.follow(events[0].id, until="rest")]
+        assert isinstance(log[0], models.ChunkEmittedEvent), "the first run went on after the cut"
         created = [event for event in events if isinstance(event, models.ExecutionCreatedEvent)]
         assert [event.execution.id != first.execution_id for event in created] == [True]
         assert shown(events) == "You said: Good morning"
@@ -135,11 +142,11 @@ async def test_notices_go_on_after_a_crash(mortal: Server, key: str) -> None:
 
 
 async def test_a_stream_gives_up_without_a_server(mortal: Server, key: str) -> None:
-    async with AsyncLoomline(mortal.base) as client:
+    async with AsyncLoomline(mortal.base, reconnect_for=0.5) as client:
         await client.create_thread(key)
         kill = later(0.5, mortal.kill)
         with pytest.raises(LoomlineConnectionError):
-            async for _ in client.thread(key).follow(reconnect_for=0.5):
+            async for _ in client.thread(key).follow():
                 pass
         kill.join()
 

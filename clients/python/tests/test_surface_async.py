@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from loomline import (
     AsyncLoomline,
+    AsyncStream,
     AsyncThread,
     ConflictError,
     ForbiddenError,
     InvalidRequestError,
     NotFoundError,
+    Notice,
     SubagentEvent,
     models,
 )
@@ -55,6 +57,14 @@ def text(message: models.MessageView) -> str:
 
 async def texts(thread: AsyncThread) -> list[str]:
     return [text(message) for message in (await thread.messages()).messages]
+
+
+async def notice_of_the_last_event(notices: AsyncStream[Notice], thread: AsyncThread) -> Notice:
+    seq = (await thread.read()).seq
+    async for notice in notices:
+        if (notice.thread, notice.seq) == (thread.key, seq):
+            return notice
+    raise AssertionError("the stream ended")
 
 
 async def at_rest(thread: AsyncThread) -> None:
@@ -302,7 +312,7 @@ async def test_a_denied_call_tells_the_model_why(async_thread: AsyncThread) -> N
     await async_thread.deny(result.pending[0].tool_call_id, "too expensive")
     await at_rest(async_thread)
     assert "too expensive" in str((await async_thread.messages()).messages[-1].content)
-    assert (await async_thread.pending()).calls == []
+    assert await async_thread.pending() == []
 
 
 async def test_a_call_gets_its_result_from_the_client(configured: Server, key: str) -> None:
@@ -352,10 +362,10 @@ async def test_an_actor_joins_declares_and_leaves(async_client: AsyncLoomline, k
     thread = await async_client.create_thread(key)
     joined = await thread.join("ada/1", capabilities=[DECISIONS], initiator=True, fields={"client_id": "c"})
     assert (joined.actor["id"], joined.actor["client_id"], joined.is_initiator) == ("ada/1", "c", True)
-    assert [actor.actor["id"] for actor in (await thread.actors()).actors] == ["ada/1"]
+    assert [actor.actor["id"] for actor in await thread.actors()] == ["ada/1"]
     assert (await thread.declare_capabilities("ada/1", [])).actor["capabilities"] == []
     assert (await thread.leave("ada/1")).seq == (await thread.read()).seq
-    assert (await thread.actors()).actors == []
+    assert await thread.actors() == []
 
 
 async def test_agents_are_listed(async_client: AsyncLoomline) -> None:
@@ -373,16 +383,11 @@ async def test_follow_tells_which_threads_change(async_client: AsyncLoomline, as
     async with async_client.follow() as notices:
         assert (await anext(notices)).type == "ready"
         await async_thread.run("Good morning")
-        async for notice in notices:
-            if notice.thread == async_thread.key and notice.status == "open":
-                break
+        notice = await notice_of_the_last_event(notices, async_thread)
+        assert (notice.type, notice.status) == ("thread", "open")
     await async_thread.run("Good evening")
     async with async_client.follow(notice.id) as notices:
-        async for later in notices:
-            if later.thread == async_thread.key:
-                break
-    assert later.seq is not None and notice.seq is not None
-    assert later.seq > notice.seq
+        assert (await notice_of_the_last_event(notices, async_thread)).seq > notice.seq
 
 
 async def test_named_objects_come_once_over_several_pages(async_client: AsyncLoomline, key: str) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from loomline import (
     Loomline,
+    Stream,
     Thread,
     ConflictError,
     ForbiddenError,
     InvalidRequestError,
     NotFoundError,
+    Notice,
     SubagentEvent,
     models,
 )
@@ -56,6 +58,14 @@ def text(message: models.MessageView) -> str:
 
 def texts(thread: Thread) -> list[str]:
     return [text(message) for message in (thread.messages()).messages]
+
+
+def notice_of_the_last_event(notices: Stream[Notice], thread: Thread) -> Notice:
+    seq = (thread.read()).seq
+    for notice in notices:
+        if (notice.thread, notice.seq) == (thread.key, seq):
+            return notice
+    raise AssertionError("the stream ended")
 
 
 def at_rest(thread: Thread) -> None:
@@ -303,7 +313,7 @@ def test_a_denied_call_tells_the_model_why(thread: Thread) -> None:
     thread.deny(result.pending[0].tool_call_id, "too expensive")
     at_rest(thread)
     assert "too expensive" in str((thread.messages()).messages[-1].content)
-    assert (thread.pending()).calls == []
+    assert thread.pending() == []
 
 
 def test_a_call_gets_its_result_from_the_client(configured: Server, key: str) -> None:
@@ -353,10 +363,10 @@ def test_an_actor_joins_declares_and_leaves(client: Loomline, key: str) -> None:
     thread = client.create_thread(key)
     joined = thread.join("ada/1", capabilities=[DECISIONS], initiator=True, fields={"client_id": "c"})
     assert (joined.actor["id"], joined.actor["client_id"], joined.is_initiator) == ("ada/1", "c", True)
-    assert [actor.actor["id"] for actor in (thread.actors()).actors] == ["ada/1"]
+    assert [actor.actor["id"] for actor in thread.actors()] == ["ada/1"]
     assert (thread.declare_capabilities("ada/1", [])).actor["capabilities"] == []
     assert (thread.leave("ada/1")).seq == (thread.read()).seq
-    assert (thread.actors()).actors == []
+    assert thread.actors() == []
 
 
 def test_agents_are_listed(client: Loomline) -> None:
@@ -374,16 +384,11 @@ def test_follow_tells_which_threads_change(client: Loomline, thread: Thread) -> 
     with client.follow() as notices:
         assert (next(notices)).type == "ready"
         thread.run("Good morning")
-        for notice in notices:
-            if notice.thread == thread.key and notice.status == "open":
-                break
+        notice = notice_of_the_last_event(notices, thread)
+        assert (notice.type, notice.status) == ("thread", "open")
     thread.run("Good evening")
     with client.follow(notice.id) as notices:
-        for later in notices:
-            if later.thread == thread.key:
-                break
-    assert later.seq is not None and notice.seq is not None
-    assert later.seq > notice.seq
+        assert (notice_of_the_last_event(notices, thread)).seq > notice.seq
 
 
 def test_named_objects_come_once_over_several_pages(client: Loomline, key: str) -> None:

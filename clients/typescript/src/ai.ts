@@ -9,7 +9,7 @@ export interface ChatPersistenceOptions {
   agent?: string;
   /**
    * What `saveChat` does if a stored message differs from the saved one or is missing there: `error` refuses;
-   * `rewrite` deletes the thread with its log and stores all messages. Default: `error`.
+   * `rewrite` stores all messages in a new thread, which replaces the old one with its log. Default: `error`.
    */
   onDifference?: "error" | "rewrite";
 }
@@ -46,12 +46,9 @@ export function chatPersistence<Message extends UIMessage = UIMessage>({
   onDifference = "error",
 }: ChatPersistenceOptions): ChatPersistence<Message> {
   async function loadChat(id: string): Promise<Message[]> {
-    try {
-      return await stored(client.thread(id));
-    } catch (error) {
-      if (error instanceof NotFoundError) return [];
-      throw error;
-    }
+    const messages = await unlessAbsent(stored<Message>(client.thread(id)));
+    // A crash can end a rewrite when only the copy has the messages.
+    return messages?.length ? messages : ((await unlessAbsent(stored<Message>(copyOf(id)))) ?? []);
   }
 
   async function saveChat({ chatId, messages }: { chatId: string; messages: Message[] }): Promise<void> {
@@ -63,9 +60,23 @@ export function chatPersistence<Message extends UIMessage = UIMessage>({
     } else if (onDifference === "error") {
       throw new ChatDiffersError(chatId, differs);
     } else {
-      await thread.delete();
-      await append(await client.createThread({ key: chatId }), messages);
+      await rewrite(thread, messages);
     }
+  }
+
+  /** At each moment, the thread or its copy has the messages. */
+  async function rewrite(thread: Thread, messages: Message[]): Promise<void> {
+    const copy = copyOf(thread.key);
+    await unlessAbsent(copy.delete());
+    const store = ({ key }: Thread) => client.importDocument(messages, { source: FORMAT, key, agent });
+    await store(copy);
+    await thread.delete();
+    await store(thread);
+    await copy.delete();
+  }
+
+  function copyOf(chatId: string): Thread {
+    return client.thread(`${chatId}~rewrite`);
   }
 
   async function append(thread: Thread, messages: Message[]): Promise<void> {
@@ -74,6 +85,16 @@ export function chatPersistence<Message extends UIMessage = UIMessage>({
   }
 
   return { createChat: async () => (await client.createThread()).key, loadChat, saveChat };
+}
+
+/** The result, or nothing if the thread does not exist. */
+async function unlessAbsent<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
 }
 
 async function stored<Message extends UIMessage>(thread: Thread): Promise<Message[]> {

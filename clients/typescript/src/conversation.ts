@@ -74,14 +74,16 @@ export class Conversation {
   readonly #itemOfExecution = new Map<string, string>();
   #list?: Message[];
 
-  /** The stored messages. The content of `unfinished` comes from the events that follow. */
+  /** The stored messages. From the item `unfinished` on, the content of answers comes from the events that follow. */
   constructor(messages: Message[] = [], unfinished?: string) {
+    let isUnfinished = false;
     for (const message of messages) {
-      const content = message.id === unfinished ? [] : message.content;
-      this.#messages.set(message.id, { ...message, content });
+      isUnfinished ||= message.id === unfinished;
+      const isLive = isUnfinished && Boolean(message.executionId);
+      this.#messages.set(message.id, isLive ? { ...message, content: [] } : message);
       if (message.executionId) this.#itemOfExecution.set(message.executionId, message.id);
+      if (isLive) this.#live.set(message.id, new LiveAnswer());
     }
-    if (unfinished !== undefined) this.#live.set(unfinished, new LiveAnswer());
   }
 
   get messages(): Message[] {

@@ -10,6 +10,11 @@ export class ConnectionError extends LoomlineError {
   override name = "ConnectionError";
 }
 
+/** The response to a request did not begin in time. The server may carry out the request all the same. */
+export class ResponseTimeoutError extends ConnectionError {
+  override name = "ResponseTimeoutError";
+}
+
 /** The server refused a request, or ended a stream with an error. */
 export class ApiError extends LoomlineError {
   override name = "ApiError";

@@ -4,6 +4,7 @@ export type { ChunkData, LogEvent, Notice, SubagentEvent, ThreadEvent } from "./
 export type { ThreadObjects } from "./objects.js";
 export type { ThreadRequest } from "./request.js";
 export { textOf } from "./run.js";
+export type { Subagent } from "./subagents.js";
 export { type ThreadSnapshot, ThreadStore, type ThreadStoreOptions } from "./store.js";
 export { Thread } from "./thread.js";
 export type { LoomlineOptions } from "./transport.js";

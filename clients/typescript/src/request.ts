@@ -1,10 +1,7 @@
-import { newKey } from "./keys.js";
 import type { Transport } from "./transport.js";
-import type { AnsweredRequest, KeyedOptions, Request, RequestOptions } from "./types.js";
+import type { AnsweredRequest, AnswerOptions, KeyedOptions, RequestOptions, RequestView } from "./types.js";
 
-type AnswerOptions = KeyedOptions & {
-  /** The actor that answers. Default: the actor of the API key, or the initiator of the thread. */
-  actor?: string;
+type RequestAnswerOptions = AnswerOptions & {
   /** The agent that continues. Default: the agent that made the request. */
   agent?: string;
 };
@@ -22,27 +19,26 @@ export class ThreadRequest {
     this.id = id;
   }
 
-  read(options?: RequestOptions): Promise<Request> {
+  read(options?: RequestOptions): Promise<RequestView> {
     return this.#transport.json({ method: "GET", path: this.#path, ...options });
   }
 
   /** Answers with a value that fits `answerSchema` of the request. */
-  answer(value: Record<string, unknown>, { actor, agent, ...options }: AnswerOptions = {}): Promise<AnsweredRequest> {
+  answer(value: Record<string, unknown>, { actor, agent, ...options }: RequestAnswerOptions = {}): Promise<AnsweredRequest> {
     return this.#post("answer", { value, actor, agent }, options);
   }
 
-  decline(options: AnswerOptions & { reason?: string; code?: string } = {}): Promise<AnsweredRequest> {
+  decline(options: RequestAnswerOptions & { reason?: string; code?: string } = {}): Promise<AnsweredRequest> {
     const { reason, code, actor, agent, ...rest } = options;
     return this.#post("decline", { reason, code, actor, agent }, rest);
   }
 
   /** Cancels the request. Only the party that made it may do so. */
-  cancel({ reason, actor, ...options }: Omit<AnswerOptions, "agent"> & { reason?: string } = {}): Promise<AnsweredRequest> {
+  cancel({ reason, actor, ...options }: AnswerOptions & { reason?: string } = {}): Promise<AnsweredRequest> {
     return this.#post("cancel", { reason, actor }, options);
   }
 
   #post(action: string, body: object, options: KeyedOptions): Promise<AnsweredRequest> {
-    const { idempotencyKey = newKey(), signal } = options;
-    return this.#transport.json({ method: "POST", path: `${this.#path}/${action}`, body, idempotencyKey, signal });
+    return this.#transport.postKeyed(`${this.#path}/${action}`, body, options);
   }
 }

@@ -2,20 +2,26 @@ import type { Loomline } from "./client.js";
 import { ConflictError, LoomlineError, NotFoundError } from "./errors.js";
 import { Conversation } from "./conversation.js";
 import type { ThreadEvent } from "./events.js";
+import { type Subagent, Subagents } from "./subagents.js";
 import type { Thread } from "./thread.js";
 import { isTransient, sleep } from "./transport.js";
-import type { Answer, Content, Message, PendingCall, PostOptions, Request, Schemas } from "./types.js";
+import type { Answer, Content, Message, PendingCall, PostOptions, RequestView, Schemas } from "./types.js";
 
 /** What a page shows of a thread. A change makes a new object; what did not change stays the same object. */
 export interface ThreadSnapshot {
   /** The conversation, with the answer that is being written. */
   messages: Message[];
+  /**
+   * The sub-agents of the answer that is being written or that waits, and of later answers. The last entry of `path`
+   * is the call that a sub-agent works for.
+   */
+  subagents: Subagent[];
   /** `loading` until the messages were read; `running` while an agent works. */
   status: "loading" | "ready" | "running" | "closed";
   /** The calls that wait for an approval or a result, also those of sub-agents. */
   pending: PendingCall[];
   /** The open requests. */
-  requests: Request[];
+  requests: RequestView[];
   /** The last failure of an action or of the connection. The next success removes it. */
   error?: LoomlineError;
 }
@@ -32,7 +38,7 @@ export interface ThreadStoreOptions {
 }
 
 const RETRY_MS = 5_000;
-const EMPTY: ThreadSnapshot = { messages: [], status: "loading", pending: [], requests: [] };
+const EMPTY: ThreadSnapshot = { messages: [], subagents: [], status: "loading", pending: [], requests: [] };
 
 /** Keeps a snapshot of a thread up to date while it has subscribers. Works without a framework. */
 export class ThreadStore {
@@ -41,6 +47,7 @@ export class ThreadStore {
   readonly #listeners = new Set<() => void>();
   #snapshot = EMPTY;
   #conversation = new Conversation();
+  #subagents = new Subagents();
   /** The event behind which to follow; absent until the messages were read. */
   #after?: string;
   #connection?: AbortController;
@@ -153,12 +160,13 @@ export class ThreadStore {
   #forget(): void {
     this.#after = undefined;
     this.#conversation = new Conversation();
+    this.#subagents = new Subagents();
     this.#set(EMPTY);
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
     if (this.#after === undefined) await this.#load(signal);
-    for await (const event of this.thread.follow({ after: this.#after, signal })) {
+    for await (const event of this.thread.follow({ after: this.#after, subagents: true, signal })) {
       this.#after = event.id;
       this.#apply(event);
       if (this.#conversation.isIncomplete) {
@@ -172,18 +180,23 @@ export class ThreadStore {
     const { messages, seq } = await this.thread.messages({ signal });
     // Read after the messages: a later change of the status is an event that is still to come.
     const { status } = await this.thread.read({ signal });
-    const unfinished = messages.find((message) => message.status === "pending");
-    // The text of an unfinished part is in its chunks only: an unfinished answer is read from its events.
-    const versions = unfinished && (await this.thread.versions(unfinished.id, { signal })).versions;
-    const begin = versions?.find((version) => version.current)?.seq ?? undefined;
-    this.#conversation = new Conversation(messages, begin === undefined ? undefined : unfinished?.id);
-    this.#after = String(begin ?? seq);
+    const answer = messages.findLast(({ executionId }) => executionId);
+    // Only events have the text of unfinished parts and the work of sub-agents: an unfinished answer is read from its events.
+    const versions = answer && isUnfinished(answer) ? (await this.thread.versions(answer.id, { signal })).versions : [];
+    const begin = versions.find(({ current, seq }) => current && seq);
+    this.#conversation = new Conversation(messages, begin?.id);
+    this.#after = String(begin?.seq ?? seq);
     this.#set({ status: statusOf(status), error: undefined });
     void this.#refresh();
   }
 
   #apply(event: ThreadEvent): void {
-    if (event.type === "subagent") return;
+    if (event.type === "subagent") {
+      this.#subagents.apply(event);
+      if (event.event.type === "thread.finished") void this.#refresh();
+      this.#publish();
+      return;
+    }
     this.#conversation.apply(event);
     if (event.type === "execution.created") this.#set({ status: "running", pending: [], error: undefined });
     else if (event.type === "thread.status.changed") this.#set({ status: statusOf(event.to) });
@@ -230,10 +243,15 @@ export class ThreadStore {
     this.#isPublishing = true;
     setTimeout(() => {
       this.#isPublishing = false;
-      this.#snapshot = { ...this.#snapshot, messages: this.#conversation.messages };
+      this.#snapshot = { ...this.#snapshot, messages: this.#conversation.messages, subagents: this.#subagents.list };
       for (const listener of [...this.#listeners]) listener();
     });
   }
+}
+
+/** Whether an answer is being written, or has a call that waits for its sub-agent or for a result of the client. */
+function isUnfinished({ status, content }: Message): boolean {
+  return status === "pending" || content.some(({ state }) => state === "input-available");
 }
 
 function statusOf(status: Schemas["ThreadStatus"]): ThreadSnapshot["status"] {

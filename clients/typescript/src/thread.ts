@@ -11,10 +11,10 @@ import type {
   Actor,
   ActorChanged,
   Answer,
+  AnswerOptions,
   Branch,
   Cancelled,
   Content,
-  Document,
   DocumentDiff,
   DocumentFormat,
   FollowOptions,
@@ -25,24 +25,20 @@ import type {
   PendingCall,
   PostOptions,
   RegenerateOptions,
-  Request,
   RequestFilter,
   RequestOptions,
+  RequestView,
   Run,
   RunList,
   RunResult,
   Schemas,
   StreamOptions,
   ThreadChange,
+  ThreadDocument,
   ThreadInfo,
   ThreadTree,
   VersionList,
 } from "./types.js";
-
-type AnswerOptions = KeyedOptions & {
-  /** The person or program that answers. */
-  actor?: string;
-};
 
 type CallAnswerOptions = AnswerOptions & Pick<Answer, "threadKey">;
 
@@ -107,7 +103,7 @@ export class Thread {
   }
 
   /** Exports the thread. */
-  document({ format = "thread", ...options }: { format?: DocumentFormat } & RequestOptions = {}): Promise<Document> {
+  document({ format = "thread", ...options }: { format?: DocumentFormat } & RequestOptions = {}): Promise<ThreadDocument> {
     const call = this.#call("GET", "/document");
     return this.#transport.send({ ...call, query: { format }, ...options }, async (response) => ({
       content: await response.json(),
@@ -238,8 +234,8 @@ export class Thread {
   }
 
   /** Lists the requests of the thread: the open ones, or all. */
-  requests({ all = false, actor, at, ...options }: RequestFilter = {}): AsyncGenerator<Request, void, undefined> {
-    return paged<Schemas["RequestList"], Request>(
+  requests({ all = false, actor, at, ...options }: RequestFilter = {}): AsyncGenerator<RequestView, void, undefined> {
+    return paged<Schemas["RequestList"], RequestView>(
       (after) => this.#get("/requests", { state: all ? "all" : "open", actor, at, after }, options),
       (page) => page.requests,
     );
@@ -299,8 +295,7 @@ export class Thread {
   }
 
   #keyed(path: string, body: unknown, options: KeyedOptions): Promise<Accepted> {
-    const { idempotencyKey = newKey(), signal } = options;
-    return this.#transport.json({ ...this.#call("POST", path, body), idempotencyKey, signal });
+    return this.#transport.postKeyed(this.#path + path, body, options);
   }
 
   #resumed(lastEventId: string, query: Call["query"]): Call {

@@ -1,4 +1,6 @@
-import { ApiError, ConnectionError, errorOfResponse } from "./errors.js";
+import { ApiError, ConnectionError, LoomlineError, ResponseTimeoutError, errorOfResponse } from "./errors.js";
+import { newKey } from "./keys.js";
+import type { KeyedOptions } from "./types.js";
 
 /** Options of a client. */
 export interface LoomlineOptions {
@@ -8,6 +10,8 @@ export interface LoomlineOptions {
   apiKey?: string;
   /** Default: the global `fetch`. */
   fetch?: typeof fetch;
+  /** The seconds until the response to a request must begin. Its body has no limit. Default: 60. */
+  timeout?: number;
   /** The number of times that a request is repeated. Default: 2. */
   maxRetries?: number;
   /** The seconds without an event or a comment after which a broken stream gives up. Default: 60. */
@@ -35,6 +39,8 @@ const RETRIED = [429, 502, 503, 504];
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_S = 60;
+/** The longest time of a timer. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Whether the same request may succeed later. */
 export function isTransient(error: unknown): boolean {
@@ -83,6 +89,7 @@ export class Transport {
   readonly #baseUrl: string;
   readonly #apiKey?: string;
   readonly #fetch: typeof fetch;
+  readonly #timeout: number;
   readonly #maxRetries: number;
 
   constructor(options: LoomlineOptions) {
@@ -90,6 +97,7 @@ export class Transport {
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
     this.#apiKey = options.apiKey ?? environment("LOOMLINE_KEY");
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    this.#timeout = options.timeout ?? 60;
     this.#maxRetries = options.maxRetries ?? 2;
     this.reconnectFor = options.reconnectFor ?? 60;
   }
@@ -97,6 +105,11 @@ export class Transport {
   /** The JSON of a response. */
   json<T>(call: Call): Promise<T> {
     return this.send(call, (response) => response.json() as Promise<T>);
+  }
+
+  /** Posts what has no second effect if it is repeated. */
+  postKeyed<T>(path: string, body: unknown, { idempotencyKey = newKey(), signal }: KeyedOptions): Promise<T> {
+    return this.json({ method: "POST", path, body, idempotencyKey, signal });
   }
 
   /** Sends a request, and reads the response with `read`. Repeats both if that is safe. */
@@ -116,13 +129,28 @@ export class Transport {
 
   async #attempt<T>(call: Call, read: (response: Response) => Promise<T> | T): Promise<T> {
     try {
-      const response = await this.#fetch(this.#url(call), this.#init(call));
+      const response = await this.#respond(call);
       if (!response.ok) throw await errorOfResponse(response);
       return await read(response);
     } catch (error) {
       call.signal?.throwIfAborted();
-      if (error instanceof ApiError) throw error;
+      if (error instanceof LoomlineError) throw error;
       throw new ConnectionError(`${call.method} ${call.path}: ${cause(error)}`, { cause: error });
+    }
+  }
+
+  /** The response to a request, as soon as its headers are there. */
+  async #respond(call: Call): Promise<Response> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), Math.min(this.#timeout * 1_000, MAX_TIMER_MS));
+    const signal = call.signal ? AbortSignal.any([call.signal, late.signal]) : late.signal;
+    try {
+      return await this.#fetch(this.#url(call), { ...this.#init(call), signal });
+    } catch (error) {
+      if (!late.signal.aborted) throw error;
+      throw new ResponseTimeoutError(`${call.method} ${call.path}: no response after ${this.#timeout} s`, { cause: error });
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -138,14 +166,14 @@ export class Transport {
     return `${this.#baseUrl}/api/v1${path}${text && `?${text}`}`;
   }
 
-  #init({ method, body, accept, idempotencyKey, lastEventId, signal }: Call): RequestInit {
+  #init({ method, body, accept, idempotencyKey, lastEventId }: Call): RequestInit {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const headers: Record<string, string> = { accept: accept ?? "application/json" };
     if (this.#apiKey) headers.authorization = `Bearer ${this.#apiKey}`;
     if (text !== undefined) headers["content-type"] = "application/json";
     if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
     if (lastEventId !== undefined) headers["last-event-id"] = lastEventId;
-    return { method, headers, body: text, signal, cache: "no-store" };
+    return { method, headers, body: text, cache: "no-store" };
   }
 }
 

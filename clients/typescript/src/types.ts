@@ -14,7 +14,7 @@ export type Accepted = Schemas["AcceptedView"];
 export type Cancelled = Schemas["CancelledView"];
 export type PendingCall = Schemas["PendingView"];
 export type Answer = Schemas["SubmittedAnswer"];
-export type Request = Schemas["RequestView"];
+export type RequestView = Schemas["RequestView"];
 export type AnsweredRequest = Schemas["AnsweredView"];
 export type Actor = Schemas["ActorView"];
 export type ActorChanged = Schemas["ActorChanged"];
@@ -54,6 +54,12 @@ export interface RequestOptions {
 export interface KeyedOptions extends RequestOptions {
   /** The name of the request: a repetition has no effect. Default: a random one. */
   idempotencyKey?: string;
+}
+
+/** Options of an answer to pending calls or to a request. */
+export interface AnswerOptions extends KeyedOptions {
+  /** The actor that answers. Default for a request: the actor of the API key, or the initiator of the thread. */
+  actor?: string;
 }
 
 /** Options of a message and of its run. */
@@ -112,7 +118,7 @@ export interface RunResult {
 }
 
 /** A thread as a document. */
-export interface Document {
+export interface ThreadDocument {
   /** An object, or a list of messages. */
   content: unknown;
   /** Data that the format can't hold; the first 16. Empty if the browser may not read the header. */

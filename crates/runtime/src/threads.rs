@@ -223,15 +223,7 @@ impl Runtime {
         commands: Vec<(Option<Timestamp>, Command)>,
     ) -> Result<Seq, RuntimeError> {
         let found = held.core()?.tail;
-        if let Some(expected) = tail.filter(|tail| *tail != found) {
-            let thread = live.thread.clone();
-            return Err(StoreError::Conflict {
-                thread,
-                expected,
-                found,
-            }
-            .into());
-        }
+        expect_tail(live, tail, found)?;
         let state = &held.core()?.state;
         let takes_over = commands.iter().any(|(_, command)| supersedes(command));
         if let Some(open) = state.open().filter(|_| takes_over)
@@ -319,15 +311,7 @@ impl Runtime {
         self.run_to_completion(async move {
             let mut held = live.hold().await?;
             let (found, now) = held.next_position()?;
-            if let Some(expected) = tail.filter(|tail| *tail != found) {
-                let thread = live.thread.clone();
-                return Err(StoreError::Conflict {
-                    thread,
-                    expected,
-                    found,
-                }
-                .into());
-            }
+            expect_tail(&live, tail, found)?;
             let last = held.core()?.last_at.min(now);
             let commands = commands.into_iter();
             let commands = commands.map(|(at, command)| (Some(at.clamp(last, now)), command));
@@ -411,6 +395,18 @@ fn supersedes(command: &Command) -> bool {
         | Command::End { .. }
         | Command::Close
         | Command::Reopen => false,
+    }
+}
+
+/// Refuses a log whose last event is not the expected one.
+fn expect_tail(live: &Live, expected: Option<Seq>, found: Seq) -> Result<(), StoreError> {
+    match expected {
+        Some(expected) if expected != found => Err(StoreError::Conflict {
+            thread: live.thread.clone(),
+            expected,
+            found,
+        }),
+        Some(_) | None => Ok(()),
     }
 }
 

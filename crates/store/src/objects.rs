@@ -19,7 +19,8 @@
 //!     created_at: jiff::Timestamp::UNIX_EPOCH,
 //!     json: r#"{"filename":"notes.txt"}"#.to_owned(),
 //!     content: Some(b"a note".to_vec()),
-//!     thread: None, is_limited: true,
+//!     thread: None,
+//!     is_limited: true,
 //! };
 //! files.put(&tenant, object).await?;
 //!

@@ -42,6 +42,8 @@ class ApiError(LoomlineError):
     """Values for this code; empty if there are none."""
     request_id: str | None
     """The id of the request in the log of the server."""
+    retry_after: float | None
+    """Seconds to wait before the next attempt, if the server named them."""
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class ApiError(LoomlineError):
         pointer: str | None = None,
         details: Mapping[str, Any] | None = None,
         request_id: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(f"{status} {code}: {message}" if code else f"{status}: {message}")
         self.status = status
@@ -60,6 +63,7 @@ class ApiError(LoomlineError):
         self.pointer = pointer
         self.details = dict(details or {})
         self.request_id = request_id
+        self.retry_after = retry_after
 
 
 class InvalidRequestError(ApiError):
@@ -84,9 +88,6 @@ class ConflictError(ApiError):
 
 class RateLimitedError(ApiError):
     """A limit on rates or concurrency is used up (429)."""
-
-    retry_after: float | None = None
-    """Seconds to wait before the next attempt, if the server named them."""
 
 
 class ServerError(ApiError):
@@ -116,10 +117,7 @@ def error_of_response(response: httpx.Response) -> ApiError:
     if not isinstance(body, dict):
         body = {"code": "", "message": response.text[:200] or response.reason_phrase}
     body.setdefault("requestId", response.headers.get("x-request-id"))
-    error = _error(response.status_code, body)
-    if isinstance(error, RateLimitedError):
-        error.retry_after = retry_after(response)
-    return error
+    return _error(response.status_code, body, _retry_after(response))
 
 
 def error_of_event(data: Any) -> ApiError:
@@ -145,15 +143,7 @@ def foreign(response: httpx.Response, expected: str) -> LoomlineConnectionError:
     return LoomlineConnectionError(f"{request}: the response has {content_type}; expected {expected} of Loomline")
 
 
-def retry_after(response: httpx.Response) -> float | None:
-    """The seconds that a response asks to wait."""
-    try:
-        return max(0.0, float(response.headers["retry-after"]))
-    except (KeyError, ValueError):
-        return None
-
-
-def _error(status: int, body: Mapping[str, Any]) -> ApiError:
+def _error(status: int, body: Mapping[str, Any], retry_after: float | None = None) -> ApiError:
     error_class = _CLASSES.get(status, ServerError if status >= 500 else ApiError)
     return error_class(
         status,
@@ -162,4 +152,13 @@ def _error(status: int, body: Mapping[str, Any]) -> ApiError:
         pointer=body.get("pointer"),
         details=body.get("details"),
         request_id=body.get("requestId"),
+        retry_after=retry_after,
     )
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """The seconds that a response asks to wait."""
+    try:
+        return max(0.0, float(response.headers["retry-after"]))
+    except (KeyError, ValueError):
+        return None

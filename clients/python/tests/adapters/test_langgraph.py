@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import operator
-import time
+import threading
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import httpx
@@ -22,7 +23,8 @@ from typing_extensions import TypedDict
 
 from loomline import ApiError, AsyncLoomline, Loomline, LoomlineConnectionError
 from loomline._wire import Call
-from loomline.adapters.langgraph import PART_CHARACTERS, LoomlineSaver
+from loomline.adapters._langgraph_objects import PART_CHARACTERS
+from loomline.adapters.langgraph import LoomlineSaver
 from rig import Server
 
 
@@ -126,7 +128,7 @@ def n_objects(client: Loomline, config: dict[str, Any], kind: str) -> int:
 
 def texts(client: Loomline, key: str) -> list[tuple[str | None, str]]:
     messages = client._transport.json(Call("GET", f"/api/v1/threads/{key}/messages"))["messages"]
-    return [(message.get("role"), message["content"][0]["text"]) for message in messages]
+    return [(message.get("role"), message["content"][0]["text"]) for message in messages if message["content"]]
 
 
 async def test_passes_all_capabilities_of_the_conformance_suite(mortal: Server) -> None:
@@ -243,12 +245,19 @@ def test_a_subgraph_has_a_namespace(saver: LoomlineSaver, is_stateful: bool | No
 def test_a_failed_step_keeps_the_writes_of_its_other_tasks(mortal: Server) -> None:
     runs: list[str] = []
     is_broken = True
+    is_stored = threading.Event()
+
+    class TellingSaver(LoomlineSaver):
+        def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+            super().put_writes(config, writes, task_id, task_path)
+            if ("log", ["good"]) in writes:
+                is_stored.set()
 
     def work(name: str) -> Any:
         def node(state: State) -> State:
             runs.append(name)
             if name == "bad" and is_broken:
-                time.sleep(0.2)
+                assert is_stored.wait(20)
                 raise ValueError("broken")
             return {"log": [name]}
 
@@ -259,7 +268,7 @@ def test_a_failed_step_keeps_the_writes_of_its_other_tasks(mortal: Server) -> No
         for name in ("good", "bad"):
             builder.add_node(name, work(name))
             builder.add_edge(START, name)
-        return builder.compile(checkpointer=LoomlineSaver(client))
+        return builder.compile(checkpointer=TellingSaver(client))
 
     config = new_config()
     with Loomline(mortal.base) as client:
@@ -304,6 +313,113 @@ def test_a_value_above_the_object_limit_is_split(client: Loomline, saver: Loomli
     assert n_objects(client, config, "langgraph-part") > 1
     saver.prune([key_of(config)], strategy="delete")
     assert n_objects(client, config, "langgraph-part") == 0
+
+
+def test_a_value_in_numbered_parts_is_read(client: Loomline, saver: LoomlineSaver) -> None:
+    graph, config = counting_graph(saver, 2), new_config()
+    big = uuid.uuid4().hex * (PART_CHARACTERS // 32)
+    graph.invoke({"count": 0, "big": big}, config)
+    thread = client.thread(key_of(config))
+    parts, checkpoints = thread.objects("langgraph-part"), thread.objects("langgraph-checkpoint")
+    n_renamed = 0
+    for found in list(checkpoints.list()):
+        if isinstance(ids := found.value.get("parts"), list):
+            digest = hashlib.sha256(f"langgraph-checkpoint/{found.id}".encode()).hexdigest()[:32]
+            for number, part in enumerate(ids):
+                parts.put(f"{digest}/{number}", parts.get(part).value)
+                parts.delete(part)
+            checkpoints.put(found.id, {"parts": len(ids)})
+            n_renamed += 1
+    assert n_renamed > 0
+    assert LoomlineSaver(client).get_tuple(config).checkpoint["channel_values"]["big"] == big
+    saver.prune([key_of(config)], strategy="delete")
+    assert n_objects(client, config, "langgraph-part") == 0
+
+
+def put_checkpoint(saver: LoomlineSaver, config: Any, values: dict[str, Any], *, new: Sequence[str]) -> Any:
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = values
+    checkpoint["channel_versions"] = dict.fromkeys(values, 1)
+    return saver.put(config, checkpoint, {"source": "loop", "step": 0, "parents": {}}, dict.fromkeys(new, 1))
+
+
+def test_a_replaced_value_leaves_no_parts_behind(client: Loomline, saver: LoomlineSaver) -> None:
+    big, config = "x" * PART_CHARACTERS, new_config()
+    first = put_checkpoint(saver, config, {"a": big, "b": 1}, new=["a", "b"])
+    put_checkpoint(saver, first, {"a": 2, "b": 1}, new=["a"])
+    assert n_objects(client, config, "langgraph-part") == 2
+    for error in (big, big + "y", "small"):
+        saver.put_writes(first, [("__error__", error)], "task")
+        found = saver.get_tuple(first)
+        assert found is not None
+        assert found.pending_writes == [("task", "__error__", error)]
+        assert n_objects(client, config, "langgraph-part") == (2 if error == "small" else 4)
+    copy = str(uuid.uuid4())
+    for _ in range(2):
+        saver.copy_thread(key_of(config), copy)
+        assert n_objects(client, {"configurable": {"thread_id": copy}}, "langgraph-part") == 2
+    saver.prune([key_of(config)])
+    assert n_objects(client, config, "langgraph-part") == 0
+    [kept] = saver.list(config)
+    assert kept.checkpoint["channel_values"] == {"a": 2, "b": 1}
+
+
+def test_a_crash_while_a_value_is_replaced_leaves_one_of_both(
+    client: Loomline, saver: LoomlineSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = client._transport.send
+    old, new = ("o" * PART_CHARACTERS, "n" * PART_CHARACTERS)
+    config = put_checkpoint(saver, new_config(), {}, new=[])
+    seen = []
+    for n_requests in range(100):
+        saver.put_writes(config, [("__error__", old)], "task")
+        left = iter(range(n_requests))
+
+        def lost(call: Call) -> Any:
+            if next(left, None) is None:
+                raise LoomlineConnectionError("lost")
+            return send(call)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(client._transport, "send", lost)
+            try:
+                saver.put_writes(config, [("__error__", new)], "task")
+                break
+            except LoomlineConnectionError:
+                pass
+        found = saver.get_tuple(config)
+        assert found is not None and found.pending_writes is not None
+        seen.append(found.pending_writes[0][2] == new)
+    assert seen == sorted(seen)
+    assert set(seen) == {False, True}
+
+
+def test_a_checkpoint_after_a_prune_refers_to_nothing_that_is_gone(saver: LoomlineSaver) -> None:
+    config = new_config()
+    first = put_checkpoint(saver, config, {"a": 1, "b": 1}, new=["a", "b"])
+    second = put_checkpoint(saver, first, {"a": 1, "b": 2}, new=["b"])
+    saver.prune([key_of(config)], strategy="delete")
+    third = put_checkpoint(saver, second, {"a": 1, "b": 3}, new=["b"])
+    found = saver.get_tuple(third)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"a": 1, "b": 3}
+
+
+def test_a_value_that_changes_while_it_is_read_is_read_again(client: Loomline, saver: LoomlineSaver) -> None:
+    config = put_checkpoint(saver, new_config(), {}, new=[])
+    saver.put_writes(config, [("__error__", "o" * PART_CHARACTERS)], "task")
+    send = client._transport.send
+
+    def replace_first(call: Call) -> Any:
+        if "/langgraph-part/" in call.path:
+            client._transport.send = send  # type: ignore[method-assign]
+            saver.put_writes(config, [("__error__", "n" * PART_CHARACTERS)], "task")
+        return send(call)
+
+    client._transport.send = replace_first  # type: ignore[method-assign]
+    found = saver.get_tuple(config)
+    assert found is not None and found.pending_writes is not None
+    assert found.pending_writes[0][2] == "n" * PART_CHARACTERS
 
 
 def test_prune_keeps_the_values_of_the_newest_checkpoint(client: Loomline, saver: LoomlineSaver) -> None:
@@ -384,7 +500,7 @@ def test_a_crash_before_the_messages_is_repaired_by_the_next_checkpoint(server: 
     config = new_config()
     with Loomline(server.base) as client:
         saver = LoomlineSaver(client)
-        saver._show = lambda thread, messages: iter(())  # type: ignore[assignment,method-assign,misc]
+        saver._shown.show = lambda thread, messages: iter(())  # type: ignore[assignment,method-assign,misc]
         chat_graph(saver).invoke({"messages": [HumanMessage("one")]}, config)
         assert texts(client, key_of(config)) == []
     with Loomline(server.base) as client:
@@ -407,15 +523,19 @@ def test_a_message_that_the_thread_refuses_fails_no_checkpoint(
 
 
 def test_messages_wait_while_an_agent_runs(client: Loomline, saver: LoomlineSaver) -> None:
+    def said() -> list[str]:
+        return [text for role, text in texts(client, key_of(config)) if role == "user"]
+
     graph, config = chat_graph(saver), new_config()
-    client.thread(key_of(config)).post("slow 40ms say 20 words")
+    thread = client.thread(key_of(config))
+    thread.post("slow say 500 words")
     graph.invoke({"messages": [HumanMessage("one")]}, config)
-    for _ in range(100):
-        if client.thread(key_of(config)).read().status == "open":
-            break
-        time.sleep(0.1)
+    assert said() == ["slow say 500 words"]
+    assert thread.cancel().execution_id is not None
+    for _ in thread.follow(until="rest"):
+        pass
     graph.invoke({"messages": [HumanMessage("two")]}, config)
-    assert [text for role, text in texts(client, key_of(config)) if role == "user"][1:] == ["one", "two"]
+    assert said() == ["slow say 500 words", "one", "two"]
 
 
 def test_without_a_messages_channel_nothing_is_shown(client: Loomline) -> None:
@@ -450,6 +570,30 @@ def test_the_first_write_of_an_index_counts_and_the_last_error(saver: LoomlineSa
         ("task", "b", 2),
         ("task", "c", 3),
     ]
+
+
+def test_a_saver_closes_only_clients_of_its_own(
+    client: Loomline, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOMLINE_SERVER", server.base)
+    with LoomlineSaver() as saver:
+        assert saver.get_tuple(new_config()) is None
+    assert saver._sync()._transport._http.is_closed
+    with LoomlineSaver(client) as saver:
+        pass
+    assert saver.get_tuple(new_config()) is None
+
+
+async def test_a_saver_closes_its_own_async_client(
+    async_client: AsyncLoomline, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOMLINE_SERVER", server.base)
+    async with LoomlineSaver() as saver:
+        assert await saver.aget_tuple(new_config()) is None
+    assert saver._sync()._transport._http.is_closed and saver._async()._transport._http.is_closed
+    async with LoomlineSaver(async_client=async_client) as saver:
+        pass
+    assert await saver.aget_tuple(new_config()) is None
 
 
 def test_a_saver_with_one_client_names_the_other(saver: LoomlineSaver) -> None:

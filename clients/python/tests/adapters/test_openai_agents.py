@@ -163,6 +163,18 @@ async def test_a_runner_continues_the_session_after_a_kill(mortal: Server, key: 
         assert (await texts(client, key))[-2:] == [("user", "Thanks"), ("assistant", "You are welcome.")]
 
 
+async def test_a_session_closes_only_a_client_of_its_own(
+    async_client: AsyncLoomline, server: Server, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOMLINE_SERVER", server.base)
+    async with LoomlineSession(key) as session:
+        await session.add_items(TURN[:1])
+    assert session._transport._http.is_closed
+    async with LoomlineSession(key, async_client) as session:
+        pass
+    assert await session.get_items() == TURN[:1]
+
+
 async def test_a_lost_server_is_an_error(mortal: Server, key: str) -> None:
     async with AsyncLoomline(mortal.base, max_retries=0) as client:
         session = LoomlineSession(key, client)

@@ -2,6 +2,7 @@
 
 use super::gate::{PartyBinding, actor_of, record};
 use super::refused::{Refused, Why, check_rights};
+use super::started::StartedAitpState;
 use interop::aitp::{AitpState, ParticipantChange, Participants};
 use jiff::Timestamp;
 use runtime::RuntimeError;
@@ -9,13 +10,15 @@ use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
 
 impl PartyBinding {
     /// Checks an imported history against the key. The key must have the right to speak as every actor
-    /// that speaks, joins, leaves or declares something. `roster` has the participants before it. Every file must have an allowed URL. Requests
+    /// that speaks, joins, leaves or declares something. Every file must have an allowed URL. Requests
     /// and answers are not checked.
     pub(super) fn judge_past(
         &self,
-        mut roster: Participants,
+        metadata: Option<Payload>,
         commands: &[(Timestamp, Command)],
     ) -> Result<(), RuntimeError> {
+        let mut roster =
+            StartedAitpState::new(AitpState::default(), metadata, Timestamp::now())?.participants();
         for (place, (at, command)) in commands.iter().enumerate() {
             let refused = |why: Why| Refused::new(why, place);
             for content in contents(command) {
@@ -26,6 +29,36 @@ impl PartyBinding {
                 self.check_past(&roster, item, *at).map_err(refused)?;
                 roster.apply(&record);
             }
+        }
+        Ok(())
+    }
+
+    /// Checks a history that is to be appended to a thread in this state. Its messages are checked like
+    /// posted ones, and replaced by their stored forms. In agents' output, only the URLs of files are
+    /// checked. `json` is the text that the history was read from.
+    pub(super) fn judge_appended(
+        &self,
+        desk: &AitpState,
+        commands: &mut [(Timestamp, Command)],
+        json: &str,
+    ) -> Result<(), RuntimeError> {
+        let mut items = Vec::new();
+        for (place, (_, command)) in commands.iter_mut().enumerate() {
+            for content in contents(command) {
+                let checked = self.check_links(Some(content));
+                checked.map_err(|why| Refused::new(why, place))?;
+            }
+            items.extend(item_of_mut(command).cloned());
+        }
+        if let Err(refused) = self.judge_all(desk, &mut items, Timestamp::now()) {
+            let text = items.get(refused.item).and_then(first_text);
+            let pointer = text.map_or_else(String::new, |text| pointer_to(json, &text));
+            return Err(Refused { pointer, ..refused }.into());
+        }
+        let said = commands.iter_mut();
+        let said = said.filter_map(|(_, command)| item_of_mut(command));
+        for (item, judged) in said.zip(items) {
+            *item = judged;
         }
         Ok(())
     }
@@ -79,6 +112,26 @@ fn item_of(command: &Command) -> Option<&NewItem> {
         | Command::Park
         | Command::Reopen => None,
     }
+}
+
+/// The first text of an item.
+fn first_text(item: &NewItem) -> Option<String> {
+    let parts: Vec<Payload> = item.content.as_ref()?.read().ok()?;
+    parts.iter().find_map(|part| part.str_field("text"))
+}
+
+/// The item in a command, to replace it.
+fn item_of_mut(command: &mut Command) -> Option<&mut NewItem> {
+    if let Command::Record { item }
+    | Command::Enqueue { item, .. }
+    | Command::Start {
+        trigger: Trigger::New(item),
+        ..
+    } = command
+    {
+        return Some(item);
+    }
+    None
 }
 
 /// The content in a command: lists of parts, and single parts.

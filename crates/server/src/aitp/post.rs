@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::state::Api;
 use crate::threads::ThreadRef;
 use futures_util::FutureExt as _;
-use interop::aitp::{AitpState, ParticipantChange, Participants, RequestTerms, Strictness};
+use interop::aitp::{AitpState, ParticipantChange, RequestTerms, Strictness};
 use interop::document::Imported;
 use jiff::Timestamp;
 use runtime::{
@@ -176,7 +176,7 @@ impl<'a> MessagePost<'a> {
         item: &NewItem,
         place: impl Fn(usize) -> BodyPointers,
     ) -> Result<(), RuntimeError> {
-        let judged = self.speaker.judge_past(beginning(None)?, past);
+        let judged = self.speaker.judge_past(None, past);
         judged.map_err(|error| placed(error, &place))?;
         let now = Timestamp::now();
         let desk = StartedAitpState::new(AitpState::default(), None, now)?.after(past)?;
@@ -191,27 +191,25 @@ impl<'a> MessagePost<'a> {
     ) -> impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static {
         let speaker = self.speaker.clone();
         move |imported, json| {
-            let roster = beginning(imported.metadata.clone())?;
-            let judged = speaker.judge_past(roster, &imported.commands);
+            let judged = speaker.judge_past(imported.metadata.clone(), &imported.commands);
             judged.map_err(|error| found_in(error, json))
         }
     }
 
-    /// Checks messages that are to be appended to a thread, as [`judge_import`](Self::judge_import) does.
+    /// Checks messages that are to be appended to a thread like posted ones, and replaces them by their
+    /// stored forms. The returned closure may run on another thread; `json` is their text.
     pub(crate) async fn judge_append(
         &self,
         thread: &ThreadRef,
     ) -> Result<
-        impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
+        impl FnOnce(&mut Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
         RuntimeError,
     > {
         let speaker = self.speaker.clone();
         let state = self.desks.of(thread.row()).await?;
-        let roster = state.get().map(|state| state.participants().clone());
-        drop(state);
-        let roster = roster.unwrap_or_default();
-        Ok(move |imported: &Imported, json: &str| {
-            let judged = speaker.judge_past(roster, &imported.commands);
+        let desk = state.get().cloned().unwrap_or_default();
+        Ok(move |imported: &mut Imported, json: &str| {
+            let judged = speaker.judge_appended(&desk, &mut imported.commands, json);
             judged.map_err(|error| found_in(error, json))
         })
     }
@@ -241,10 +239,4 @@ impl<'a> MessagePost<'a> {
     ) -> Result<LockedAitpState, RuntimeError> {
         self.desks.of(row).await
     }
-}
-
-/// The participants of a thread that begins with this metadata.
-fn beginning(metadata: Option<Payload>) -> Result<Participants, RuntimeError> {
-    let begun = StartedAitpState::new(AitpState::default(), metadata, Timestamp::now())?;
-    Ok(begun.participants())
 }

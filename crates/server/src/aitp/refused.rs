@@ -168,7 +168,7 @@ pub(super) fn found_in(error: RuntimeError, json: &str) -> RuntimeError {
         let pointer = match &refused.why {
             Why::Link(link) => pointer_to(json, &link.url),
             Why::Actor(actor) => pointer_to(json, actor),
-            Why::Message(_) | Why::Change(_) => String::new(),
+            Why::Message(_) | Why::Change(_) => refused.pointer.clone(),
         };
         Refused { pointer, ..refused }
     })

@@ -1,13 +1,13 @@
 //! Import and export of threads.
 
 use super::App;
-use super::source_archive::{Appended, Sources};
+use super::source_archive::{AppendedSource, Sources};
 use crate::error::ExchangeError;
 use crate::threads::key_of;
 use interop::ag_ui::was_cut_off;
 use interop::archive::{Archive, Format};
 use interop::convert::{self, AttributedFields, ReadOptions, SourceForm, WriteOptions};
-use interop::document::{self, ImportError, Imported, UNNAMED, agent_id};
+use interop::document::{self, Imported, UNNAMED, agent_id};
 use interop::{Converted, Loss};
 use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
 use std::collections::BTreeSet;
@@ -128,15 +128,15 @@ impl App {
     }
 
     /// Appends a conversation to an existing thread, in one transaction, and lists the conversion losses.
-    /// `judge` validates it, with the text, before anything is written. With `tail`, only if that is the
-    /// thread's last event.
+    /// `judge` validates it, with the text, before anything is written, and may change its messages. With
+    /// `tail`, only if that is the thread's last event.
     pub(crate) async fn append(
         &self,
         row: &ThreadRow,
         tail: Option<Seq>,
         source: ImportSource,
         text: &str,
-        judge: impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
+        judge: impl FnOnce(&mut Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
     ) -> Result<Vec<Loss>, ExchangeError> {
         let (text, runtime) = (text.to_owned(), self.runtime().clone());
         let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
@@ -145,25 +145,31 @@ impl App {
         let last = last.min(now);
         let read = move || {
             let mut read = ReadRequest::read(&source, &text, &local, &runtime)?;
-            judge(&read.imported, &text)?;
+            judge(&mut read.imported, &text)?;
             // The log's times don't run backwards.
             for (at, _) in &mut read.imported.commands {
                 *at = (*at).clamp(last, now);
             }
-            let appended = Appended::of(&read.imported).map_err(ImportError::from)?;
-            Ok::<_, ExchangeError>((read, appended))
+            let source = match &read.archive {
+                Some(archive) => AppendedSource::of(&read.imported, archive)?,
+                None => None,
+            };
+            Ok::<_, ExchangeError>((read, source))
         };
-        let (read, appended) = spawn_blocking(read).await??;
+        let (read, source) = spawn_blocking(read).await??;
         let (runtime, row) = (self.runtime().clone(), row.clone());
-        // Both happen even if the client disconnects.
+        // It goes on even if the client disconnects. The source is stored first, because the tenant may have no
+        // room for it. A source without its entries has no effect.
         let append = async move {
-            let (key, commands) = (key_of(&row), read.imported.commands);
-            runtime
-                .append_past(&row.tenant, key, commands, tail)
-                .await?;
-            if let Some((archive, appended)) = read.archive.zip(appended) {
-                appended.keep(&runtime, &row, archive).await?;
+            if let Some(source) = &source {
+                source.keep(&runtime, &row).await?;
             }
+            let (key, commands) = (key_of(&row), read.imported.commands);
+            let appended = runtime.append_past(&row.tenant, key, commands, tail).await;
+            if let (Err(_), Some(source)) = (&appended, &source) {
+                source.delete(&runtime, &row).await?;
+            }
+            appended?;
             Ok::<_, ExchangeError>(read.losses)
         };
         self.runtime().run_to_completion(append).await

@@ -2,21 +2,20 @@
 
 use crate::threads::key_of;
 use interop::archive::{Archive, ArchivedRun, Format, SourceText};
-use interop::document::{Imported, to_document, turn_bounds};
+use interop::document::{ImportError, Imported, to_document, turn_bounds};
 use interop::{Converted, Loss};
-use runtime::objects::{NewObject, ObjectPage, SidecarObject, sha256};
+use runtime::objects::{NewObject, ObjectPage, sha256};
 use runtime::{Filter, Runtime, RuntimeError, TenantId, ThreadRow, ViewShare};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use thread::{Json, Limits, Object, Thread};
-use timeline::{Entry, Rejected, ThreadId, Transcript};
+use timeline::{Entry, ThreadId, Transcript};
 
 /// The kind of the objects with the sources of whole threads; the id is that of the thread.
 const KIND: &str = "source-archive";
-/// Number of objects read at once.
-const PAGE: usize = 100;
 
 /// The kind of the objects with the sources of messages that were appended to a thread; the id is that
 /// of the first entry.
@@ -34,17 +33,21 @@ struct Import {
     n_entries: usize,
     /// The SHA-256 of their turns, in hexadecimal.
     turns: String,
+    /// The archive, if it is not the content of the object. Contents count as files of the tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    archive: Option<Box<RawValue>>,
 }
 
-/// Messages that are to be appended to a thread, as the thread will have them.
-pub(super) struct Appended {
-    import: Import,
+/// The source of messages that are to be appended to a thread.
+pub(super) struct AppendedSource {
+    /// The id of the first entry that the messages will be.
     first: String,
+    json: String,
 }
 
-impl Appended {
-    /// The entries of a conversation; none if it has no entries.
-    pub(super) fn of(imported: &Imported) -> Result<Option<Self>, Rejected> {
+impl AppendedSource {
+    /// The source of a conversation; none if it has no entries.
+    pub(super) fn of(imported: &Imported, archive: &Archive) -> Result<Option<Self>, ImportError> {
         let alone = Imported {
             commands: imported.commands.clone(),
             ..Imported::default()
@@ -58,19 +61,41 @@ impl Appended {
             first: Some(first.clone()),
             n_entries: transcript.entries.len(),
             turns: fingerprint(&transcript),
+            archive: Some(RawValue::from_string(archive.encode())?),
         };
-        Ok(Some(Self { import, first }))
+        let json = serde_json::to_string(&import)?;
+        Ok(Some(Self { first, json }))
     }
 
-    /// Stores the source of the messages; it is deleted with the thread.
+    /// Stores the source. It is deleted with the thread.
     pub(super) async fn keep(
-        self,
+        &self,
         runtime: &Runtime,
         row: &ThreadRow,
-        archive: Archive,
     ) -> Result<(), RuntimeError> {
-        let id = (kind_of_appended(&row.thread.id), self.first);
-        put(runtime, row, id, &self.import, archive).await
+        let object = NewObject {
+            kind: kind_of_appended(&row.thread.id),
+            id: self.first.clone(),
+            created_at: row.thread.created_at,
+            json: self.json.clone(),
+            content: None,
+            thread: Some(row.thread.id.clone()),
+            is_limited: true,
+        };
+        Ok(runtime.objects().put(&row.tenant, object).await?)
+    }
+
+    /// Deletes the source of messages that were not appended.
+    pub(super) async fn delete(
+        &self,
+        runtime: &Runtime,
+        row: &ThreadRow,
+    ) -> Result<(), RuntimeError> {
+        let (objects, kind) = (runtime.objects(), kind_of_appended(&row.thread.id));
+        objects
+            .delete(&row.tenant, &kind, &self.first, None)
+            .await?;
+        Ok(())
     }
 }
 
@@ -99,9 +124,18 @@ impl Sources {
             first: None,
             n_entries: transcript.entries.len(),
             turns: fingerprint(&transcript),
+            archive: None,
         };
-        let id = (KIND.to_owned(), row.thread.id.to_string());
-        put(runtime, row, id, &import, archive).await
+        let object = NewObject {
+            kind: KIND.to_owned(),
+            id: row.thread.id.to_string(),
+            created_at: row.thread.created_at,
+            json: serde_json::to_string(&import)?,
+            content: Some(archive.encode().into_bytes()),
+            thread: Some(row.thread.id.clone()),
+            is_limited: false,
+        };
+        Ok(runtime.objects().put(&row.tenant, object).await?)
     }
 
     /// The stored sources of a thread whose first entry the transcript has. Holds their memory for the
@@ -115,44 +149,38 @@ impl Sources {
             return Ok(Self::default());
         };
         let entries: BTreeSet<&str> = transcript.entries.iter().map(entry_id).collect();
-        let (objects, mut found) = (runtime.objects(), Vec::new());
-        let mut n_bytes = 0;
-        let mut take = async |kind: &str, object: SidecarObject| {
-            let Ok(import) = serde_json::from_str::<Import>(&object.json) else {
-                return Ok(());
-            };
-            let is_there = |first: &String| entries.contains(first.as_str());
-            if !import.first.as_ref().is_none_or(is_there) {
-                return Ok(());
-            }
-            n_bytes += object.bytes.unwrap_or_default();
-            if let Some(share) = ViewShare::current() {
-                share.try_hold(usize::try_from(n_bytes).unwrap_or(usize::MAX))?;
-            }
-            let content = objects.content(tenant, kind, &object.id).await?;
-            found.extend(content.map(|archive| Source { import, archive }));
-            Ok::<_, RuntimeError>(())
+        let (objects, mut found, mut n_bytes) = (runtime.objects(), Vec::new(), 0);
+        let mut hold = |bytes: usize| {
+            n_bytes += bytes;
+            ViewShare::current().map_or(Ok(()), |share| share.try_hold(n_bytes))
         };
-        if let Some(object) = objects.get(tenant, KIND, thread.id.as_str()).await? {
-            take(KIND, object).await?;
+        if let Some(object) = objects.get(tenant, KIND, thread.id.as_str()).await?
+            && let Ok(import) = serde_json::from_str(&object.json)
+        {
+            hold(usize::try_from(object.bytes.unwrap_or_default()).unwrap_or(usize::MAX))?;
+            let content = objects.content(tenant, KIND, &object.id).await?;
+            found.extend(content.map(|archive| Source { import, archive }));
         }
         let kind = kind_of_appended(&thread.id);
         let mut after = None;
         loop {
             let page = ObjectPage {
                 after: after.take(),
-                limit: PAGE,
+                limit: 1,
                 ..ObjectPage::default()
             };
-            let page = objects.list(tenant, &kind, page).await?;
-            let is_last = page.len() < PAGE;
-            after = page.last().map(|last| last.id.clone());
-            for object in page {
-                take(&kind, object).await?;
-            }
-            if is_last {
+            let Some(object) = objects.list(tenant, &kind, page).await?.pop() else {
                 return Ok(Self(found));
+            };
+            if entries.contains(object.id.as_str())
+                && let Ok(mut import) = serde_json::from_str::<Import>(&object.json)
+                && let Some(archive) = import.archive.take()
+            {
+                hold(object.json.len())?;
+                let archive = archive.get().as_bytes().into();
+                found.push(Source { import, archive });
             }
+            after = Some(object.id);
         }
     }
 
@@ -163,6 +191,9 @@ impl Sources {
         transcript: &Transcript,
         document: &Converted<Thread>,
     ) -> Option<Converted<Archive>> {
+        if self.0.is_empty() {
+            return None;
+        }
         let (bounds, n_entries) = (turn_bounds(transcript), transcript.entries.len());
         let turns = turns_of(&document.value);
         // The rules for writers may have removed a turn, and then no piece can be told.
@@ -297,25 +328,6 @@ fn is_within(loss: &Loss, entries: &Range<usize>, turns: &Range<usize>) -> bool 
         (None, Some(turn)) => turns.contains(&turn),
         (None, None) => !entries.is_empty(),
     }
-}
-
-async fn put(
-    runtime: &Runtime,
-    row: &ThreadRow,
-    (kind, id): (String, String),
-    import: &Import,
-    archive: Archive,
-) -> Result<(), RuntimeError> {
-    let object = NewObject {
-        kind,
-        id,
-        created_at: row.thread.created_at,
-        json: serde_json::to_string(import)?,
-        content: Some(archive.encode().into_bytes()),
-        thread: Some(row.thread.id.clone()),
-        is_limited: false,
-    };
-    Ok(runtime.objects().put(&row.tenant, object).await?)
 }
 
 fn entry_id(entry: &Entry) -> &str {

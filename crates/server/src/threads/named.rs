@@ -104,6 +104,8 @@ impl ThreadKey {
 }
 
 /// Adds operations of the runtime to [`ThreadKey`], on its thread.
+// Boxed here and in the handlers that run agents: otherwise the compiler proves for each handler anew that all futures
+// within are `Send`, a tenth of this crate's build.
 macro_rules! operations {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $value:ty;)*) => {
         #[expect(clippy::disallowed_methods, reason = "the caller's rights were checked")]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from loomline import models
+from loomline._async.objects import AsyncObjects
+from loomline._async.request import AsyncThreadRequest
 from loomline._async.stream import AsyncStream
 from loomline._async.transport import AsyncTransport
 from loomline._run import RunFold, RunSelector
@@ -159,18 +161,17 @@ class AsyncThread:
         *,
         until: Literal["forever", "rest"] = "forever",
         subagents: bool = False,
-        reconnect_for: float = 60.0,
     ) -> AsyncStream[Event]:
         """Streams the log of the thread: the past events, then new ones as they are stored.
 
         `after` is the `id` or the `seq` of the last event to leave out, by default none. With `until="rest"` the stream
         ends when all events are sent and no run executes. `subagents` adds a `SubagentEvent` for each event of a sub-agent.
 
-        A lost connection is resumed: each event comes once, in order. After `reconnect_for` seconds without a server it
-        raises `LoomlineConnectionError`. It raises `ConflictError` with the code `foreign_event_id` if the thread was
+        A lost connection is resumed: each event comes once, in order. After `reconnect_for` seconds of the client without a
+        server it raises `LoomlineConnectionError`. It raises `ConflictError` with the code `foreign_event_id` if the thread was
         deleted and created again, and `NotFoundError` if it is deleted.
         """
-        return AsyncStream(self._follow(after, until, subagents, reconnect_for))
+        return AsyncStream(self._follow(after, until, subagents))
 
     # Messages and runs
 
@@ -208,7 +209,6 @@ class AsyncThread:
         metadata: Any = None,
         channel: str | None = None,
         idempotency_key: str | None = None,
-        reconnect_for: float = 60.0,
     ) -> RunResult:
         """Posts a message and waits for the end of its run. The arguments and the errors are those of `post()`.
 
@@ -216,12 +216,12 @@ class AsyncThread:
         """
         fold = RunFold()
         message = _message(content, agent, policy, max_steps, timeout_ms, metadata, channel)
-        async with aclosing(self._stream(message, idempotency_key, False, reconnect_for)) as events:
+        async with aclosing(self._stream(message, idempotency_key, False)) as events:
             async for event in events:
                 fold.add(event)
         if not fold.execution_id:
             raise LoomlineError("the run never began: the thread was closed, or the message was removed")
-        pending = (await self.pending()).calls if fold.has_open_calls else []
+        pending = await self.pending() if fold.has_open_calls else []
         return RunResult(fold.text, fold.status, fold.execution_id, pending, fold.interruption)
 
     def stream(
@@ -236,7 +236,6 @@ class AsyncThread:
         channel: str | None = None,
         subagents: bool = False,
         idempotency_key: str | None = None,
-        reconnect_for: float = 60.0,
     ) -> AsyncStream[Event]:
         """Posts a message and streams the events of its run, until the run ends. The arguments are those of `post()`.
 
@@ -244,7 +243,7 @@ class AsyncThread:
         reading, the run continues; `cancel()` stops it.
         """
         message = _message(content, agent, policy, max_steps, timeout_ms, metadata, channel)
-        return AsyncStream(self._stream(message, idempotency_key, subagents, reconnect_for))
+        return AsyncStream(self._stream(message, idempotency_key, subagents))
 
     async def replace(
         self,
@@ -305,10 +304,10 @@ class AsyncThread:
 
     # Pending calls
 
-    async def pending(self, *, at: int | None = None) -> models.PendingCalls:
+    async def pending(self, *, at: int | None = None) -> list[models.PendingView]:
         """Lists the pending calls of the thread and of its sub-agents, now or after the event with the `seq` `at`."""
         call = Call("GET", f"{self._path}/pending", {"at": at})
-        return models.PendingCalls.model_validate(await self._transport.json(call))
+        return models.PendingCalls.model_validate(await self._transport.json(call)).calls
 
     async def approve(
         self,
@@ -387,9 +386,10 @@ class AsyncThread:
         """The request with this id, such as `decision:seat`. Sends nothing."""
         return AsyncThreadRequest(self._transport, f"{self._path}/requests/{segment(request_id)}", request_id)
 
-    async def actors(self) -> models.ActorList:
+    async def actors(self) -> list[models.ActorView]:
         """Lists the actors of the thread by their ids."""
-        return models.ActorList.model_validate(await self._transport.json(Call("GET", f"{self._path}/actors")))
+        listed = await self._transport.json(Call("GET", f"{self._path}/actors"))
+        return models.ActorList.model_validate(listed).actors
 
     async def join(
         self,
@@ -465,12 +465,12 @@ class AsyncThread:
         return Call("GET", f"{self._path}/events", query, last_event_id=last_event_id, streams=True)
 
     async def _follow(
-        self, after: str | int | None, until: str, subagents: bool, reconnect_for: float
+        self, after: str | int | None, until: str, subagents: bool
     ) -> AsyncGenerator[Event, None]:
         def call_after(last_id: str | None) -> Call:
             return self._events(after if last_id is None else last_id, until, subagents)
 
-        async with aclosing(self._transport.stream(call_after, reconnect_for)) as messages:
+        async with aclosing(self._transport.stream(call_after)) as messages:
             last_id = None if after is None else str(after)
             async for message in messages:
                 if message is not None:
@@ -480,7 +480,7 @@ class AsyncThread:
                     return
 
     async def _stream(
-        self, message: Mapping[str, Any], idempotency_key: str | None, subagents: bool, reconnect_for: float
+        self, message: Mapping[str, Any], idempotency_key: str | None, subagents: bool
     ) -> AsyncGenerator[Event, None]:
         post = Call(
             "POST",
@@ -495,7 +495,7 @@ class AsyncThread:
             return post if last_id is None else self._events(last_id, "rest", subagents)
 
         selector = RunSelector()
-        async with aclosing(self._transport.stream(call_after, reconnect_for)) as received:
+        async with aclosing(self._transport.stream(call_after)) as received:
             last_id = None
             async for sent in received:
                 if sent is None:
@@ -517,114 +517,6 @@ class AsyncThread:
             return False
         received = 0 if last_id is None else int(last_id.split(".")[0])
         return thread.status != "streaming" and thread.seq <= received
-
-
-class AsyncThreadRequest:
-    """A request on a thread: a decision, data or a payment that a party asks for."""
-
-    id: str
-    """The id, such as `decision:seat`."""
-
-    def __init__(self, transport: AsyncTransport, path: str, request_id: str) -> None:
-        self.id = request_id
-        self._transport = transport
-        self._path = path
-
-    async def read(self) -> models.RequestView:
-        """Reads the request. `answer_schema` is the JSON Schema of an answer."""
-        return models.RequestView.model_validate(await self._transport.json(Call("GET", self._path)))
-
-    async def answer(
-        self,
-        value: Mapping[str, Any],
-        *,
-        actor: str | None = None,
-        agent: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> models.AnsweredView:
-        """Answers the request. If an agent of the server made it, the agent continues.
-
-        `value` is valid against `answer_schema`. `actor` is the actor that answers, by default the one of the API key or
-        the initiator of the thread. `agent` is the agent that continues, by default the one that asked.
-
-        Raises `InvalidRequestError` if the value does not fit (`details["violations"]`), `ConflictError` if the request is
-        not open any more, and `ForbiddenError` if this party may not answer.
-        """
-        return await self._post("answer", idempotency_key, value=value, actor=actor, agent=agent)
-
-    async def decline(
-        self,
-        reason: str | None = None,
-        *,
-        code: str | None = None,
-        actor: str | None = None,
-        agent: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> models.AnsweredView:
-        """Declines the request. `reason` is for people; `code` is for programs if nobody can answer."""
-        return await self._post("decline", idempotency_key, reason=reason, code=code, actor=actor, agent=agent)
-
-    async def cancel(
-        self, reason: str | None = None, *, actor: str | None = None, idempotency_key: str | None = None
-    ) -> models.AnsweredView:
-        """Cancels the request. Raises `ForbiddenError` if another party made it."""
-        return await self._post("cancel", idempotency_key, reason=reason, actor=actor)
-
-    async def _post(self, action: str, idempotency_key: str | None, **fields: Any) -> models.AnsweredView:
-        key = idempotency_key or new_idempotency_key()
-        call = Call("POST", f"{self._path}/{action}", body=present(**fields), idempotency_key=key)
-        return models.AnsweredView.model_validate(await self._transport.json(call))
-
-
-class AsyncObjects:
-    """The objects of one kind of a thread."""
-
-    def __init__(self, transport: AsyncTransport, path: str) -> None:
-        self._transport = transport
-        self._path = path
-
-    async def list(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        limit: int | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] = "asc",
-    ) -> AsyncIterator[models.ThreadObject]:
-        """Lists the objects in the order of their creation, or only those of `ids` that exist.
-
-        `ids` has at most 100 entries. `after` begins behind the object with this id. `limit` is the number of objects of
-        one response, at most 100. The iterator reads all pages.
-        """
-        wanted = None if ids is None else [*dict.fromkeys(ids)]
-        while wanted != []:
-            call = Call("GET", self._path, {"id": wanted, "limit": limit, "order": order, "after": after})
-            page = models.ThreadObjectList.model_validate(await self._transport.json(call))
-            for entry in page.objects:
-                yield entry
-            if page.next is None:
-                return
-            if wanted is None:
-                after = page.next
-            else:
-                wanted = wanted[wanted.index(page.next) + 1 :]
-
-    async def get(self, object_id: str) -> models.ThreadObject:
-        """Reads an object. Raises `NotFoundError` if it does not exist."""
-        call = Call("GET", f"{self._path}/{segment(object_id)}")
-        return models.ThreadObject.model_validate(await self._transport.json(call))
-
-    async def put(self, object_id: str, value: Any) -> models.ThreadObject:
-        """Creates an object, or replaces its value: any JSON of at most 4 MiB. The thread exists already.
-
-        `object_id` has 1 to 256 bytes of UTF-8 without control characters.
-        """
-        call = Call("PUT", f"{self._path}/{segment(object_id)}", body={"value": value})
-        return models.ThreadObject.model_validate(await self._transport.json(call))
-
-    async def delete(self, object_id: str) -> None:
-        """Deletes an object. Raises `NotFoundError` if it does not exist."""
-        await self._transport.send(Call("DELETE", f"{self._path}/{segment(object_id)}"))
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,19 @@ from loomline.errors import (
     error_of_response,
     foreign,
     json_of_response,
-    retry_after,
 )
 
 
 class AsyncTransport:
     """The connection to a server."""
 
-    def __init__(self, base_url: str | None, api_key: str | None, timeout: float, max_retries: int) -> None:
+    def __init__(
+        self, base_url: str | None, api_key: str | None, timeout: float, max_retries: int, reconnect_for: float
+    ) -> None:
         self._http = httpx.AsyncClient(**settings(base_url, api_key))
         self._timeout = timeout
         self._max_retries = max_retries
+        self._reconnect_for = reconnect_for
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -47,7 +49,7 @@ class AsyncTransport:
                 if response.is_success:
                     return response
                 error = error_of_response(response)
-                pause = retry_after(response)
+                pause = error.retry_after
                 if response.status_code not in RETRIED or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                     raise error
             if not call.is_repeatable or attempt >= self._max_retries:
@@ -59,7 +61,7 @@ class AsyncTransport:
         return json_of_response(await self.send(call))
 
     async def stream(
-        self, call_after: Callable[[str | None], Call], reconnect_for: float
+        self, call_after: Callable[[str | None], Call]
     ) -> AsyncGenerator[ServerSentEvent | None, None]:
         """The events of a stream over all of its connections, and `None` when the server ends one of them.
 
@@ -93,7 +95,7 @@ class AsyncTransport:
                     else:
                         await response.aread()
                         error = error_of_response(response)
-                        pause = retry_after(response)
+                        pause = error.retry_after
                         if response.status_code not in RETRIED or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                             raise error
                 finally:
@@ -102,7 +104,7 @@ class AsyncTransport:
                 error = _lost(call, cause)
             now = clock.monotonic()
             lost_at = now if lost_at is None else lost_at
-            if now - lost_at > reconnect_for if has_connected else attempt >= self._max_retries:
+            if now - lost_at > self._reconnect_for if has_connected else attempt >= self._max_retries:
                 raise error
             await asyncio.sleep(pause_seconds(attempt, pause))
             attempt += 1

@@ -23,7 +23,8 @@ class Loomline:
 
     `base_url` is by default `LOOMLINE_SERVER` of the environment, else `http://127.0.0.1:8787`. `api_key` is by default
     `LOOMLINE_KEY`; development mode needs none. `timeout` is the maximum time in seconds to connect and between two pieces
-    of a response. A request that is safe to repeat is sent at most `max_retries` times again.
+    of a response. A request that is safe to repeat is sent at most `max_retries` times again. A stream that lost its
+    connection gives up after `reconnect_for` seconds without a server.
 
     Close it with `close()`, or use it as a context manager.
     """
@@ -35,8 +36,9 @@ class Loomline:
         *,
         timeout: float = 60.0,
         max_retries: int = 2,
+        reconnect_for: float = 60.0,
     ) -> None:
-        self._transport = Transport(base_url, api_key, timeout, max_retries)
+        self._transport = Transport(base_url, api_key, timeout, max_retries, reconnect_for)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -142,14 +144,14 @@ class Loomline:
                 return
             cursor = page.next
 
-    def follow(self, after: str | None = None, *, reconnect_for: float = 60.0) -> Stream[Notice]:
+    def follow(self, after: str | None = None) -> Stream[Notice]:
         """Streams a notice for each change of any thread that the API key may see.
 
         `after` is the `id` of the last notice that you received. A lost connection is resumed: then each thread that
-        changed since has a notice, and the last one may be repeated. After `reconnect_for` seconds without a server it
-        raises `LoomlineConnectionError`.
+        changed since has a notice, and the last one may be repeated. After `reconnect_for` seconds of the client without a
+        server it raises `LoomlineConnectionError`.
         """
-        return Stream(self._follow(after, reconnect_for))
+        return Stream(self._follow(after))
 
     def agents(self) -> list[models.AgentView]:
         """Lists the agents of the server by name."""
@@ -187,11 +189,11 @@ class Loomline:
                 return
             cursor = page.next
 
-    def _follow(self, after: str | None, reconnect_for: float) -> Generator[Notice, None]:
+    def _follow(self, after: str | None) -> Generator[Notice, None]:
         def call_after(last_id: str | None) -> Call:
             return Call("GET", "/api/v1/events", last_event_id=last_id or after, streams=True)
 
-        with closing(self._transport.stream(call_after, reconnect_for)) as messages:
+        with closing(self._transport.stream(call_after)) as messages:
             for message in messages:
                 if message is not None:
                     yield Notice.model_validate({**message.data, "id": message.id, "type": message.name})

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from loomline import models
+from loomline._sync.objects import Objects
+from loomline._sync.request import ThreadRequest
 from loomline._sync.stream import Stream
 from loomline._sync.transport import Transport
 from loomline._run import RunFold, RunSelector
@@ -160,18 +162,17 @@ class Thread:
         *,
         until: Literal["forever", "rest"] = "forever",
         subagents: bool = False,
-        reconnect_for: float = 60.0,
     ) -> Stream[Event]:
         """Streams the log of the thread: the past events, then new ones as they are stored.
 
         `after` is the `id` or the `seq` of the last event to leave out, by default none. With `until="rest"` the stream
         ends when all events are sent and no run executes. `subagents` adds a `SubagentEvent` for each event of a sub-agent.
 
-        A lost connection is resumed: each event comes once, in order. After `reconnect_for` seconds without a server it
-        raises `LoomlineConnectionError`. It raises `ConflictError` with the code `foreign_event_id` if the thread was
+        A lost connection is resumed: each event comes once, in order. After `reconnect_for` seconds of the client without a
+        server it raises `LoomlineConnectionError`. It raises `ConflictError` with the code `foreign_event_id` if the thread was
         deleted and created again, and `NotFoundError` if it is deleted.
         """
-        return Stream(self._follow(after, until, subagents, reconnect_for))
+        return Stream(self._follow(after, until, subagents))
 
     # Messages and runs
 
@@ -209,7 +210,6 @@ class Thread:
         metadata: Any = None,
         channel: str | None = None,
         idempotency_key: str | None = None,
-        reconnect_for: float = 60.0,
     ) -> RunResult:
         """Posts a message and waits for the end of its run. The arguments and the errors are those of `post()`.
 
@@ -217,12 +217,12 @@ class Thread:
         """
         fold = RunFold()
         message = _message(content, agent, policy, max_steps, timeout_ms, metadata, channel)
-        with closing(self._stream(message, idempotency_key, False, reconnect_for)) as events:
+        with closing(self._stream(message, idempotency_key, False)) as events:
             for event in events:
                 fold.add(event)
         if not fold.execution_id:
             raise LoomlineError("the run never began: the thread was closed, or the message was removed")
-        pending = (self.pending()).calls if fold.has_open_calls else []
+        pending = self.pending() if fold.has_open_calls else []
         return RunResult(fold.text, fold.status, fold.execution_id, pending, fold.interruption)
 
     def stream(
@@ -237,7 +237,6 @@ class Thread:
         channel: str | None = None,
         subagents: bool = False,
         idempotency_key: str | None = None,
-        reconnect_for: float = 60.0,
     ) -> Stream[Event]:
         """Posts a message and streams the events of its run, until the run ends. The arguments are those of `post()`.
 
@@ -245,7 +244,7 @@ class Thread:
         reading, the run continues; `cancel()` stops it.
         """
         message = _message(content, agent, policy, max_steps, timeout_ms, metadata, channel)
-        return Stream(self._stream(message, idempotency_key, subagents, reconnect_for))
+        return Stream(self._stream(message, idempotency_key, subagents))
 
     def replace(
         self,
@@ -306,10 +305,10 @@ class Thread:
 
     # Pending calls
 
-    def pending(self, *, at: int | None = None) -> models.PendingCalls:
+    def pending(self, *, at: int | None = None) -> list[models.PendingView]:
         """Lists the pending calls of the thread and of its sub-agents, now or after the event with the `seq` `at`."""
         call = Call("GET", f"{self._path}/pending", {"at": at})
-        return models.PendingCalls.model_validate(self._transport.json(call))
+        return models.PendingCalls.model_validate(self._transport.json(call)).calls
 
     def approve(
         self,
@@ -388,9 +387,10 @@ class Thread:
         """The request with this id, such as `decision:seat`. Sends nothing."""
         return ThreadRequest(self._transport, f"{self._path}/requests/{segment(request_id)}", request_id)
 
-    def actors(self) -> models.ActorList:
+    def actors(self) -> list[models.ActorView]:
         """Lists the actors of the thread by their ids."""
-        return models.ActorList.model_validate(self._transport.json(Call("GET", f"{self._path}/actors")))
+        listed = self._transport.json(Call("GET", f"{self._path}/actors"))
+        return models.ActorList.model_validate(listed).actors
 
     def join(
         self,
@@ -466,12 +466,12 @@ class Thread:
         return Call("GET", f"{self._path}/events", query, last_event_id=last_event_id, streams=True)
 
     def _follow(
-        self, after: str | int | None, until: str, subagents: bool, reconnect_for: float
+        self, after: str | int | None, until: str, subagents: bool
     ) -> Generator[Event, None]:
         def call_after(last_id: str | None) -> Call:
             return self._events(after if last_id is None else last_id, until, subagents)
 
-        with closing(self._transport.stream(call_after, reconnect_for)) as messages:
+        with closing(self._transport.stream(call_after)) as messages:
             last_id = None if after is None else str(after)
             for message in messages:
                 if message is not None:
@@ -481,7 +481,7 @@ class Thread:
                     return
 
     def _stream(
-        self, message: Mapping[str, Any], idempotency_key: str | None, subagents: bool, reconnect_for: float
+        self, message: Mapping[str, Any], idempotency_key: str | None, subagents: bool
     ) -> Generator[Event, None]:
         post = Call(
             "POST",
@@ -496,7 +496,7 @@ class Thread:
             return post if last_id is None else self._events(last_id, "rest", subagents)
 
         selector = RunSelector()
-        with closing(self._transport.stream(call_after, reconnect_for)) as received:
+        with closing(self._transport.stream(call_after)) as received:
             last_id = None
             for sent in received:
                 if sent is None:
@@ -518,114 +518,6 @@ class Thread:
             return False
         received = 0 if last_id is None else int(last_id.split(".")[0])
         return thread.status != "streaming" and thread.seq <= received
-
-
-class ThreadRequest:
-    """A request on a thread: a decision, data or a payment that a party asks for."""
-
-    id: str
-    """The id, such as `decision:seat`."""
-
-    def __init__(self, transport: Transport, path: str, request_id: str) -> None:
-        self.id = request_id
-        self._transport = transport
-        self._path = path
-
-    def read(self) -> models.RequestView:
-        """Reads the request. `answer_schema` is the JSON Schema of an answer."""
-        return models.RequestView.model_validate(self._transport.json(Call("GET", self._path)))
-
-    def answer(
-        self,
-        value: Mapping[str, Any],
-        *,
-        actor: str | None = None,
-        agent: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> models.AnsweredView:
-        """Answers the request. If an agent of the server made it, the agent continues.
-
-        `value` is valid against `answer_schema`. `actor` is the actor that answers, by default the one of the API key or
-        the initiator of the thread. `agent` is the agent that continues, by default the one that asked.
-
-        Raises `InvalidRequestError` if the value does not fit (`details["violations"]`), `ConflictError` if the request is
-        not open any more, and `ForbiddenError` if this party may not answer.
-        """
-        return self._post("answer", idempotency_key, value=value, actor=actor, agent=agent)
-
-    def decline(
-        self,
-        reason: str | None = None,
-        *,
-        code: str | None = None,
-        actor: str | None = None,
-        agent: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> models.AnsweredView:
-        """Declines the request. `reason` is for people; `code` is for programs if nobody can answer."""
-        return self._post("decline", idempotency_key, reason=reason, code=code, actor=actor, agent=agent)
-
-    def cancel(
-        self, reason: str | None = None, *, actor: str | None = None, idempotency_key: str | None = None
-    ) -> models.AnsweredView:
-        """Cancels the request. Raises `ForbiddenError` if another party made it."""
-        return self._post("cancel", idempotency_key, reason=reason, actor=actor)
-
-    def _post(self, action: str, idempotency_key: str | None, **fields: Any) -> models.AnsweredView:
-        key = idempotency_key or new_idempotency_key()
-        call = Call("POST", f"{self._path}/{action}", body=present(**fields), idempotency_key=key)
-        return models.AnsweredView.model_validate(self._transport.json(call))
-
-
-class Objects:
-    """The objects of one kind of a thread."""
-
-    def __init__(self, transport: Transport, path: str) -> None:
-        self._transport = transport
-        self._path = path
-
-    def list(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        limit: int | None = None,
-        after: str | None = None,
-        order: Literal["asc", "desc"] = "asc",
-    ) -> Iterator[models.ThreadObject]:
-        """Lists the objects in the order of their creation, or only those of `ids` that exist.
-
-        `ids` has at most 100 entries. `after` begins behind the object with this id. `limit` is the number of objects of
-        one response, at most 100. The iterator reads all pages.
-        """
-        wanted = None if ids is None else [*dict.fromkeys(ids)]
-        while wanted != []:
-            call = Call("GET", self._path, {"id": wanted, "limit": limit, "order": order, "after": after})
-            page = models.ThreadObjectList.model_validate(self._transport.json(call))
-            for entry in page.objects:
-                yield entry
-            if page.next is None:
-                return
-            if wanted is None:
-                after = page.next
-            else:
-                wanted = wanted[wanted.index(page.next) + 1 :]
-
-    def get(self, object_id: str) -> models.ThreadObject:
-        """Reads an object. Raises `NotFoundError` if it does not exist."""
-        call = Call("GET", f"{self._path}/{segment(object_id)}")
-        return models.ThreadObject.model_validate(self._transport.json(call))
-
-    def put(self, object_id: str, value: Any) -> models.ThreadObject:
-        """Creates an object, or replaces its value: any JSON of at most 4 MiB. The thread exists already.
-
-        `object_id` has 1 to 256 bytes of UTF-8 without control characters.
-        """
-        call = Call("PUT", f"{self._path}/{segment(object_id)}", body={"value": value})
-        return models.ThreadObject.model_validate(self._transport.json(call))
-
-    def delete(self, object_id: str) -> None:
-        """Deletes an object. Raises `NotFoundError` if it does not exist."""
-        self._transport.send(Call("DELETE", f"{self._path}/{segment(object_id)}"))
 
 
 @dataclass(frozen=True)

@@ -19,17 +19,19 @@ from loomline.errors import (
     error_of_response,
     foreign,
     json_of_response,
-    retry_after,
 )
 
 
 class Transport:
     """The connection to a server."""
 
-    def __init__(self, base_url: str | None, api_key: str | None, timeout: float, max_retries: int) -> None:
+    def __init__(
+        self, base_url: str | None, api_key: str | None, timeout: float, max_retries: int, reconnect_for: float
+    ) -> None:
         self._http = httpx.Client(**settings(base_url, api_key))
         self._timeout = timeout
         self._max_retries = max_retries
+        self._reconnect_for = reconnect_for
 
     def close(self) -> None:
         self._http.close()
@@ -48,7 +50,7 @@ class Transport:
                 if response.is_success:
                     return response
                 error = error_of_response(response)
-                pause = retry_after(response)
+                pause = error.retry_after
                 if response.status_code not in RETRIED or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                     raise error
             if not call.is_repeatable or attempt >= self._max_retries:
@@ -60,7 +62,7 @@ class Transport:
         return json_of_response(self.send(call))
 
     def stream(
-        self, call_after: Callable[[str | None], Call], reconnect_for: float
+        self, call_after: Callable[[str | None], Call]
     ) -> Generator[ServerSentEvent | None, None]:
         """The events of a stream over all of its connections, and `None` when the server ends one of them.
 
@@ -94,7 +96,7 @@ class Transport:
                     else:
                         response.read()
                         error = error_of_response(response)
-                        pause = retry_after(response)
+                        pause = error.retry_after
                         if response.status_code not in RETRIED or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                             raise error
                 finally:
@@ -103,7 +105,7 @@ class Transport:
                 error = _lost(call, cause)
             now = clock.monotonic()
             lost_at = now if lost_at is None else lost_at
-            if now - lost_at > reconnect_for if has_connected else attempt >= self._max_retries:
+            if now - lost_at > self._reconnect_for if has_connected else attempt >= self._max_retries:
                 raise error
             time.sleep(pause_seconds(attempt, pause))
             attempt += 1

@@ -7,7 +7,7 @@ Needs the package `langgraph-checkpoint`. A checkpoint is an object of the threa
 | `langgraph-checkpoint[.NS]` | the id of the checkpoint | the checkpoint with the values that changed |
 | `langgraph-writes.CHECKPOINT` | the task and the call | the writes of one call of `put_writes` |
 | `langgraph-index` | a digest | a namespace and a run that have checkpoints |
-| `langgraph-part` | a digest and a number | a piece of a value that is too large for one object |
+| `langgraph-part` | a random one | a piece of a value that is too large for one object |
 
 `owners` of a checkpoint names, for each channel that did not change, the checkpoint that has its value. `NS` and
 `CHECKPOINT` are digests of the namespace and of the checkpoint, because a kind is short. The root namespace has no `NS`.
@@ -18,15 +18,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import logging
-import threading
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -44,25 +41,21 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from loomline import AsyncLoomline, Loomline
-from loomline._wire import Call, new_idempotency_key, segment
+from loomline._wire import Call
+from loomline.adapters import _langgraph_objects as objects
+from loomline.adapters._langgraph_messages import ShownMessages
+from loomline.adapters._langgraph_objects import thread_path
+from loomline.adapters._memory import Memory
 from loomline.adapters._steps import Steps, aeach, arun, each, run
-from loomline.errors import ApiError, LoomlineError, NotFoundError
+from loomline.errors import NotFoundError
 
 __all__ = ["LoomlineSaver"]
-
-logger = logging.getLogger(__name__)
 
 CHECKPOINTS = "langgraph-checkpoint"
 WRITES = "langgraph-writes"
 INDEX = "langgraph-index"
-PARTS = "langgraph-part"
 
-MAX_IDS = 100
 PAGE = 20
-PART_CHARACTERS = 3 * 1024 * 1024
-BATCH_CHARACTERS = 4 * 1024 * 1024
-REMEMBERED = 512
-CONTENT_TYPES = ("text", "image_url", "image", "file", "audio", "video")
 
 Record = dict[str, Any]
 
@@ -71,7 +64,7 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
     """A checkpointer of LangGraph that stores its checkpoints in threads of a Loomline server.
 
     The methods without `a` use `client`, the methods with `a` use `async_client`. Without any client, both are made from
-    the environment (`LOOMLINE_SERVER`, `LOOMLINE_KEY`).
+    the environment (`LOOMLINE_SERVER`, `LOOMLINE_KEY`): then use the saver as a context manager, or close it.
 
     `messages` names the channel whose messages also become messages of the thread; `None` turns this off.
     """
@@ -85,15 +78,43 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
-        if client is None and async_client is None:
+        self._has_own_clients = client is None and async_client is None
+        if self._has_own_clients:
             client, async_client = Loomline(), AsyncLoomline()
         self._client = client
         self._async_client = async_client
         self._messages = messages
         # What this process knows without asking. All of it may be forgotten at any time.
-        self._owners = _Memory()
-        self._indexed = _Memory()
-        self._shown = _Memory()
+        self._owners = Memory()
+        self._indexed = Memory()
+        self._shown = ShownMessages()
+
+    def close(self) -> None:
+        """Closes the sync client, unless you passed it."""
+        if self._has_own_clients:
+            self._sync().close()
+
+    async def aclose(self) -> None:
+        """Closes both clients, unless you passed one."""
+        if self._has_own_clients:
+            self._sync().close()
+            await self._async().close()
+
+    def __enter__(self) -> LoomlineSaver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> LoomlineSaver:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     # The methods of a checkpointer
 
@@ -163,14 +184,16 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Deletes the checkpoints whose metadata has one of these `run_id`.
 
-        Reads an index in every thread of the tenant.
+        Reads an index in every thread of the tenant. No other process may run a graph on a thread with such a checkpoint at
+        the same time.
         """
         run(self._sync(), self._delete_for_runs(run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Deletes the checkpoints whose metadata has one of these `run_id`.
 
-        Reads an index in every thread of the tenant.
+        Reads an index in every thread of the tenant. No other process may run a graph on a thread with such a checkpoint at
+        the same time.
         """
         await arun(self._async(), self._delete_for_runs(run_ids))
 
@@ -184,7 +207,8 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
         """Deletes all checkpoints (`delete`), or all but the newest of each namespace (`keep_latest`).
 
         The messages stay.
-        `keep_latest` also keeps the checkpoints from which the newest one computes a `DeltaChannel`.
+        `keep_latest` also keeps the checkpoints from which the newest one computes a `DeltaChannel`. With `delete`, no
+        other process may run a graph on the thread at the same time.
         """
         run(self._sync(), self._prune(thread_ids, strategy))
 
@@ -192,7 +216,8 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
         """Deletes all checkpoints (`delete`), or all but the newest of each namespace (`keep_latest`).
 
         The messages stay.
-        `keep_latest` also keeps the checkpoints from which the newest one computes a `DeltaChannel`.
+        `keep_latest` also keeps the checkpoints from which the newest one computes a `DeltaChannel`. With `delete`, no
+        other process may run a graph on the thread at the same time.
         """
         await arun(self._async(), self._prune(thread_ids, strategy))
 
@@ -240,10 +265,12 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
             "owners": owners,
         }
         yield from self._index(thread, ns, full_metadata.get("run_id"))
-        yield from _store(thread, _checkpoints(ns), checkpoint["id"], record)
+        is_stored = self._owners.get((thread, ns, checkpoint["id"])) is not None
+        store = objects.replace if is_stored else objects.store
+        yield from store(thread, _checkpoints(ns), checkpoint["id"], record)
         self._remember(thread, ns, checkpoint["id"], checkpoint["channel_versions"], record)
         if ns == "" and self._messages in new_versions:
-            yield from self._show(thread, values.get(self._messages))
+            yield from self._shown.show(thread, values.get(self._messages))
         return _config(thread, ns, checkpoint["id"])
 
     def _get_tuple(self, config: RunnableConfig) -> Steps[CheckpointTuple | None]:
@@ -276,7 +303,7 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
             for ns in namespaces:
                 after = None
                 while left is None or left > 0:
-                    page, after = yield from _page(thread, _checkpoints(ns), after, "desc", PAGE)
+                    page, after = yield from objects.page(thread, _checkpoints(ns), after, "desc", PAGE)
                     near = {name: record["values"] for name, record in page}
                     for name, record in page:
                         if "checkpoint" not in record or (checkpoint_id and name != checkpoint_id):
@@ -297,12 +324,12 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
     def _find(self, thread: str, ns: str, checkpoint_id: str | None) -> Steps[tuple[str, Record] | None]:
         """The checkpoint of this id, or the newest one."""
         if checkpoint_id is not None:
-            for name, record in (yield from _named(thread, _checkpoints(ns), [checkpoint_id])):
+            for name, record in (yield from objects.named(thread, _checkpoints(ns), [checkpoint_id])):
                 return (name, record) if "checkpoint" in record else None
             return None
         after = None
         while True:
-            page, after = yield from _page(thread, _checkpoints(ns), after, "desc", 1)
+            page, after = yield from objects.page(thread, _checkpoints(ns), after, "desc", 1)
             for name, record in page:
                 if "checkpoint" in record:
                     return name, record
@@ -314,7 +341,7 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
     ) -> Steps[CheckpointTuple]:
         """The checkpoint of a record. `near` has the values of other records, and receives those that are read."""
         missing = sorted(set(record["owners"].values()) - near.keys())
-        for owner, owning in (yield from _named(thread, _checkpoints(ns), missing)):
+        for owner, owning in (yield from objects.named(thread, _checkpoints(ns), missing)):
             near[owner] = owning["values"]
         stored = dict(record["values"])
         for channel, owner in record["owners"].items():
@@ -358,10 +385,11 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
                 for index, (channel, value) in enumerate(writes)
             ],
         }
-        yield from _store(thread, _writes(ns, str(checkpoint_id)), f"{task_id}/{name}", value)
+        store = objects.replace if is_special else objects.store
+        yield from store(thread, _writes(ns, str(checkpoint_id)), f"{task_id}/{name}", value)
 
     def _writes(self, thread: str, ns: str, checkpoint_id: str) -> Steps[Sequence[PendingWrite]]:
-        calls = yield from _all(thread, _writes(ns, checkpoint_id))
+        calls = yield from objects.every(thread, _writes(ns, checkpoint_id))
         found: dict[tuple[str, int], tuple[int, str, PendingWrite]] = {}
         for _, call in calls:
             for index, channel, kind, data in call["writes"]:
@@ -389,7 +417,7 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
             name = record["parent"]
             walked.add(name)
             while name not in records and after is not None:
-                page, after = yield from _page(thread, _checkpoints(ns), after, "desc", PAGE)
+                page, after = yield from objects.page(thread, _checkpoints(ns), after, "desc", PAGE)
                 records.update(page)
             if "checkpoint" not in records.get(name, {}):
                 break
@@ -401,7 +429,7 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
                 owner = name if channel in record["values"] else record["owners"].get(channel)
                 if owner is not None:
                     if owner not in records:
-                        records.update((yield from _named(thread, _checkpoints(ns), [owner])))
+                        records.update((yield from objects.named(thread, _checkpoints(ns), [owner])))
                     histories[channel]["seed"] = self._load(records[owner]["values"][channel])
                     open_channels.remove(channel)
         return histories
@@ -413,17 +441,17 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
         if (ns == "" and run_id is None) or self._indexed.get((thread, ns, run_id)):
             return
         value = {"checkpoint_ns": ns, "run_id": run_id}
-        yield from _store(thread, INDEX, _digest(json.dumps([ns, run_id])), value)
+        yield from objects.store(thread, INDEX, _digest(json.dumps([ns, run_id])), value)
         self._indexed.put((thread, ns, run_id), True)
 
     def _namespaces(self, thread: str) -> Steps[Sequence[str]]:
-        index = yield from _all(thread, INDEX)
+        index = yield from objects.every(thread, INDEX)
         return list(dict.fromkeys(["", *(entry["checkpoint_ns"] for _, entry in index)]))
 
     def _delete_thread(self, thread_id: str) -> Steps[None]:
         thread = str(thread_id)
         try:
-            yield Call("DELETE", _thread(thread))
+            yield Call("DELETE", thread_path(thread))
         except NotFoundError:
             pass
         self._forget(thread)
@@ -433,9 +461,9 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
         if not doomed_runs:
             return
         for thread in (yield from _threads()):
-            index = yield from _all(thread, INDEX)
+            index = yield from objects.every(thread, INDEX)
             for ns in {entry["checkpoint_ns"] for _, entry in index if entry["run_id"] in doomed_runs}:
-                records = dict((yield from _all(thread, _checkpoints(ns))))
+                records = dict((yield from objects.every(thread, _checkpoints(ns))))
                 doomed = {
                     name
                     for name, record in records.items()
@@ -448,7 +476,7 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
             raise ValueError(f"strategy is {strategy!r}; expected 'keep_latest' or 'delete'")
         for thread in map(str, thread_ids):
             for ns in (yield from self._namespaces(thread)):
-                records = dict((yield from _all(thread, _checkpoints(ns))))
+                records = dict((yield from objects.every(thread, _checkpoints(ns))))
                 kept = self._kept(records) if strategy == "keep_latest" else set()
                 yield from self._remove(thread, ns, records, records.keys() - kept)
 
@@ -469,6 +497,8 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
 
     def _remove(self, thread: str, ns: str, records: dict[str, Record], doomed: set[str]) -> Steps[None]:
         """Removes checkpoints. Values that other checkpoints refer to stay, in a record without a checkpoint."""
+        # What a checkpoint refers to may go away, so the next one stores its values anew.
+        self._owners.forget(thread)
         needed = {
             (owner, channel)
             for name, record in records.items()
@@ -479,63 +509,33 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
             if name not in doomed and "checkpoint" in record:
                 continue
             values = {channel: value for channel, value in record["values"].items() if (name, channel) in needed}
-            for write, call in (yield from _all(thread, _writes(ns, name))):
-                yield from _delete(thread, _writes(ns, name), write, call)
+            for write, call in (yield from objects.every(thread, _writes(ns, name))):
+                yield from objects.delete(thread, _writes(ns, name), write, call)
             if not values:
-                yield from _delete(thread, _checkpoints(ns), name, record)
+                yield from objects.delete(thread, _checkpoints(ns), name, record)
             elif "checkpoint" in record or values != record["values"]:
-                yield from _store(thread, _checkpoints(ns), name, {"values": values})
+                yield from objects.store(thread, _checkpoints(ns), name, {"values": values}, record)
+        self._owners.forget(thread)
 
     def _copy_thread(self, source_thread_id: str, target_thread_id: str) -> Steps[None]:
         source, target = str(source_thread_id), str(target_thread_id)
         for ns in (yield from self._namespaces(source)):
-            for name, record in (yield from _all(source, _checkpoints(ns))):
-                for write, value in (yield from _all(source, _writes(ns, name))):
-                    yield from _store(target, _writes(ns, name), write, value)
-                yield from _store(target, _checkpoints(ns), name, record)
-        for name, entry in (yield from _all(source, INDEX)):
-            yield from _store(target, INDEX, name, entry)
+            for name, record in (yield from objects.every(source, _checkpoints(ns))):
+                for write, value in (yield from objects.every(source, _writes(ns, name))):
+                    yield from objects.replace(target, _writes(ns, name), write, value)
+                yield from objects.replace(target, _checkpoints(ns), name, record)
+        for name, entry in (yield from objects.every(source, INDEX)):
+            yield from objects.store(target, INDEX, name, entry)
+        self._owners.forget(target)
         latest = yield from self._get_tuple({"configurable": {"thread_id": target}})
         if latest is not None and self._messages is not None:
-            yield from self._show(target, latest.checkpoint["channel_values"].get(self._messages))
+            yield from self._shown.show(target, latest.checkpoint["channel_values"].get(self._messages))
 
     def _forget(self, thread: str) -> None:
         for memory in (self._owners, self._indexed, self._shown):
             memory.forget(thread)
 
-    # Messages
-
-    def _show(self, thread: str, messages: Any) -> Steps[None]:
-        """Appends the messages that the thread does not have. A failure is logged: the checkpoint is stored already."""
-        shown = self._shown.get((thread,)) or set()
-        self._shown.put((thread,), shown)
-        new: dict[str, dict[str, Any]] = {}
-        for message in messages if isinstance(messages, (list, tuple)) else ():
-            if isinstance(message, BaseMessage) and message.id and message.id not in shown:
-                plain = _plain(message)
-                if plain is not None:
-                    new[message.id] = plain
-        try:
-            for batch in _batches(list(new.values())):
-                yield from self._show_batch(thread, batch, shown)
-        except LoomlineError as error:
-            logger.warning("thread %r does not show the messages of its checkpoint yet: %s", thread, error)
-
-    def _show_batch(self, thread: str, batch: Sequence[dict[str, Any]], shown: set[str]) -> Steps[None]:
-        try:
-            yield Call("POST", f"/threads/{segment(thread)}/state", body={"values": {"messages": batch}})
-        except ApiError as error:
-            if error.status not in (409, 413, 422):
-                raise
-            if len(batch) > 1:
-                half = len(batch) // 2
-                yield from self._show_batch(thread, batch[:half], shown)
-                yield from self._show_batch(thread, batch[half:], shown)
-                return
-            if error.status == 409 and (yield Call("GET", _thread(thread))).json()["status"] == "streaming":
-                raise
-            logger.warning("thread %r does not show the message %r: %s", thread, batch[0]["id"], error)
-        shown.update(message["id"] for message in batch)
+    # Values
 
     def _dump(self, value: Any) -> Sequence[str]:
         kind, data = self.serde.dumps_typed(value)
@@ -543,30 +543,6 @@ class LoomlineSaver(BaseCheckpointSaver[int]):
 
     def _load(self, value: Sequence[str]) -> Any:
         return self.serde.loads_typed((value[0], base64.b64decode(value[1])))
-
-
-class _Memory:
-    """The newest entries, by keys that begin with a thread."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[Any, ...]) -> Any:
-        with self._lock:
-            return self._entries.get(key)
-
-    def put(self, key: tuple[Any, ...], entry: Any) -> None:
-        with self._lock:
-            self._entries[key] = entry
-            self._entries.move_to_end(key)
-            if len(self._entries) > REMEMBERED:
-                self._entries.popitem(last=False)
-
-    def forget(self, thread: str) -> None:
-        with self._lock:
-            for key in [key for key in self._entries if key[0] == thread]:
-                del self._entries[key]
 
 
 def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
@@ -604,156 +580,3 @@ def _threads() -> Steps[list[str]]:
         cursor = page.get("next")
         if cursor is None:
             return keys
-
-
-# Objects
-
-
-def _thread(thread: str) -> str:
-    return f"/api/v1/threads/{segment(thread)}"
-
-
-def _path(thread: str, kind: str, name: str | None = None) -> str:
-    path = f"{_thread(thread)}/objects/{kind}"
-    return path if name is None else f"{path}/{segment(name)}"
-
-
-def _store(thread: str, kind: str, name: str, value: Any) -> Steps[None]:
-    """Creates or replaces an object, in parts if it is too large. Creates the thread if it does not exist."""
-    text = _text(value)
-    if parts := _parts(text):
-        for number, part in enumerate(parts):
-            yield from _put_object(thread, PARTS, _part(kind, name, number), _text(part))
-        text = _text({"parts": len(parts)})
-    yield from _put_object(thread, kind, name, text)
-
-
-def _put_object(thread: str, kind: str, name: str, text: str) -> Steps[None]:
-    path = _path(thread, kind, name)
-    body = f'{{"value":{text}}}'.encode()
-    try:
-        yield Call("PUT", path, raw=body)
-    except NotFoundError as error:
-        if error.code != "thread_not_found":
-            raise
-        yield Call("POST", "/api/v1/threads", body={"key": thread})
-        yield Call("PUT", path, raw=body)
-
-
-def _delete(thread: str, kind: str, name: str, value: Any) -> Steps[None]:
-    yield from _delete_object(thread, kind, name)
-    for number in range(len(_parts(_text(value)))):
-        yield from _delete_object(thread, PARTS, _part(kind, name, number))
-
-
-def _delete_object(thread: str, kind: str, name: str) -> Steps[None]:
-    try:
-        yield Call("DELETE", _path(thread, kind, name), idempotency_key=new_idempotency_key())
-    except NotFoundError:
-        pass
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _parts(text: str) -> Sequence[str]:
-    """The pieces of a text that is too large for one object; none if it fits."""
-    if len(text) <= PART_CHARACTERS:
-        return []
-    return [text[start : start + PART_CHARACTERS] for start in range(0, len(text), PART_CHARACTERS)]
-
-
-def _part(kind: str, name: str, number: int) -> str:
-    return f"{_digest(f'{kind}/{name}')}/{number}"
-
-
-def _page(
-    thread: str, kind: str, after: str | None, order: str, limit: int
-) -> Steps[tuple[list[tuple[str, Any]], str | None]]:
-    """The names and values of one page, and the place of the next one."""
-    try:
-        response = yield Call("GET", _path(thread, kind), {"after": after, "order": order, "limit": limit})
-    except NotFoundError as error:
-        if error.code != "thread_not_found":
-            raise
-        return [], None
-    page = response.json()
-    return (yield from _values(thread, kind, page["objects"])), page.get("next")
-
-
-def _all(thread: str, kind: str) -> Steps[list[tuple[str, Any]]]:
-    """The names and values of a kind, in the order of their creation."""
-    found: list[tuple[str, Any]] = []
-    after = None
-    while True:
-        page, after = yield from _page(thread, kind, after, "asc", MAX_IDS)
-        found += page
-        if after is None:
-            return found
-
-
-def _named(thread: str, kind: str, names: Sequence[str]) -> Steps[list[tuple[str, Any]]]:
-    """Those of the named objects that exist."""
-    found: list[tuple[str, Any]] = []
-    while names:
-        batch, names = names[:MAX_IDS], names[MAX_IDS:]
-        try:
-            page = (yield Call("GET", _path(thread, kind), {"id": batch})).json()
-        except NotFoundError:
-            return []
-        found += yield from _values(thread, kind, page["objects"])
-        if "next" in page:
-            names = [*batch[batch.index(page["next"]) + 1 :], *names]
-    return found
-
-
-def _values(thread: str, kind: str, objects: Sequence[dict[str, Any]]) -> Steps[list[tuple[str, Any]]]:
-    found = []
-    for entry in objects:
-        value = entry["value"]
-        if "parts" in value:
-            text = ""
-            for number in range(value["parts"]):
-                part = yield Call("GET", _path(thread, PARTS, _part(kind, entry["id"], number)))
-                text += part.json()["value"]
-            value = json.loads(text)
-        found.append((entry["id"], value))
-    return found
-
-
-# Messages
-
-
-def _plain(message: BaseMessage) -> dict[str, Any] | None:
-    """What the thread shows of a message: its text and files. None if that is nothing."""
-    if isinstance(message, HumanMessage):
-        kind = "human"
-    elif isinstance(message, AIMessage):
-        kind = "ai"
-    elif isinstance(message, SystemMessage):
-        kind = "system"
-    else:
-        return None
-    content: Any = message.content
-    if not isinstance(content, str):
-        content = [
-            block if isinstance(block, dict) else {"type": "text", "text": block}
-            for block in content
-            if isinstance(block, str) or block.get("type") in CONTENT_TYPES
-        ]
-    return {"type": kind, "id": message.id, "content": content} if content else None
-
-
-def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    size = 0
-    for message in messages:
-        characters = len(json.dumps(message))
-        if batch and size + characters > BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-        batch.append(message)
-        size += characters
-    if batch:
-        yield batch

@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from types import TracebackType
 from typing import Any, cast
 
 from agents import SessionSettings, TResponseInputItem
@@ -39,7 +40,7 @@ class LoomlineSession:
 
     `get_items` also returns what was added to the thread by other protocols and by agents of the server, in the form of the
     server. `clear_session` deletes the thread. `client` is by default made from the environment (`LOOMLINE_SERVER`,
-    `LOOMLINE_KEY`).
+    `LOOMLINE_KEY`): then use the session as a context manager, or close it.
 
     Methods of one session object wait for each other. Adding more than 20 items takes several requests: an error in between
     leaves the first ones stored. A request whose response is lost is not repeated; it may have added its items.
@@ -59,8 +60,23 @@ class LoomlineSession:
         self.session_settings = (
             SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
         )
-        self._transport = (client or AsyncLoomline())._transport
+        self._has_own_client = client is None
+        self._client = client or AsyncLoomline()
+        self._transport = self._client._transport
         self._lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Closes the client, unless you passed it."""
+        if self._has_own_client:
+            await self._client.close()
+
+    async def __aenter__(self) -> LoomlineSession:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """All items in their order, or the newest `limit` of them."""

@@ -42,6 +42,12 @@ fn own_ways(text: &str) -> Vec<Way> {
             json!({"content": text}),
         ),
         way(
+            "append",
+            "/api/v1/threads/{key}/import",
+            "/api/v1/threads/append/import?from=ai-sdk-ui",
+            json!([{"id": "m1", "role": "user", "parts": [part]}]),
+        ),
+        way(
             "threads",
             "/v1/threads/{thread_id}/messages",
             "/v1/threads/threads/messages",
@@ -270,7 +276,7 @@ pub(super) async fn make_threads(client: &Server) {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 50] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 49] = [
     ("POST", "/api/v1/web/tokens"),
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
@@ -278,7 +284,6 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 50] = [
     ("POST", "/api/chat/{id}/stop"),
     // A past is taken as it is.
     ("POST", "/api/v1/import"),
-    ("POST", "/api/v1/threads/{key}/import"),
     ("PUT", "/api/v1/threads/{key}/objects/{kind}/{id}"),
     ("POST", "/api/v1/threads"),
     ("PATCH", "/api/v1/threads/{key}"),

@@ -62,6 +62,7 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
             "/api/v1/threads/{key}/messages" | "/api/v1/threads/{key}/messages/{id}/replace" => {
                 ("/content", own.0)
             }
+            "/api/v1/threads/{key}/import" => ("/0/parts/0/text", own.0),
             "/v1/threads/{thread_id}/messages" => ("content", own.1),
             "/v1/threads/{thread_id}/runs" => ("additional_messages[0].content", own.1),
             "/v1/threads" => ("messages[0].content", own.1),
