@@ -79,11 +79,13 @@ pub trait Journal: Send + Sync {
         Recorded.boxed()
     }
 
-    /// The model has responded. This must be durable before a tool starts.
+    /// The model has responded. This must be durable before a tool with effects starts, at the latest
+    /// when the event of its start is shown.
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>>;
 
     /// The call at this position of the response has ended, with or without its tool. This must be
-    /// durable before the next model call. Ids may repeat in one response; positions don't.
+    /// durable before the next tool with effects starts. Ids may repeat in one response; positions
+    /// don't.
     fn returned<'a>(
         &'a self,
         position: usize,

@@ -225,7 +225,7 @@ impl AgentReactor {
                 if resumed.is_none() {
                     // It says that no model was asked, so that the step is one that has responded.
                     let about = Payload::from(json!({ "answers": true }));
-                    step.writer.respond(Vec::new(), Vec::new(), about).await?;
+                    step.writer.respond(Vec::new(), Vec::new(), about);
                 }
                 let (state, next) = (state.clone(), Next::Done);
                 (Cycle { state, next }, false)
@@ -288,7 +288,7 @@ impl AgentReactor {
         } else {
             let about = Payload::from(json!({ "answers": true }));
             journal.answer(calls, given.parts.clone(), about.clone());
-            step.writer.respond(Vec::new(), given.parts, about).await?;
+            step.writer.respond(Vec::new(), given.parts, about);
         }
         if given.answers.is_empty() {
             // What it was for has been settled otherwise since.

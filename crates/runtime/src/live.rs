@@ -137,7 +137,7 @@ pub(crate) struct Live {
     pages: Arc<Pages>,
     subscriptions: Arc<Subscriptions>,
     pub(crate) share: Share,
-    message_bytes: usize,
+    pub(crate) message_bytes: usize,
     /// The size of the log in the store, in bytes.
     log_bytes: AtomicUsize,
     used: std::sync::Mutex<Instant>,

@@ -157,8 +157,9 @@ impl From<WriterStopped> for ReactorError {
 /// Runs one step of an execution.
 ///
 /// A reactor writes only through the step's writer: chunks while the model generates, then
-/// [`StepWriter::respond`] once, before any tool starts, then each tool's result when it is ready.
-/// The future may be dropped at any await. After a crash the reactor is called again for the same
+/// [`StepWriter::respond`] once, then each tool's result when it is ready. A tool with effects
+/// starts only when its call is durable ([`StepWriter::tool_started`], [`StepWriter::flush`]). The
+/// future may be dropped at any await. After a crash the reactor is called again for the same
 /// step.
 pub trait Reactor: Send + Sync {
     /// Runs the step to its end.

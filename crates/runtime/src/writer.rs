@@ -3,7 +3,6 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use interop::parts::ToolPart;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Filter;
@@ -17,6 +16,8 @@ use tokio::time::Instant;
 const WINDOW: Duration = Duration::from_millis(30);
 /// …or until they hold this many bytes.
 const WINDOW_BYTES: usize = 4_096;
+/// An answer with calls of pure tools waits at most this time for their results.
+const HOLD: Duration = Duration::from_millis(20);
 
 /// The writer no longer owns the step, which was cancelled, interrupted, or taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +79,12 @@ struct Buffer {
     /// The latest time to write it, unless the step ends first.
     due: Option<Instant>,
     last: Option<Instant>,
+    /// How often it was taken to be written…
+    n_taken: u64,
+    /// …and is durable.
+    n_written: u64,
+    /// Nothing more is written.
+    is_over: bool,
     /// Number of parts of the step after all this is written.
     n_parts: u32,
 }
@@ -115,6 +122,7 @@ impl Buffer {
     fn take(&mut self) -> Vec<Command> {
         self.bytes = 0;
         self.due = None;
+        self.n_taken += 1;
         self.last = Some(Instant::now());
         let mut commands: Vec<Command> = Vec::new();
         for piece in std::mem::take(&mut self.pieces) {
@@ -137,17 +145,16 @@ impl Buffer {
     }
 }
 
-/// Writes into one running step.
+/// Writes into one running step. Everything is written in order, and by the driver of the step
+/// alone. So what the step's tools buffer at the same moment shares a commit.
 pub struct StepWriter {
     live: Arc<Live>,
     execution: ExecutionId,
     step: StepId,
     buffer: Mutex<Buffer>,
     due: tokio::sync::Notify,
-    // Held while something is written, so that what is taken first is written first.
-    order: tokio::sync::Mutex<()>,
+    written: tokio::sync::Notify,
     fault: Mutex<Option<RuntimeError>>,
-    given_up: AtomicBool,
 }
 
 impl StepWriter {
@@ -168,14 +175,14 @@ impl StepWriter {
             step,
             buffer: Mutex::new(buffer),
             due: tokio::sync::Notify::new(),
-            order: tokio::sync::Mutex::default(),
+            written: tokio::sync::Notify::new(),
             fault: Mutex::default(),
-            given_up: AtomicBool::new(false),
         }
     }
 
     /// Streams more of a block. The first chunk is written as soon as the model pauses;
-    /// chunks that follow within 30 ms or 4 KB are written together. Returns once it is durable or buffered.
+    /// chunks that follow within 30 ms or 4 KB are written together. Returns once it is durable or
+    /// buffered.
     pub async fn delta(&self, kind: BlockDelta, id: &str, text: &str) -> Result<(), WriterStopped> {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }
@@ -213,15 +220,36 @@ impl StepWriter {
         if full { self.flush().await } else { Ok(()) }
     }
 
-    /// Writes the buffered chunks; durable when this returns.
+    /// Has the buffer written at the next pause of the step; durable when this returns.
     pub async fn flush(&self) -> Result<(), WriterStopped> {
-        let _order = self.order.lock().await;
-        self.write().await
+        let wanted = {
+            let mut buffer = self.buffer();
+            let is_empty = buffer.pieces.is_empty();
+            if !is_empty {
+                self.set_due(&mut buffer, Instant::now());
+            }
+            buffer.n_taken + u64::from(!is_empty)
+        };
+        loop {
+            // Waiters are woken in their order, so that tools start in the order of their calls.
+            let written = self.written.notified();
+            {
+                let buffer = self.buffer();
+                if buffer.n_written >= wanted {
+                    return Ok(());
+                }
+                if buffer.is_over {
+                    return Err(WriterStopped);
+                }
+            }
+            written.await;
+        }
     }
 
-    /// Waits until no write is in progress.
-    pub(crate) async fn flushed(&self) {
-        drop(self.order.lock().await);
+    /// Whether something was taken to be written and is not durable yet.
+    pub(crate) fn is_writing(&self) -> bool {
+        let buffer = self.buffer();
+        buffer.n_written < buffer.n_taken
     }
 
     /// Why a write failed, if one failed while the writer still owned the step.
@@ -232,49 +260,52 @@ impl StepWriter {
             .take()
     }
 
-    /// Waits until the buffer is due to be written. The driver of the step polls this concurrently.
-    pub(crate) async fn window(&self) {
+    /// Waits until the buffer is due to be written, and writes it. The driver of the step polls this
+    /// concurrently.
+    pub(crate) async fn write_when_due(&self) -> Result<(), WriterStopped> {
         loop {
             let due = self.buffer().due;
             match due {
                 // A timer that is due already would still take its millisecond.
-                Some(due) if due <= Instant::now() => return,
-                Some(due) => return tokio::time::sleep_until(due).await,
+                Some(due) if due <= Instant::now() => return self.write().await,
+                Some(due) => tokio::select! {
+                    () = tokio::time::sleep_until(due) => {}
+                    () = self.due.notified() => {}
+                },
                 None => self.due.notified().await,
             }
         }
     }
 
     /// Records the model's response: its parts and its metadata. `last` are the chunks that end the
-    /// open blocks. If the response has tool calls, it is durable when this returns, before any
-    /// tool starts (architecture rule 4). Otherwise it is written with the end of the step.
-    pub async fn respond(
-        &self,
-        last: Vec<NewChunk>,
-        parts: Vec<Payload>,
-        response: Payload,
-    ) -> Result<(), WriterStopped> {
+    /// open blocks.
+    ///
+    /// It is written with the results of its tools or the end of the step, at most 20 ms later. A
+    /// tool with effects starts only after [`flush`](Self::flush) or
+    /// [`tool_started`](Self::tool_started) returns (architecture rule 4).
+    pub fn respond(&self, last: Vec<NewChunk>, parts: Vec<Payload>, response: Payload) {
         let acts = parts.iter().any(|part| ToolPart::read(part).is_some());
-        {
-            let mut buffer = self.buffer();
-            buffer
-                .pieces
-                .extend(last.into_iter().map(PendingChunk::Chunk));
-            let n_parts = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-            buffer.n_parts = buffer.n_parts.max(n_parts);
-            buffer
-                .pieces
-                .push(PendingChunk::command(Command::Respond { parts, response }));
-            if acts {
-                buffer.pieces.push(PendingChunk::command(substate(true)));
-            }
-            self.set_due(&mut buffer, Instant::now());
+        let mut buffer = self.buffer();
+        buffer
+            .pieces
+            .extend(last.into_iter().map(PendingChunk::Chunk));
+        let n_parts = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        buffer.n_parts = buffer.n_parts.max(n_parts);
+        buffer
+            .pieces
+            .push(PendingChunk::command(Command::Respond { parts, response }));
+        let mut due = Instant::now();
+        if acts {
+            buffer.pieces.push(PendingChunk::command(substate(true)));
+            // The deltas before it wait with it.
+            buffer.due = None;
+            due += HOLD;
         }
-        if acts { self.flush().await } else { Ok(()) }
+        self.set_due(&mut buffer, due);
     }
 
     /// Records the start of an effect tool. If a crash follows, its outcome is unknown. Durable
-    /// when this returns.
+    /// when this returns, in one commit with its call if that is not written yet.
     pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), WriterStopped> {
         let start = Command::StartTool {
             tool_call_id: tool_call_id.to_owned(),
@@ -296,45 +327,47 @@ impl StepWriter {
         &self.step
     }
 
-    /// Replaces a part, such as a tool call that got its result. Durable when this returns.
-    pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), WriterStopped> {
-        self.buffer().put(idx, part);
-        self.flush().await
+    /// Replaces a part, such as a tool call that got its result. It is written at the next pause of
+    /// the step, or with its end. [`flush`](Self::flush) waits for it.
+    pub fn put_part(&self, idx: u32, part: Payload) {
+        self.put_part_by(idx, part, Instant::now());
     }
 
-    /// Writes the last result that the step waits for: with the end of the step if that follows at
-    /// once, else as soon as the step pauses. It is durable before the next step starts.
-    pub fn put_last_part(&self, idx: u32, part: Payload) {
+    /// Replaces a part that can wait 20 ms for others.
+    pub(crate) fn put_held_part(&self, idx: u32, part: Payload) {
+        self.put_part_by(idx, part, Instant::now() + HOLD);
+    }
+
+    fn put_part_by(&self, idx: u32, part: Payload, due: Instant) {
         let mut buffer = self.buffer();
         buffer.put(idx, part);
-        self.set_due(&mut buffer, Instant::now());
+        self.set_due(&mut buffer, due);
     }
 
-    /// Appends one part to the step, such as an event that is not in the model's answer. It is
-    /// durable when this returns. Returns the part's index.
-    pub async fn add_part(&self, part: Payload) -> Result<u32, WriterStopped> {
-        let idx = self.buffer().add(part);
-        self.flush().await?;
-        Ok(idx)
-    }
-
-    /// Appends a part that is written like that of [`StepWriter::put_last_part`].
-    pub fn add_last_part(&self, part: Payload) -> u32 {
+    /// Appends a part to the step, such as an event that is not in the model's answer. It is
+    /// written like that of [`put_part`](Self::put_part). Returns the part's index.
+    pub fn add_part(&self, part: Payload) -> u32 {
         let mut buffer = self.buffer();
         let idx = buffer.add(part);
         self.set_due(&mut buffer, Instant::now());
         idx
     }
 
+    /// Whether a part may be refused as too large.
+    pub(crate) fn is_large(&self, part: &Payload) -> bool {
+        part.text().len() > self.live.message_bytes / 2
+    }
+
     /// Marks the work on the step as over or abandoned.
     pub(crate) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Release);
+        self.buffer().is_over = true;
+        self.written.notify_waiters();
     }
 
     /// Whether the work on the step is over, or will end because a write failed.
     pub(crate) fn is_abandoned(&self) -> bool {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.is_some() || self.given_up.load(Ordering::Acquire)
+        fault.is_some() || self.buffer().is_over
     }
 
     /// The current parts of the step.
@@ -376,7 +409,8 @@ impl StepWriter {
         })
     }
 
-    async fn write(&self) -> Result<(), WriterStopped> {
+    /// Writes the buffer. Only the driver of the step does so.
+    pub(crate) async fn write(&self) -> Result<(), WriterStopped> {
         let result = async {
             let mut held = self.live.hold().await?;
             let core = held.core()?;
@@ -391,9 +425,14 @@ impl StepWriter {
                 return Ok(false);
             }
             // Taken only once it can be written: who is dropped while it waits loses nothing.
-            let commands = self.take();
+            let (commands, n_taken) = {
+                let mut buffer = self.buffer();
+                (buffer.take(), buffer.n_taken)
+            };
             held.commit(commands.into_iter().map(|command| (None, command)), None)
                 .await?;
+            self.buffer().n_written = n_taken;
+            self.written.notify_waiters();
             Ok(true)
         }
         .await;

@@ -165,7 +165,7 @@ pub enum Command {
         tool_call_id: String,
     },
     /// The model of the running step has answered, with its parts, including tool calls, and its
-    /// usage (EK §7, 5–6). No tool has started yet.
+    /// usage (EK §7, 5–6). No tool with effects has started yet.
     Respond {
         /// The parts, in order.
         parts: Vec<Payload>,

@@ -217,7 +217,7 @@ impl<'a> Board<'a> {
             reason: None,
         });
         let part = tool.write()?;
-        self.journal.put_with_end(idx, part.clone());
+        self.journal.put(idx, part.clone());
         Ok(part)
     }
 }

@@ -1,10 +1,9 @@
 //! Settles calls that a crash left open (architecture rule 4).
 
-use super::failure::{failed, unwritable};
+use super::failure::unwritable;
 use super::journal::AgentJournal;
 use super::{AgentReactor, scope};
 use crate::reactor::{ReactorError, Resumed, StepRun};
-use agents::AgentError;
 use futures_util::FutureExt;
 use interop::model;
 use interop::parts::ToolPart;
@@ -50,8 +49,7 @@ impl AgentReactor {
                 continue;
             };
             answered.extend(ToolPart::read(&part).as_ref().and_then(model::result_of));
-            let put = journal.put(idx, part).await;
-            put.map_err(|stopped| failed(&AgentError::from(stopped)))?;
+            journal.put(Some(idx), part);
         }
         Ok(answered)
     }

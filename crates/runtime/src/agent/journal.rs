@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use interop::model;
 use show::StreamedBlocks;
 use std::collections::BTreeSet;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use timeline::Payload;
 use upp::{Effect, Response, ToolCall, ToolExecution, UserMessage};
@@ -98,19 +99,14 @@ impl<'a> AgentJournal<'a> {
         earlier.chain(made).skip(first).collect()
     }
 
-    /// Writes a part again, or one more; durable when this returns.
-    pub(super) async fn put(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
-        self.parts().put(idx, part.clone());
-        self.writer.put_part(idx, part).await.map_err(stopped)
-    }
-
-    /// Writes a part with the end of the step. Without a position it is a new part.
-    pub(super) fn put_with_end(&self, idx: Option<u32>, part: Payload) {
+    /// Writes a part at the next pause of the step, or with its end. Without a position it is a new
+    /// part.
+    pub(super) fn put(&self, idx: Option<u32>, part: Payload) {
         let idx = if let Some(idx) = idx {
-            self.writer.put_last_part(idx, part.clone());
+            self.writer.put_part(idx, part.clone());
             idx
         } else {
-            self.writer.add_last_part(part.clone())
+            self.writer.add_part(part.clone())
         };
         self.parts().put(idx, part);
     }
@@ -123,15 +119,11 @@ impl<'a> AgentJournal<'a> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a crash while the tool runs leaves its outcome unknown.
-    fn is_marked(&self, tool: &str) -> bool {
-        match self.agent.tool(tool).map(|tool| tool.effect) {
-            Some(Effect::Effect | Effect::Reconcilable) => true,
-            Some(Effect::Pure | Effect::Idempotent) | None => false,
-        }
+    fn effect(&self, tool: &str) -> Option<Effect> {
+        self.agent.tool(tool).map(|tool| tool.effect)
     }
 
-    async fn answered(&self, response: &Response) -> Result<(), Stopped> {
+    fn answered(&self, response: &Response) -> Result<(), Stopped> {
         if self.parts().is_answered() {
             // It is the answer of before the crash, which the log has.
             return Ok(());
@@ -139,27 +131,27 @@ impl<'a> AgentJournal<'a> {
         let (said, about) = model::answer(response).map_err(|_| Stopped)?;
         let parts = self.parts().take_answer(said);
         self.set_about(about.clone());
-        self.writer
-            .respond(self.ends(), parts, about)
-            .await
-            .map_err(stopped)
-    }
-
-    /// Records the start of the call at this position: ensures its part, and marks a call that
-    /// can't run twice.
-    async fn started(&self, position: u32, id: &str, tool: &str) -> Result<(), Stopped> {
-        self.ensure(position as usize).await?;
-        if self.is_marked(tool) {
-            self.writer.tool_started(id).await.map_err(stopped)?;
-        }
+        self.writer.respond(self.ends(), parts, about);
         Ok(())
     }
 
+    /// Ensures that the call at this position has a part. The call of a tool that may have an effect
+    /// is durable when this returns; the start of a call that can't run twice, too.
+    async fn started(&self, position: u32, id: &str, tool: &str) -> Result<(), Stopped> {
+        self.ensure(position as usize)?;
+        let durable = match self.effect(tool) {
+            Some(Effect::Effect | Effect::Reconcilable) => self.writer.tool_started(id).await,
+            Some(Effect::Idempotent) => self.writer.flush().await,
+            Some(Effect::Pure) | None => Ok(()),
+        };
+        durable.map_err(stopped)
+    }
+
     /// Ensures that the call at this position has a part.
-    async fn ensure(&self, position: usize) -> Result<(), Stopped> {
+    fn ensure(&self, position: usize) -> Result<(), Stopped> {
         let missing = self.parts().missing(position).map_err(|_| Stopped)?;
         if let Some(part) = missing {
-            let idx = self.writer.add_part(part.clone()).await.map_err(stopped)?;
+            let idx = self.writer.add_part(part.clone());
             self.parts().put_call(position, idx, part);
         }
         Ok(())
@@ -167,17 +159,21 @@ impl<'a> AgentJournal<'a> {
 
     /// The result of the call at a position.
     async fn ended(&self, position: usize, execution: &ToolExecution) -> Result<(), Stopped> {
-        self.ensure(position).await?;
+        self.ensure(position)?;
         let written = self.parts().end(position, execution).map_err(|_| Stopped)?;
         let Some((idx, part, n_open)) = written else {
             return Ok(());
         };
-        // What an effect came to is written at once: lost, it could not be found out again.
-        if n_open == 0 && !self.is_marked(&execution.tool_name) {
-            self.writer.put_last_part(idx, part);
-            return Ok(());
+        if self.writer.is_large(&part) {
+            // If it is refused, the answer stays.
+            self.writer.flush().await.map_err(stopped)?;
         }
-        self.writer.put_part(idx, part).await.map_err(stopped)
+        if n_open > 0 && self.effect(&execution.tool_name) == Some(Effect::Pure) {
+            self.writer.put_held_part(idx, part);
+        } else {
+            self.writer.put_part(idx, part);
+        }
+        Ok(())
     }
 }
 
@@ -198,11 +194,11 @@ impl Journal for AgentJournal<'_> {
     fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
         // It is written with the answer; until then a crash has it asked again.
         self.parts().prompt(message);
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(ready(Ok(())))
     }
 
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
-        Box::pin(self.answered(response))
+        Box::pin(ready(self.answered(response)))
     }
 
     fn returned<'a>(
@@ -219,6 +215,6 @@ impl Journal for AgentJournal<'_> {
     ) -> BoxFuture<'a, Result<(), Stopped>> {
         // It is written with the result of the call that spawned the sub-agent.
         self.parts().trace(trace.clone());
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(ready(Ok(())))
     }
 }

@@ -228,7 +228,9 @@ impl Site {
             return Ok(spawned);
         }
         let spawned = Spawned::of(spawn, child);
-        self.write(spawned.write()).await?;
+        self.add(spawned.write())?;
+        // The child begins only when it is known of.
+        self.writer.flush().await.map_err(stopped)?;
         Ok(spawned)
     }
 
@@ -249,12 +251,12 @@ impl Site {
             reason: report.reason(),
             seq: Some(report.seq()),
         };
-        self.write(ended.write()).await
+        self.add(ended.write())
     }
 
-    async fn write(&self, part: Result<Payload, RuntimeError>) -> Result<(), AgentError> {
+    fn add(&self, part: Result<Payload, RuntimeError>) -> Result<(), AgentError> {
         let part = part.map_err(|error| AgentError::extension("the record of a child", error))?;
-        self.writer.add_part(part).await.map_err(stopped)?;
+        self.writer.add_part(part);
         Ok(())
     }
 

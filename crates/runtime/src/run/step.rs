@@ -1,4 +1,4 @@
-//! Runs one step: drives the reactor and concurrently writes the buffered chunks.
+//! Runs one step: drives the reactor and concurrently writes what it buffers.
 
 use crate::children::Scoped;
 use crate::error::RuntimeError;
@@ -55,7 +55,7 @@ impl Runtime {
             },
             Err(ReactorError::Failed { reason, detail }) => {
                 // What the model had said before it failed is shown and kept, if it can be.
-                if writer.flush().await.is_err()
+                if writer.write().await.is_err()
                     && let Some(error) = writer.fault()
                     && error.is_transient()
                 {
@@ -99,35 +99,33 @@ impl Runtime {
     }
 }
 
-/// Drives the reactor, and concurrently the window that writes its chunks. Neither waits for the
-/// other, as tools that end together each wait for the thread's lock.
+/// Drives the reactor, and concurrently writes what is due. The reactor goes first: what it buffers
+/// until it pauses is written together.
 async fn driven(
     react: impl Future<Output = std::thread::Result<Result<Reacted, ReactorError>>>,
     writer: &StepWriter,
     signal: &CancellationToken,
 ) -> Result<Reacted, ReactorError> {
-    let flusher = async {
-        loop {
-            writer.window().await;
-            if writer.flush().await.is_err() {
-                return;
+    let mut react = std::pin::pin!(react);
+    let mut writing = std::pin::pin!(writer.write_when_due());
+    let reacted = loop {
+        tokio::select! {
+            biased;
+            () = signal.cancelled() => return Err(ReactorError::Stopped),
+            result = &mut react => break result,
+            written = &mut writing => {
+                written?;
+                writing.set(writer.write_when_due());
             }
         }
     };
-    let (mut react, mut flusher) = (std::pin::pin!(react), std::pin::pin!(flusher));
-    let reacted = tokio::select! {
-        biased;
-        () = signal.cancelled() => return Err(ReactorError::Stopped),
-        result = &mut react => result.unwrap_or_else(|_| {
-            Err(ReactorError::failed("the agent panicked; the server's log says where"))
-        }),
-        () = &mut flusher => return Err(ReactorError::Stopped),
-    };
-    // What is being written is written to its end before the step's end is.
-    tokio::select! {
-        biased;
-        () = writer.flushed() => {}
-        () = &mut flusher => return Err(ReactorError::Stopped),
+    if writer.is_writing() {
+        // It is written to its end before the step's end is.
+        writing.await?;
     }
-    reacted
+    reacted.unwrap_or_else(|_| {
+        Err(ReactorError::failed(
+            "the agent panicked; the server's log says where",
+        ))
+    })
 }

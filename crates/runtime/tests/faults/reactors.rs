@@ -37,9 +37,7 @@ async fn sparkling(part: Value) -> (Vec<ExecutionStatus>, usize) {
             Box::pin(async move {
                 self.1.fetch_add(1, Ordering::SeqCst);
                 let parts = vec![self.0.clone().into()];
-                step.writer
-                    .respond(Vec::new(), parts, json!({}).into())
-                    .await?;
+                step.writer.respond(Vec::new(), parts, json!({}).into());
                 Ok(over())
             })
         }
@@ -74,7 +72,7 @@ async fn a_reactor_can_not_write_the_runtimes_own_markers() {
         ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 let writer = &step.writer;
-                writer.respond(Vec::new(), word(), json!({}).into()).await?;
+                writer.respond(Vec::new(), word(), json!({}).into());
                 let _ = writer.emit("data-step-reset", json!({}).into()).await;
                 Ok(over())
             })

@@ -82,9 +82,7 @@ async fn a_run_ends_though_the_store_failed_once_at_its_end() {
         ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
                 if step.resumed.is_none() {
-                    step.writer
-                        .respond(Vec::new(), word(), json!({}).into())
-                        .await?;
+                    step.writer.respond(Vec::new(), word(), json!({}).into());
                     self.0
                         .fail_appends
                         .store(self.1.swap(0, Ordering::SeqCst), Ordering::SeqCst);
@@ -149,9 +147,7 @@ async fn what_waits_begins_though_the_run_before_it_ran_out_of_time_while_its_en
             step: &'a mut StepRun,
         ) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
             Box::pin(async move {
-                step.writer
-                    .respond(Vec::new(), word(), json!({}).into())
-                    .await?;
+                step.writer.respond(Vec::new(), word(), json!({}).into());
                 if step.run.timeout_ms.is_some() {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     self.0.lose_appends.store(1, Ordering::SeqCst);

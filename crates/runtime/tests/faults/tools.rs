@@ -5,12 +5,13 @@ use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
-use runtime::AgentReactor;
+use runtime::{AgentReactor, Runtime, RuntimeOptions};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use timeline::{Event, ExecutionStatus, Record};
+use tokio::time::Instant;
 use upp::{
     Arguments, AssistantMessage, Capabilities, CycleUsage, Effect, MessageOptions, Model,
     ModelEvent, ModelStream, Request, Response, Scripted, StopReason, Tool, ToolCall, ToolContext,
@@ -153,4 +154,41 @@ async fn two_tools_may_end_at_the_same_moment() {
     store.slow_appends.store(3, Ordering::SeqCst);
     said(&runtime, "k", "hello").await;
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_waits_for_its_calls_commit_and_a_pure_tool_does_not() {
+    for effect in [Effect::Pure, Effect::Idempotent, Effect::Effect] {
+        let store = rigged();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let model = Arc::new(Stutters(&["call_0"], AtomicUsize::new(0)));
+        let runtime = running(&store, agent(model, vec![touch(effect, &ran, false)]));
+        store.slow_appends.store(100, Ordering::SeqCst);
+        said(&runtime, "k", "hello").await;
+        let begun = Instant::now();
+        while ran.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let waited = begun.elapsed() >= Duration::from_millis(100);
+        assert_eq!(waited, effect != Effect::Pure, "{effect:?}");
+        assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_though_its_pure_tools_result_is_too_large() {
+    let run = |_: Value| std::future::ready(Ok(json!("much ".repeat(1_000))));
+    let much = Tool::simple("touch", "Touches.", json!({"type": "object"}), run);
+    let model = Arc::new(Stutters(&["call_0"], AtomicUsize::new(0)));
+    let options = RuntimeOptions {
+        message_bytes: 1_000,
+        ..RuntimeOptions::default()
+    };
+    let store = rigged();
+    let reactor = agent(model, vec![much.with_effect(Effect::Pure)]);
+    let runtime = Runtime::new(store.clone(), Arc::new(reactor), options);
+    said(&runtime, "k", "hello").await;
+    assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Failed]);
+    let parts = last_tool_parts(&log(&store, "k").await);
+    assert_eq!(parts[0]["state"], "input-available");
 }

@@ -1,6 +1,7 @@
 //! Every strategy under the runtime: what is kept, what a crash leaves, and answers from outside.
 
 mod answers;
+mod commits;
 mod crash_points;
 mod crashes;
 mod limits;

@@ -37,9 +37,7 @@ impl Reactor for Steps {
             }
             let part = json!({"type": "output_text", "text": "done"}).into();
             let writer = &step.writer;
-            writer
-                .respond(Vec::new(), vec![part], json!({}).into())
-                .await?;
+            writer.respond(Vec::new(), vec![part], json!({}).into());
             Ok(Reacted {
                 outcome: StepOutcome::default(),
                 wants_more: false,

@@ -48,9 +48,7 @@ impl Reactor for Counted {
             self.running.fetch_sub(1, Ordering::SeqCst);
             let part = json!({"type": "output_text", "text": "done"}).into();
             let writer = &step.writer;
-            writer
-                .respond(Vec::new(), vec![part], json!({}).into())
-                .await?;
+            writer.respond(Vec::new(), vec![part], json!({}).into());
             Ok(Reacted {
                 outcome: StepOutcome::default(),
                 wants_more: false,

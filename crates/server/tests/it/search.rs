@@ -57,7 +57,7 @@ async fn threads_are_found_by_words_with_snippets() {
 #[tokio::test]
 async fn a_listed_thread_shows_its_agent_and_last_text() {
     let server = Server::new("").await;
-    server.begin("a", "Fly to Lima").await;
+    server.say("a", "Fly to Lima").await;
     let fork = json!({"key": "f"});
     server.post("/api/v1/threads/a/fork", fork).await;
     let all = list(&server, "").await;

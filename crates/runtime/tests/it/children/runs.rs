@@ -214,7 +214,7 @@ impl Reactor for Asks {
                 .write()
                 .unwrap();
             let said = json!({}).into();
-            step.writer.respond(vec![], vec![part], said).await?;
+            step.writer.respond(vec![], vec![part], said);
             let outcome = StepOutcome {
                 open_calls: Some(json!([]).into()),
                 ..StepOutcome::default()

@@ -1,98 +1,143 @@
 //! Processes that die between two writes of one step, and what the next one makes of it.
 
-use crate::children::rig::{at_rest, endings, message};
-use crate::durable::model::{Canned, call, said};
-use crate::durable::rig::{Client, KEY, runtime_over, tenant};
+use crate::children::rig::endings;
+use crate::durable::model::{Canned, call, calling, said};
+use crate::durable::rig::{Client, KEY, tenant};
 use crate::durable::strategies::options;
 use crate::durable::tools::{World, all};
 use agents::{
-    Agent, AgentError, AgentOptions, AgentState, ExecutionStrategy, Loop, Next, StepContext,
-    StepOutcome,
+    AgentError, AgentOptions, AgentState, ExecutionStrategy, Loop, Next, StepContext, StepOutcome,
 };
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::{BoxFuture, pending};
 use futures_util::{FutureExt, StreamExt};
 use interop::parts::ToolPart;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use store::suite::Layer;
-use store::{Append, EventLog as _, Filter, MemoryStore, Store, StoreError, ThreadTable as _};
-use timeline::{Entry, Event, ExecutionStatus, Record, Seq};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use store::{EventLog as _, Filter, ThreadTable as _};
+use timeline::{Entry, ExecutionStatus, Record, Seq, Transcript};
 use upp::{
-    AssistantContent, AssistantMessage, MessageOptions, Model, ModelEvent, ModelLayer, ModelStream,
-    Request,
+    AssistantContent, AssistantMessage, Effect, MessageOptions, Model, ModelEvent, ModelLayer,
+    ModelStream, Request, Tool, ToolContext, ToolOutput,
 };
 
-/// The store of a process that dies as it writes the end of a step; nothing of that is kept.
-struct DiesAtStepEnd {
-    inner: Arc<MemoryStore>,
-    dead: AtomicBool,
+/// A run that dies at its nth write, in the log or not, with what its model answers when it is asked
+/// for the nth time. Returns the world and the parts of the first step.
+async fn dying(
+    answers: &'static [&'static [(&'static str, &'static str)]],
+    death: (usize, bool),
+) -> (World, Vec<ToolPart>) {
+    let n_asked = AtomicUsize::new(0);
+    let model = Canned::new(move |_| {
+        let answer = answers.get(n_asked.fetch_add(1, Ordering::SeqCst));
+        let calls = answer.map(|calls| calls.iter().map(|(id, tool)| call(id, tool)).collect());
+        calls.map_or_else(|| said("done"), calling)
+    });
+    let world = World::default();
+    let agent = options(model, Arc::new(Loop::default()), all(&world));
+    let mut client = Client::new(agent, vec![death]);
+    client.say("go").await;
+    client.rest().await;
+    (world, tools(&client.transcript().await))
 }
 
-impl Layer for DiesAtStepEnd {
-    fn inner(&self) -> &dyn Store {
-        &*self.inner
-    }
+/// The calls of the first step.
+fn tools(transcript: &Transcript) -> Vec<ToolPart> {
+    let reaction = transcript.entries.iter().find_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(reaction),
+        Entry::Item(_) => None,
+    });
+    let parts = reaction.unwrap().steps[0].parts.iter();
+    parts.filter_map(|it| ToolPart::read(&it.part)).collect()
+}
 
-    fn passed<'a, T: Send + 'a>(
-        &'a self,
-        answer: BoxFuture<'a, Result<T, StoreError>>,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        if self.dead.load(Ordering::SeqCst) {
-            return Box::pin(ready(Err(StoreError::Closed)));
-        }
-        answer
-    }
+fn ids(tools: &[ToolPart]) -> Vec<&str> {
+    tools.iter().map(|it| it.tool_call_id.as_str()).collect()
+}
 
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
-        let mut events = append.records.iter().map(|record| &record.event);
-        if events.any(|event| matches!(event, Event::StepStatusChanged { .. })) {
-            self.dead.store(true, Ordering::SeqCst);
-        }
-        self.passed(self.inner.append(append))
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(ready(Ok(())))
-    }
+fn is_unknown(tool: &ToolPart) -> bool {
+    tool.outcome.as_deref() == Some("interrupted")
 }
 
 #[tokio::test]
-async fn a_crash_right_after_the_last_effect_does_not_lose_its_result() {
-    for calls in [&["c1"][..], &["c1", "c2"]] {
-        let world = World::default();
-        let round = calls.iter().map(|id| call(id, "effect")).collect();
-        let model = Canned::rounds(vec![round]);
-        let agent = options(model, Arc::new(Loop::default()), all(&world));
-        let agent = Agent::new(agent).unwrap();
-        let store = Arc::new(MemoryStore::new());
-        let mortal = Arc::new(DiesAtStepEnd {
-            inner: Arc::clone(&store),
-            dead: AtomicBool::new(false),
-        });
-        let first = runtime_over(mortal.clone(), &agent);
-        first.react(message(&first, "go")).await.unwrap();
-        while !mortal.dead.load(Ordering::SeqCst) {
-            tokio::task::yield_now().await;
+async fn an_answer_lost_after_its_pure_tool_ran_is_asked_for_again() {
+    let (world, tools) = dying(&[&[("one", "pure")], &[("two", "pure")]], (1, false)).await;
+    assert_eq!(world.n_runs("pure", "one"), 1);
+    assert_eq!((ids(&tools), tools[0].is_answered()), (vec!["two"], true));
+    // The whole of it is in one commit.
+    let (world, tools) = dying(&[&[("one", "pure")], &[]], (1, true)).await;
+    assert_eq!((ids(&tools), tools[0].is_answered()), (vec!["one"], true));
+    assert_eq!(world.n_runs("pure", "one"), 1);
+}
+
+#[tokio::test]
+async fn an_effects_call_and_its_start_are_in_the_log_together() {
+    let answers: &[&[_]] = &[
+        &[("one", "effect"), ("two", "effect")],
+        &[("three", "effect")],
+    ];
+    let (world, tools) = dying(answers, (1, false)).await;
+    assert_eq!(ids(&tools), ["three"]);
+    assert_eq!(
+        (
+            world.n_runs("effect", "one"),
+            world.n_runs("effect", "three")
+        ),
+        (0, 1)
+    );
+    let (world, tools) = dying(&answers[..1], (1, true)).await;
+    assert_eq!(ids(&tools), ["one", "two"]);
+    assert!(tools.iter().all(is_unknown), "{tools:?}");
+    assert_eq!(
+        world.n_runs("effect", "one") + world.n_runs("effect", "two"),
+        0
+    );
+}
+
+#[tokio::test]
+async fn an_effect_whose_result_was_lost_is_unknown_and_not_repeated() {
+    for is_kept in [false, true] {
+        let answers: &[&[_]] = &[&[("one", "effect"), ("two", "pure")]];
+        let (world, tools) = dying(answers, (2, is_kept)).await;
+        assert_eq!(world.n_runs("effect", "one"), 1);
+        assert_eq!(is_unknown(&tools[0]), !is_kept);
+        assert!(!is_unknown(&tools[1]) && tools[1].is_answered());
+    }
+}
+
+/// A tool that never ends, in a run with one of the others. Returns the first step once it is so.
+async fn stuck(other: &str, is_so: impl Fn(&[ToolPart]) -> bool) {
+    let stuck = |_: Value, _: ToolContext| pending::<ToolOutput>().boxed();
+    let stuck = Tool::new("stuck", "Hangs.", json!({"type": "object"}), stuck);
+    let mut tools_of = all(&World::default());
+    tools_of.push(stuck.with_effect(Effect::Pure));
+    let model = Canned::rounds(vec![vec![call("one", other), call("two", "stuck")]]);
+    let agent = options(model, Arc::new(Loop::default()), tools_of);
+    let mut client = Client::calm(agent);
+    client.say("go").await;
+    let waits = async {
+        while !is_so(&tools(&client.transcript().await)) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let second = runtime_over(store, &agent);
-        second.recover().await.unwrap();
-        let records = at_rest(&second, KEY).await;
-        assert_eq!(endings(&records), [(ExecutionStatus::Completed, None)]);
-        let transcript = second.transcript(&tenant(), KEY, Filter::Facts).await;
-        let entries = transcript.unwrap().entries;
-        let steps = entries.iter().flat_map(|entry| match entry {
-            Entry::Reaction(reaction) => reaction.steps.as_slice(),
-            Entry::Item(_) => &[],
-        });
-        let parts = steps.flat_map(|step| &step.parts);
-        let tools: Vec<_> = parts.filter_map(|it| ToolPart::read(&it.part)).collect();
-        assert_eq!(tools.len(), calls.len());
-        for tool in tools {
-            let outcome = tool.outcome.as_deref();
-            assert_ne!(outcome, Some("interrupted"), "{}", tool.tool_call_id);
-            assert_eq!(world.n_runs("effect", &tool.tool_call_id), 1);
-        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waits)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_is_durable_while_its_pure_tool_still_runs() {
+    stuck("stuck", |tools| ids(tools) == ["one", "two"]).await;
+}
+
+#[tokio::test]
+async fn a_result_is_durable_while_another_tool_still_runs() {
+    for tool in ["effect", "idempotent", "pure"] {
+        stuck(tool, |tools| {
+            tools.first().is_some_and(ToolPart::is_answered)
+        })
+        .await;
     }
 }
 

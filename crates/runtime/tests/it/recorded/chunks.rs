@@ -81,12 +81,12 @@ async fn run(step: &StepRun, does: Does) -> Result<(), ReactorError> {
             };
             let last = last.into_iter().map(chunk).collect();
             let parts = parts.into_iter().map(Payload::from).collect();
-            writer.respond(last, parts, response.into()).await?;
+            writer.respond(last, parts, response.into());
         }
         Does::Adds(part) => {
-            writer.add_part(part.into()).await?;
+            writer.add_part(part.into());
         }
-        Does::Puts(idx, part) => writer.put_part(idx, part.into()).await?,
+        Does::Puts(idx, part) => writer.put_part(idx, part.into()),
         Does::Waits(ms) => pass(ms).await,
         Does::Fails(reason, detail) => {
             return Err(ReactorError::Failed {
