@@ -1,7 +1,7 @@
 //! The process that loses its power: it writes, and says what it is about to write and what is done.
 
 use crate::known::{KINDS, content_of, is_large, json_of};
-use crate::{DATABASE, LATE, told, told_number};
+use crate::{DATABASE, LATE, told_number};
 use jiff::{SignedDuration, Timestamp};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use std::io::Write as _;
@@ -111,11 +111,10 @@ async fn write_objects(store: Arc<SqliteStore>, kind: &'static str, mut random: 
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the other tests start it as a process of its own"]
-async fn a_process_writes_until_the_power_is_lost() {
-    let directory = told("LOSE_POWER_DIR").expect("the other tests start this one");
-    let path = Path::new(&directory).join(DATABASE);
+/// Never returns.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+pub(crate) async fn write_until_the_power_is_lost(directory: &str) {
+    let path = Path::new(directory).join(DATABASE);
     let mut random = fastrand::Rng::with_seed(told_number("LOSE_POWER_SEED").unwrap());
     let is_late = told_number("LOSE_POWER_AT").unwrap() > LATE;
     println!();
