@@ -85,16 +85,12 @@ async fn writers(store: Arc<dyn Store>, n: usize) {
 
 async fn writer(store: Arc<dyn Store>, thread: ThreadId, end: Instant) -> Vec<Duration> {
     let claim = store.claim(&thread).await.unwrap();
-    let (event, text) = event();
+    let (event, _) = event();
+    let record = NewRecord::new(jiff::Timestamp::UNIX_EPOCH, event).unwrap();
     let mut tail = claim.head.tail;
     let mut samples = Vec::new();
     while Instant::now() < end {
-        let at = jiff::Timestamp::UNIX_EPOCH;
-        let records = vec![NewRecord {
-            at,
-            event: event.clone(),
-            text: Arc::clone(&text),
-        }];
+        let records = vec![record.clone()];
         let append = Append {
             thread: thread.clone(),
             epoch: claim.epoch,

@@ -490,9 +490,9 @@ impl LockedThread<'_> {
             for event in state.decide(command, at)? {
                 let running = core.state.active().map(|active| &active.execution);
                 ended.extend(Ended::of(&event, running, at));
-                let text: Arc<str> = event.encode()?.into();
-                check_size(&event, &text, live.message_bytes)?;
-                records.push(NewRecord { at, event, text });
+                let record = NewRecord::new(at, event)?;
+                check_size(&record, live.message_bytes)?;
+                records.push(record);
             }
             if commands.peek().is_some() {
                 let state = ahead.get_or_insert_with(|| core.state.clone());
@@ -503,9 +503,9 @@ impl LockedThread<'_> {
         if records.is_empty() {
             return Ok(core.tail);
         }
-        let step = records.iter().rev().find_map(|new| created(&new.event));
+        let step = records.iter().rev().find_map(|new| created(new.event()));
         let step = step.cloned();
-        let begun = records.iter().rev().find_map(|new| started(&new.event));
+        let begun = records.iter().rev().find_map(|new| started(new.event()));
         if let Some(execution) = begun {
             // Also where its append fails in doubt: this process alone has begun it.
             live.occupied.take_up(execution);

@@ -60,13 +60,7 @@ impl Runtime {
         let events = State::default().decide(create, at)?;
         events
             .into_iter()
-            .map(|event| {
-                Ok(NewRecord {
-                    at,
-                    text: event.encode()?.into(),
-                    event,
-                })
-            })
+            .map(|event| Ok(NewRecord::new(at, event)?))
             .collect()
     }
 
@@ -272,14 +266,14 @@ impl Runtime {
         let mut state = State::default();
         let mut records = self.first(new, import.created_at)?;
         for record in &records {
-            state.apply(&record.event);
+            state.apply(record.event());
         }
         for (at, command) in import.commands {
             for event in state.decide(command, at)? {
                 state.apply(&event);
-                let text: Arc<str> = event.encode()?.into();
-                check_size(&event, &text, self.inner.options.message_bytes)?;
-                records.push(NewRecord { at, event, text });
+                let record = NewRecord::new(at, event)?;
+                check_size(&record, self.inner.options.message_bytes)?;
+                records.push(record);
             }
         }
         if let Some(active) = state.active() {

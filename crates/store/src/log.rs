@@ -21,17 +21,45 @@ impl Epoch {
 pub struct NewRecord {
     /// When it is written.
     pub at: Timestamp,
-    /// The event.
-    pub event: Event,
-    /// The event's JSON.
-    pub text: Arc<str>,
+    event: Event,
+    text: Arc<str>,
 }
 
 impl NewRecord {
+    /// Encodes an event that is to be appended.
+    ///
+    /// # Errors
+    ///
+    /// If the event can't be encoded as JSON.
+    pub fn new(at: Timestamp, event: Event) -> Result<Self, serde_json::Error> {
+        let text = event.encode()?.into();
+        Ok(Self { at, event, text })
+    }
+
+    /// The event.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The event's JSON.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The record at its position in a log.
+    pub fn logged(self, seq: Seq) -> Logged {
+        let Self { at, event, text } = self;
+        Logged {
+            record: Record { seq, at, event },
+            text,
+            large: None,
+        }
+    }
+
     /// The new thread, if these records create one.
     pub fn thread_of(first: &[Self]) -> Option<&Thread> {
         first.iter().find_map(|record| {
-            let Event::ThreadCreated { thread } = &record.event else {
+            let Event::ThreadCreated { thread } = record.event() else {
                 return None;
             };
             Some(thread)

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use store::{Logged, NewRecord};
-use timeline::{Event, ExecutionId, Record, Seq, State, StepId};
+use timeline::{Event, ExecutionId, Seq, State, StepId};
 
 pub(super) fn apply<'a>(state: &mut State, records: impl IntoIterator<Item = &'a NewRecord>) {
     for record in records {
-        state.apply(&record.event);
+        state.apply(record.event());
     }
 }
 
@@ -32,15 +32,7 @@ pub(super) fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {
         .into_iter()
         .map(|new| {
             seq = seq.next();
-            Arc::new(Logged {
-                record: Record {
-                    seq,
-                    at: new.at,
-                    event: new.event,
-                },
-                text: new.text,
-                large: None,
-            })
+            Arc::new(new.logged(seq))
         })
         .collect()
 }

@@ -326,11 +326,7 @@ impl Draft {
     fn decide(&mut self, commands: &[(Timestamp, Command)]) -> Result<(), StoredTreeError> {
         for (at, command) in commands {
             let events = self.state.decide(command.clone(), *at)?;
-            let new = events.into_iter().map(|event| {
-                let text = event.encode()?.into();
-                let at = *at;
-                Ok(NewRecord { at, event, text })
-            });
+            let new = events.into_iter().map(|event| NewRecord::new(*at, event));
             let new = new.collect::<Result<Vec<_>, serde_json::Error>>()?;
             self.add(new)?;
         }
@@ -339,11 +335,11 @@ impl Draft {
 
     fn add(&mut self, records: Vec<NewRecord>) -> Result<(), serde_json::Error> {
         for new in records {
-            self.state.apply(&new.event);
+            self.state.apply(new.event());
             self.reader.read(&Record {
                 seq: self.reader.tail.next(),
                 at: new.at,
-                event: new.event.clone(),
+                event: new.event().clone(),
             })?;
             self.records.push(new);
         }

@@ -54,11 +54,9 @@ pub(crate) async fn write(store: &dyn Store, thread: &ThreadId, command: Command
     let claim = store.claim(thread).await.unwrap();
     let at = claim.head.last_at;
     let events = claim.head.state.decide(command, at).unwrap();
-    let records = events.into_iter().map(|event| NewRecord {
-        at,
-        text: event.encode().unwrap().into(),
-        event,
-    });
+    let records = events
+        .into_iter()
+        .map(|event| NewRecord::new(at, event).unwrap());
     let append = Append {
         thread: thread.clone(),
         epoch: claim.epoch,

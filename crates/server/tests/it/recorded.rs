@@ -102,12 +102,9 @@ pub(crate) fn log(name: &str) -> Option<Vec<Record>> {
 }
 
 fn new(records: &[Record]) -> Vec<NewRecord> {
-    let new = records.iter().map(|record| NewRecord {
-        at: record.at,
-        text: record.event.encode().unwrap().into(),
-        event: record.event.clone(),
-    });
-    new.collect()
+    let new = records.iter();
+    new.map(|record| NewRecord::new(record.at, record.event.clone()).unwrap())
+        .collect()
 }
 
 /// Puts a log into a store.

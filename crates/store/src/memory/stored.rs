@@ -11,7 +11,7 @@ use crate::{
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
+use timeline::{Open, Seq, State, Thread, ThreadId, ThreadStatus};
 
 /// The data of a [`MemoryStore`](super::MemoryStore).
 #[derive(Debug)]
@@ -61,7 +61,10 @@ pub(super) struct Log {
 
 /// The size of the records' texts, in bytes.
 fn size(records: &[NewRecord]) -> u64 {
-    records.iter().map(|record| record.text.len() as u64).sum()
+    records
+        .iter()
+        .map(|record| record.text().len() as u64)
+        .sum()
 }
 
 impl Log {
@@ -82,23 +85,18 @@ impl Log {
     }
 
     fn extend(&mut self, records: Vec<NewRecord>, n_written: &mut u64) -> Result<(), StoreError> {
-        let events = records.iter().map(|record| &record.event);
-        self.landmarks.are_new(events)?;
-        for NewRecord { at, event, text } in records {
-            self.state.apply(&event);
-            self.bytes += text.len() as u64;
-            self.changed_at = at;
-            let seq = self.tail().next();
-            let record = Record { seq, at, event };
-            self.landmarks.note(&record, &self.records);
+        self.landmarks
+            .are_new(records.iter().map(NewRecord::event))?;
+        for record in records {
+            self.state.apply(record.event());
+            self.bytes += record.text().len() as u64;
+            self.changed_at = record.at;
+            let logged = record.logged(self.tail().next());
+            self.landmarks.note(&logged.record, &self.records);
             *n_written += 1;
-            self.waits.note(*n_written, &record, &self.state);
+            self.waits.note(*n_written, &logged.record, &self.state);
             self.numbers.push(*n_written);
-            self.records.push(Logged {
-                record,
-                text,
-                large: None,
-            });
+            self.records.push(logged);
         }
         Ok(())
     }

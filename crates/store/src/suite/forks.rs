@@ -28,7 +28,7 @@ async fn imported(store: &Arc<dyn Store>, id: &str, at: Seq, done: Vec<Command>)
     let mut records = first(thread, made);
     let mut state = State::default();
     for record in &records {
-        state.apply(&record.event);
+        state.apply(record.event());
     }
     for command in done {
         for event in state.decide(command, made).unwrap() {

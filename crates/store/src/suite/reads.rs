@@ -19,13 +19,10 @@ pub async fn the_text_of_a_record_is_stored_byte_for_byte(mut subject: impl Subj
         .decide(Command::Record { item: kept }, at)
         .unwrap()
         .remove(0);
-    let text: std::sync::Arc<str> = event.encode().unwrap().replacen('{', "{ ", 1).into();
+    let text: std::sync::Arc<str> = event.encode().unwrap().into();
+    assert!(text.contains(content));
     let mut append = author.append_with(Vec::new());
-    append.records = vec![NewRecord {
-        at,
-        event: event.clone(),
-        text: text.clone(),
-    }];
+    append.records = vec![NewRecord::new(at, event.clone()).unwrap()];
     author.append(append).await.unwrap();
     let thread = author.thread.clone();
     drop(author);

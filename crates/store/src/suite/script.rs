@@ -83,7 +83,7 @@ impl Author {
     pub async fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
         let tail = self.store.append(append.clone()).await?;
         for record in &append.records {
-            self.state.apply(&record.event);
+            self.state.apply(record.event());
         }
         self.tail = tail;
         Ok(tail)
@@ -122,8 +122,7 @@ pub fn first(thread: NewThread, at: Timestamp) -> Vec<NewRecord> {
 
 /// A record of an event.
 pub fn record(event: Event, at: Timestamp) -> NewRecord {
-    let text = event.encode().unwrap().into();
-    NewRecord { at, event, text }
+    NewRecord::new(at, event).unwrap()
 }
 
 /// The tenant of most tests.

@@ -44,7 +44,7 @@ impl NewLog {
 
 /// The bytes of the records' texts.
 pub(super) fn size(records: &[NewRecord]) -> usize {
-    records.iter().map(|record| record.text.len()).sum()
+    records.iter().map(|record| record.text().len()).sum()
 }
 
 /// Finds the thread with the key, or makes it.
@@ -271,9 +271,9 @@ fn write(conn: &Connection, end: End, records: &[NewRecord]) -> Result<Sum, Stor
     let (blocks, sum) = blocks::insert(conn, end, records)?;
     let tables = Tables::of(conn, end.thread, &blocks);
     let numbered = (end.tail.next().0..).map(Seq).zip(records);
-    let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, &record.event)));
+    let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, record.event())));
     tables.execute_all(&changes)?;
-    tables.note_calls(records.iter().map(|record| &record.event))?;
+    tables.note_calls(records.iter().map(NewRecord::event))?;
     Ok(sum)
 }
 

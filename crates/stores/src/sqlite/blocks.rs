@@ -129,9 +129,9 @@ pub(super) fn insert(
 ) -> Result<(Blocks, Sum), StoreError> {
     let to_store = records.iter().map(|record| ToStore {
         at: record.at,
-        event: &record.event,
-        is_fact: kind(&record.event) != SHOWN,
-        size: record.text.len(),
+        event: record.event(),
+        is_fact: kind(record.event()) != SHOWN,
+        size: record.text().len(),
         raw: None,
     });
     insert_blocks(conn, end, split(to_store))

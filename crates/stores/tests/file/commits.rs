@@ -74,14 +74,16 @@ async fn assert_holds(path: &Path, known: &[u64]) {
         ..ThreadRows::default()
     };
     for row in store.list(&"acme".into(), all).await.unwrap() {
-        let log = store
-            .read(&row.thread.id, Seq::ZERO, 10_000, Filter::All)
-            .await
-            .unwrap();
-        assert_eq!(
-            timeline::verify(log.iter().map(|logged| &logged.record)),
-            Ok(())
-        );
+        let mut log = Vec::new();
+        let mut after = Seq::ZERO;
+        loop {
+            let page = store.read(&row.thread.id, after, 10_000, Filter::All).await;
+            let page = page.unwrap();
+            let Some(last) = page.last() else { break };
+            after = last.record.seq;
+            log.extend(page.into_iter().map(|logged| logged.record));
+        }
+        assert_eq!(timeline::verify(&log), Ok(()));
         assert_eq!(log.len() as u64, row.tail.0);
     }
     for (n, tail) in known.iter().enumerate().filter(|(_, tail)| **tail > 0) {

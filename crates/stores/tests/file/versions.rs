@@ -99,9 +99,8 @@ async fn a_migrated_store_equals_one_that_was_written_now() {
     let mut logs: BTreeMap<String, Vec<NewRecord>> = BTreeMap::new();
     for (thread, _, at, text) in old_events() {
         let event = Event::decode(&text).unwrap();
-        let text = text.into();
         let records = logs.entry(thread).or_default();
-        records.push(NewRecord { at, event, text });
+        records.push(NewRecord::new(at, event).unwrap());
     }
     // Forks are written after what they are forked from.
     let mut logs: Vec<_> = logs.into_iter().collect();

@@ -30,7 +30,7 @@ pub(crate) fn token(tail: Seq) -> Option<Token> {
 }
 
 fn announce(thread: &str, tail: Seq, records: &[NewRecord]) {
-    let texts: Vec<&str> = records.iter().map(|record| &*record.text).collect();
+    let texts: Vec<&str> = records.iter().map(|record| &**record.text()).collect();
     say(&format!("append\t{thread}\t{tail}\t{}", texts.join("\t")));
 }
 

@@ -165,11 +165,9 @@ async fn close(server: &Server, key: &str) {
     let claim = runtime.store().claim(&row.thread.id).await.unwrap();
     let at = claim.head.last_at;
     let events = claim.head.state.decide(Command::Close, at).unwrap();
-    let records = events.into_iter().map(|event| NewRecord {
-        at,
-        text: event.encode().unwrap().into(),
-        event,
-    });
+    let records = events
+        .into_iter()
+        .map(|event| NewRecord::new(at, event).unwrap());
     let append = Append {
         thread: row.thread.id,
         epoch: claim.epoch,
