@@ -22,6 +22,7 @@ mod rows;
 mod schema;
 mod search;
 mod spelling;
+mod sync;
 mod usage;
 mod value;
 mod waits;
@@ -88,7 +89,8 @@ impl SqliteStore {
                 }
                 let mut conn = connection::writing(path, options)?;
                 schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
-                Some(Writer::start(conn, lock, health.clone())?)
+                let log = connection::log(path);
+                Some(Writer::start(conn, &log, lock, health.clone())?)
             }
             OpenMode::ReadOnly => {
                 Self::exists(path)?;

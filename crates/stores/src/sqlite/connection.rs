@@ -83,6 +83,11 @@ pub(super) fn wal(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// The write-ahead log of the database that a path leads to.
+pub(super) fn log(path: &Path) -> PathBuf {
+    wal(&std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+}
+
 /// Whether there is a database. Fails if it is missing but its write-ahead log has content.
 pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
     let size = |path: &Path| match std::fs::metadata(path) {
@@ -91,8 +96,7 @@ pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
         Err(error) => Err(failed(error)),
     };
     // A link to a database has its log beside what it leads to.
-    let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (database, log) = (size(&file)?, size(&wal(&file))?);
+    let (database, log) = (size(path)?, size(&log(path))?);
     match log {
         Some(bytes) if bytes > 0 && database.unwrap_or_default() == 0 => {
             let path = path.display().to_string();

@@ -8,7 +8,7 @@ use store::StoreError;
 /// A commit that failed took every request in it along.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the commit failed")]
-pub(super) struct CommitFailed(#[source] pub(super) Arc<rusqlite::Error>);
+pub(super) struct CommitFailed(#[source] pub(super) Arc<dyn std::error::Error + Send + Sync>);
 
 pub(super) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Failed(Box::new(error))

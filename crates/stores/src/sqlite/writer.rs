@@ -1,9 +1,12 @@
-//! The only thread that commits. It takes all queued requests, commits them once, then answers them.
+//! The only thread that commits. It takes all queued requests and commits them once. A second thread syncs the
+//! write-ahead log, then answers them, while the next requests are committed.
 
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
+use super::sync::Syncer;
 use rusqlite::Connection;
 use std::fs::File;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -14,8 +17,8 @@ const QUEUE: usize = 1024;
 const REQUESTS: usize = 512;
 const BYTES: usize = 1 << 20;
 
-// Sends the answer, once it is known whether the commit came through.
-type Ack = Box<dyn FnOnce(Result<(), CommitFailed>)>;
+// Sends the answer, once it is known whether the commit is durable.
+pub(super) type Ack = Box<dyn FnOnce(Result<(), CommitFailed>) + Send>;
 // Is given the transaction, or why there is none.
 type Work = Box<dyn FnOnce(Result<&Connection, CommitFailed>) -> Ack + Send>;
 
@@ -46,19 +49,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, which holds the lock until its connection is closed.
+    /// Starts the threads. The lock is held until the connection is closed. `wal` is the write-ahead log of the
+    /// connection's database.
     pub(super) fn start(
         conn: Connection,
+        wal: &Path,
         lock: File,
         health: Arc<Health>,
     ) -> Result<Self, StoreError> {
+        let syncer = Syncer::start(&conn, wal, health.clone())?;
         let (queue, requests) = mpsc::channel(QUEUE);
         let counters = Arc::<Counters>::default();
         let (counted, watched) = (counters.clone(), health.clone());
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || {
-                write(&conn, requests, &counted, &watched);
+                write(&conn, requests, &syncer, &counted, &watched);
+                // It answers before the last checkpoint.
+                drop(syncer);
+                truncate(&conn);
                 drop(conn);
                 drop(lock);
             })
@@ -138,20 +147,30 @@ impl Drop for Writer {
 fn write(
     conn: &Connection,
     mut requests: mpsc::Receiver<Request>,
+    syncer: &Syncer,
     counters: &Counters,
     health: &Health,
 ) {
     while let Some(first) = requests.blocking_recv() {
-        let acks = Batch::new(conn, health).take(first, &mut requests);
-        if acks.committed.is_ok() {
-            let n_requests = acks.waiting.len() as u64;
+        let Done { committed, waiting } =
+            Batch::new(conn, health, syncer).take(first, &mut requests);
+        if committed.is_ok() {
             counters.commits.fetch_add(1, Ordering::Relaxed);
-            counters.requests.fetch_add(n_requests, Ordering::Relaxed);
+            counters
+                .requests
+                .fetch_add(waiting.len() as u64, Ordering::Relaxed);
         }
-        for ack in acks.waiting {
-            ack(acks.committed.clone());
+        match committed {
+            // A request that is alone is answered without another thread.
+            Ok(()) if waiting.len() == 1 && requests.is_empty() => syncer.sync_now(waiting),
+            // What changed nothing waits too: it may have read what is not durable yet.
+            Ok(()) => syncer.sync(waiting),
+            committed => waiting.into_iter().for_each(|ack| ack(committed.clone())),
         }
     }
+}
+
+fn truncate(conn: &Connection) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         tracing::warn!(%error, "the last checkpoint failed; the next start makes up for it");
     }
@@ -173,9 +192,11 @@ struct Done {
 }
 
 impl<'a> Batch<'a> {
-    fn new(conn: &'a Connection, health: &'a Health) -> Self {
+    fn new(conn: &'a Connection, health: &'a Health, syncer: &'a Syncer) -> Self {
         let before = (conn.total_changes(), health.n_failures());
-        let transaction = execute(conn, "BEGIN IMMEDIATE");
+        let transaction = syncer
+            .works()
+            .and_then(|()| execute(conn, "BEGIN IMMEDIATE"));
         Self {
             conn,
             health,
@@ -250,7 +271,7 @@ fn in_savepoint<T>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::connection::{SqliteOptions, lock, writing};
+    use super::super::connection::{SqliteOptions, lock, wal, writing};
     use super::*;
     use tempfile::TempDir;
 
@@ -265,7 +286,7 @@ mod tests {
         .unwrap();
         (
             directory,
-            Writer::start(conn, lock(&path).unwrap(), Arc::default()).unwrap(),
+            Writer::start(conn, &wal(&path), lock(&path).unwrap(), Arc::default()).unwrap(),
         )
     }
 
