@@ -436,12 +436,11 @@ impl<'e> Rows<'e> {
     /// The changes of a step.
     fn step(&mut self, id: &'e str) -> Option<&mut StepChange<'e>> {
         let none = || RowChange::StepChange(id, StepChange::default());
-        match self.row(Table::Steps, id, none)? {
-            RowChange::Step(StepRow { change, .. }) | RowChange::StepChange(_, change) => {
-                Some(change)
-            }
-            _ => None,
+        let row = self.row(Table::Steps, id, none)?;
+        if let RowChange::Step(StepRow { change, .. }) | RowChange::StepChange(_, change) = row {
+            return Some(change);
         }
+        None
     }
 
     fn part(&mut self, Stamp { seq, at }: Stamp, event: &'e Event) {

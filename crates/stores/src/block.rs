@@ -20,7 +20,7 @@ mod wire;
 pub(crate) use split::{ToStore, split};
 
 use jiff::Timestamp;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use timeline::{Event, Payload};
 use wire::{Reader, Writer};
 
@@ -71,7 +71,7 @@ pub(crate) struct Place {
 /// A value is found by its address, so it must be borrowed from the same events.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    by_address: HashMap<usize, Place>,
+    by_address: BTreeMap<usize, Place>,
 }
 
 impl Places {

@@ -357,7 +357,9 @@ fn outcome(parts: &[Payload], results: &[(u32, ToolPart)]) -> StepOutcome {
             json!({"toolCallId": tool.tool_call_id, "success": success})
         })
         .collect();
-    let some = |list: Vec<serde_json::Value>| (!list.is_empty()).then(|| serde_json::Value::Array(list).into());
+    let some = |list: Vec<serde_json::Value>| {
+        (!list.is_empty()).then(|| serde_json::Value::Array(list).into())
+    };
     StepOutcome {
         tool_calls: some(calls),
         tool_execution_results: some(results),

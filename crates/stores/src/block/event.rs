@@ -220,21 +220,22 @@ pub(super) fn read(code: u8, from: &mut Reader<'_>) -> Result<Event, BlockFault>
 
 /// Whether a block can hold the event in its own form. A part has another key only in logs of other programs.
 pub(super) fn is_plain(event: &Event) -> bool {
-    match event {
-        Event::PartCreated {
-            part_key,
-            step_id,
-            idx,
-            ..
-        }
-        | Event::PartUpdated {
-            part_key,
-            step_id,
-            idx,
-            ..
-        } => *part_key == key_of(step_id, *idx),
-        _ => true,
+    let (Event::PartCreated {
+        part_key,
+        step_id,
+        idx,
+        ..
     }
+    | Event::PartUpdated {
+        part_key,
+        step_id,
+        idx,
+        ..
+    }) = event
+    else {
+        return true;
+    };
+    *part_key == key_of(step_id, *idx)
 }
 
 fn key_of(step_id: &StepId, idx: u32) -> String {
@@ -281,6 +282,14 @@ pub(super) fn each_value<'e>(event: &'e Event, with: &mut dyn FnMut(&'e Payload)
         Event::StepStatusChanged { outcome: it, .. } => outcome(it, with),
         Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } => with(part),
         Event::ChunkEmitted { data, .. } => data.iter().for_each(with),
-        _ => {}
+        Event::ContextResolved { .. }
+        | Event::ContextStatusChanged { .. }
+        | Event::ThreadCreated { .. }
+        | Event::ThreadResolved { .. }
+        | Event::ThreadStatusChanged { .. }
+        | Event::ExecutionCreated { .. }
+        | Event::ExecutionStatusChanged { .. }
+        | Event::ItemStatusChanged { .. }
+        | Event::ThreadFinished { .. } => {}
     }
 }

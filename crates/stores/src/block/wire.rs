@@ -2,7 +2,7 @@
 
 use super::{BlockFault, Place, Places, event};
 use jiff::Timestamp;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use timeline::{Event, Payload};
 use uuid::Uuid;
@@ -18,9 +18,9 @@ pub(super) trait Field: Sized {
 pub(super) struct Writer {
     events: Vec<u8>,
     ids: Vec<Box<str>>,
-    numbers: HashMap<Box<str>, u64>,
+    numbers: BTreeMap<Box<str>, u64>,
     base: Timestamp,
-    places: HashMap<usize, Place>,
+    places: BTreeMap<usize, Place>,
 }
 
 impl Writer {
@@ -134,7 +134,7 @@ fn put_instant(to: &mut Vec<u8>, before: Timestamp, at: Timestamp) {
 }
 
 /// Finds the JSON values of an event in its text.
-fn find_places(places: &mut HashMap<usize, Place>, event: &Event, text: &str, start: usize) {
+fn find_places(places: &mut BTreeMap<usize, Place>, event: &Event, text: &str, start: usize) {
     event::each_value(event, &mut |value| {
         let value = value.text();
         if let Some(offset) = text.find(value) {
@@ -154,7 +154,7 @@ pub(super) struct Reader<'a> {
     position: usize,
     ids: Vec<Arc<str>>,
     base: Timestamp,
-    places: HashMap<usize, Place>,
+    places: BTreeMap<usize, Place>,
 }
 
 impl<'a> Reader<'a> {
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             position: 0,
             ids: Vec::new(),
             base: Timestamp::UNIX_EPOCH,
-            places: HashMap::new(),
+            places: BTreeMap::new(),
         }
     }
 

@@ -199,20 +199,20 @@ impl<'a> Tables<'a> {
         let sql = "INSERT INTO thread_contexts
                        (thread_no, id, key, status, block, content_offset, content_length, created_at, updated_at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let context = row.context;
-        let content = self.place(context.content.as_ref());
+        let made = row.context;
+        let content = self.place(made.content.as_ref());
         let values = params![
             self.thread,
-            context.id.as_str(),
-            context.key,
+            made.id.as_str(),
+            made.key,
             code(row.status),
             content.map(|it| it.block),
             content.map(|it| it.offset),
             content.map(|it| it.length),
-            nanos(context.created_at),
+            nanos(made.created_at),
             row.updated_at.map(nanos),
         ];
-        self.make(context.id.as_str(), sql, values)
+        self.make(made.id.as_str(), sql, values)
     }
 
     fn item(&self, row: &ItemRow<'_>) -> Result<(), StoreError> {

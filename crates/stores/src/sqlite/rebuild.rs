@@ -6,7 +6,7 @@ use super::projection::Tables;
 use super::value::{int, nanos};
 use super::words;
 use rusqlite::{Connection, params};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use store::StoreError;
 use store::rows::row_changes;
@@ -82,7 +82,7 @@ pub(super) fn fold(log: Log<'_>, to: &Connection, is_indexed: bool) -> Result<()
         )
     };
     // Executions name items that the log creates after them, and items name executions.
-    let mut executions = HashMap::new();
+    let mut executions = BTreeMap::new();
     log.read_placed(|records, _| {
         for Record { seq, event, .. } in records {
             if let Event::ExecutionCreated { execution } = event {

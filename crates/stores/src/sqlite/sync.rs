@@ -98,7 +98,7 @@ impl Syncer {
 
     /// Answers after a sync, here.
     pub(super) fn sync_now(&self, answers: Answers) {
-        answer(answers, self.log.sync());
+        answer(answers, &self.log.sync());
     }
 }
 
@@ -111,7 +111,7 @@ impl Drop for Syncer {
     }
 }
 
-fn answer(answers: Answers, synced: Result<(), CommitFailed>) {
+fn answer(answers: Answers, synced: &Result<(), CommitFailed>) {
     for answer in answers {
         answer(synced.clone());
     }
@@ -123,7 +123,7 @@ fn work(commits: &Receiver<Answers>, log: &SyncedLog) {
         let waiting: Vec<_> = std::iter::once(first).chain(commits.try_iter()).collect();
         let synced = log.sync();
         for answers in waiting {
-            answer(answers, synced.clone());
+            answer(answers, &synced);
         }
     }
 }

@@ -104,7 +104,7 @@ async fn a_migrated_store_equals_one_that_was_written_now() {
     }
     // Forks are written after what they are forked from.
     let mut logs: Vec<_> = logs.into_iter().collect();
-    logs.sort_by_key(|(id, _)| (id.starts_with("fork") as usize) * id.len());
+    logs.sort_by_key(|(id, _)| usize::from(id.starts_with("fork")) * id.len());
     for (id, records) in logs {
         let id: ThreadId = id.as_str().into();
         let tenant = migrated.row(&id).await.unwrap().tenant;
