@@ -10,6 +10,7 @@ mod integrity;
 mod medium;
 #[path = "../older/mod.rs"]
 mod older;
+mod size;
 mod tables;
 mod traces;
 mod versions;
