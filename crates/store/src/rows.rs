@@ -141,7 +141,7 @@ pub struct StepRow<'e> {
     pub seq: Seq,
     /// As it was created.
     pub step: &'e Step,
-    /// What happened to it since.
+    /// Its changes since then.
     pub change: StepChange<'e>,
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Numbers are varints (LEB128), signed ones zigzag. Instants are nanoseconds since 1970; those of an
 //! entity are relative to its event. An id is its number in the list of ids. JSON of others is stored as it
-//! was received, after its length: columns of the tables name its [`Place`]. An event that has another form
+//! was received, after its length: columns of the tables name its [`ByteRange`]. An event that has another form
 //! than this program writes is stored as its JSON text.
 //!
 //! A block is readable without others. Its events have the same JSON text as before they were stored.
@@ -57,26 +57,26 @@ pub(crate) enum BlockFault {
     Event(#[from] timeline::EventError),
 }
 
-/// Where a text lies in the body of a block.
+/// The position of a text in the body of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ByteRange {
     /// Its first byte, from 0.
     pub(crate) offset: usize,
     /// Its length, in bytes.
     pub(crate) length: usize,
 }
 
-/// The places of JSON values that were written to or read from blocks.
+/// The ranges of JSON values that were written to or read from blocks.
 ///
 /// A value is found by its address, so it must be borrowed from the same events.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
-    by_address: BTreeMap<usize, Place>,
+pub(crate) struct ByteRanges {
+    by_address: BTreeMap<usize, ByteRange>,
 }
 
-impl Places {
-    /// The place of a payload.
-    pub(crate) fn of(&self, payload: &Payload) -> Option<Place> {
+impl ByteRanges {
+    /// The range of a payload.
+    pub(crate) fn of(&self, payload: &Payload) -> Option<ByteRange> {
         self.by_address
             .get(&payload.text().as_ptr().addr())
             .copied()
@@ -93,7 +93,7 @@ pub(crate) struct Block {
     /// How many of them are facts.
     pub(crate) facts: usize,
     /// Where the JSON values of its events are.
-    pub(crate) places: Places,
+    pub(crate) ranges: ByteRanges,
 }
 
 /// An event of a block.
@@ -146,8 +146,8 @@ impl<'a> BlockReader<'a> {
     }
 
     /// Where the JSON values of the events are that were read so far.
-    pub(crate) fn into_places(self) -> Places {
-        self.reader.into_places()
+    pub(crate) fn into_ranges(self) -> ByteRanges {
+        self.reader.into_ranges()
     }
 
     fn event(&mut self) -> Result<Decoded<'a>, BlockFault> {
@@ -164,7 +164,7 @@ impl<'a> BlockReader<'a> {
             code => (event::read(code, &mut self.reader)?, None),
         };
         if let Some(text) = text {
-            self.reader.find_places(&event, text);
+            self.reader.find_ranges(&event, text);
         }
         Ok(Decoded {
             at: self.at,
@@ -255,12 +255,12 @@ impl BlockWriter {
 
     /// Ends the block.
     pub(crate) fn finish(self) -> Block {
-        let (body, places) = self.writer.finish(VERSION, self.n, self.first);
+        let (body, ranges) = self.writer.finish(VERSION, self.n, self.first);
         Block {
             body,
             n: self.n,
             facts: self.facts,
-            places,
+            ranges,
         }
     }
 }

@@ -12,6 +12,7 @@ mod key;
 mod kind;
 mod landmarks;
 mod medium;
+mod migrations;
 mod objects;
 mod projection;
 mod readers;
@@ -88,7 +89,7 @@ impl SqliteStore {
                     private::tighten(&file);
                 }
                 let mut conn = connection::writing(path, options)?;
-                schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
+                schema::migrate(&mut conn, path, migrations::MIGRATIONS)?;
                 let log = connection::log(path);
                 Some(Writer::start(conn, &log, lock, health.clone())?)
             }
@@ -104,7 +105,7 @@ impl SqliteStore {
             .map(|_| connection::reading(path, options.key.as_ref()))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(conn) = connections.first() {
-            schema::known(conn, schema::MIGRATIONS)?;
+            schema::known(conn, migrations::MIGRATIONS)?;
         }
         Ok(Self {
             path: path.to_owned(),

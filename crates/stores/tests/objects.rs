@@ -2,17 +2,18 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod older;
+#[path = "older/version_9.rs"]
+mod version_9;
 
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
-use older::{WITHOUT_V7, WITHOUT_V8, version_9};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::objects::{NewObject, ObjectPage};
 use store::{Store, StoreError, TenantId, ThreadTable as _};
 use tempfile::TempDir;
+use version_9::{WITHOUT_V7, WITHOUT_V8, write_version_9};
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -101,7 +102,7 @@ fn beside(thread: &str) -> [(String, String); 4] {
 #[tokio::test]
 async fn in_a_store_of_version_4_what_lies_beside_a_thread_is_found_and_the_rest_swept() {
     let (_directory, path) = place();
-    version_9(&path, &[WITHOUT_V8, WITHOUT_V7, WITHOUT_V5].concat());
+    write_version_9(&path, &[WITHOUT_V8, WITHOUT_V7, WITHOUT_V5].concat());
     let conn = Connection::open(&path).unwrap();
     let put = |tenant: &str, kind: &str, id: &str| {
         let sql = "INSERT INTO tenant_objects (tenant, kind, id, created_at, json) VALUES (?1, ?2, ?3, 0, '{}')";

@@ -8,6 +8,42 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+/// Types of chunks in the order of their codes in stores, from 1. It never changes, except that new types
+/// are added at the end. Stores write other types as text.
+pub const CHUNK_TYPES: &[&str] = &[
+    "text-start",
+    "text-delta",
+    "text-end",
+    "reasoning-start",
+    "reasoning-delta",
+    "reasoning-end",
+    "tool-input-start",
+    "tool-input-delta",
+    "tool-input-available",
+    "tool-input-error",
+    "tool-output-available",
+    "tool-output-error",
+    "start",
+    "start-step",
+    "finish-step",
+    "finish",
+    "error",
+    "file",
+    "source-url",
+    "source-document",
+    "data-context-id",
+    "data-context-substate",
+    "data-thread-ping",
+    "data-step-response",
+    "data-step-reset",
+    "data-tool-started",
+    "data-step-noted",
+    "data-execution-resumed",
+    "data-execution-parked",
+    "data-thread-updated",
+    "data-item-removed",
+];
+
 /// The type names of the chunks of a model's answer. They are those of the AI SDK's stream.
 mod name {
     pub(super) const TEXT: [&str; 3] = ["text-start", "text-delta", "text-end"];

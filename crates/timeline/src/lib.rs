@@ -40,7 +40,7 @@ pub use answer::{
     ANSWER, ATTACHED_MESSAGE, Answer, AnswerContent, attached_message, messages_with_answers,
 };
 pub use change::{Removed, ThreadUpdate};
-pub use chunk::{BlockId, BlockKind, Chunk, Extra, Marker, NewChunk, SourceKind};
+pub use chunk::{BlockId, BlockKind, CHUNK_TYPES, Chunk, Extra, Marker, NewChunk, SourceKind};
 pub use command::{Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{
     ContentError, MessagePartKind, check_content, check_item, check_part, check_parts, part_kind,

@@ -5,45 +5,10 @@
 use super::BlockFault;
 use super::wire::{Field, Reader, Writer};
 use timeline::{
-    Context, ContextId, ContextStatus, Event, EventType, Execution, ExecutionId, ExecutionResult,
-    ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType, Payload, Role, Seq,
-    Step, StepId, StepOutcome, StepStatus, Thread, ThreadId, ThreadStatus,
+    CHUNK_TYPES, Context, ContextId, ContextStatus, Event, EventType, Execution, ExecutionId,
+    ExecutionResult, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
+    Payload, Role, Seq, Step, StepId, StepOutcome, StepStatus, Thread, ThreadId, ThreadStatus,
 };
-
-/// Types of chunks by their codes, from 1. Code 0 says that the type follows as text.
-const CHUNK_TYPES: &[&str] = &[
-    "text-start",
-    "text-delta",
-    "text-end",
-    "reasoning-start",
-    "reasoning-delta",
-    "reasoning-end",
-    "tool-input-start",
-    "tool-input-delta",
-    "tool-input-available",
-    "tool-input-error",
-    "tool-output-available",
-    "tool-output-error",
-    "start",
-    "start-step",
-    "finish-step",
-    "finish",
-    "error",
-    "file",
-    "source-url",
-    "source-document",
-    "data-context-id",
-    "data-context-substate",
-    "data-thread-ping",
-    "data-step-response",
-    "data-step-reset",
-    "data-tool-started",
-    "data-step-noted",
-    "data-execution-resumed",
-    "data-execution-parked",
-    "data-thread-updated",
-    "data-item-removed",
-];
 
 macro_rules! ids {
     ($($id:ident)*) => {$(
@@ -268,7 +233,7 @@ fn read_chunk_type(from: &mut Reader<'_>) -> Result<String, BlockFault> {
     Ok((*name).to_owned())
 }
 
-/// Calls back with each JSON value that a table names by its place.
+/// Calls back with each JSON value that a table names by its range.
 pub(super) fn each_value<'e>(event: &'e Event, with: &mut dyn FnMut(&'e Payload)) {
     let outcome = |outcome: &'e StepOutcome, with: &mut dyn FnMut(&'e Payload)| {
         outcome.tool_calls.iter().for_each(&mut *with);

@@ -57,25 +57,25 @@ fn a_block_gives_back_every_event_byte_for_byte() {
 }
 
 #[test]
-fn a_place_names_the_json_as_it_was_given() {
+fn a_range_names_the_json_as_it_was_given() {
     let events = events(script());
     for block in stored(&events) {
         let mut reader = BlockReader::new(&block.body).unwrap();
         let read: Vec<_> = (&mut reader).map(|it| it.unwrap().event).collect();
-        let places = reader.into_places();
+        let ranges = reader.into_ranges();
         let mut n = 0;
         let all = events.iter().map(|(_, event)| event).zip(&read);
         for (given, read) in all {
-            let at = |places: &Places, payload: &Payload| {
-                let place = places.of(payload).unwrap();
-                &block.body[place.offset..place.offset + place.length]
+            let at = |ranges: &ByteRanges, payload: &Payload| {
+                let range = ranges.of(payload).unwrap();
+                &block.body[range.offset..range.offset + range.length]
             };
             let mut texts = Vec::new();
-            event::each_value(given, &mut |it| texts.push((&block.places, it)));
-            event::each_value(read, &mut |it| texts.push((&places, it)));
-            for (places, payload) in texts {
+            event::each_value(given, &mut |it| texts.push((&block.ranges, it)));
+            event::each_value(read, &mut |it| texts.push((&ranges, it)));
+            for (ranges, payload) in texts {
                 n += 1;
-                assert_eq!(at(places, payload), payload.text().as_bytes());
+                assert_eq!(at(ranges, payload), payload.text().as_bytes());
             }
         }
         assert!(n > 10);
@@ -99,9 +99,9 @@ fn an_event_of_another_spelling_keeps_its_text() {
     let Event::PartCreated { part, .. } = &event else {
         panic!("{event:?}");
     };
-    let place = block.places.of(part).unwrap();
+    let range = block.ranges.of(part).unwrap();
     assert_eq!(
-        &block.body[place.offset..place.offset + place.length],
+        &block.body[range.offset..range.offset + range.length],
         br#"{"a":1.0}"#
     );
 }
@@ -123,9 +123,9 @@ fn odd_bytes_are_refused_and_never_panic() {
     for length in 0..body.len() {
         assert!(read(&body[..length]).is_err(), "{length}");
     }
-    for place in 0..body.len() {
+    for range in 0..body.len() {
         let mut changed = body.clone();
-        changed[place] ^= 0x81;
+        changed[range] ^= 0x81;
         // Many changes are still events: the sum finds them.
         let _ = read(&changed);
     }

@@ -1,6 +1,6 @@
 //! Numbers, texts, ids, instants and JSON values in the bytes of a block.
 
-use super::{BlockFault, Place, Places, event};
+use super::{BlockFault, ByteRange, ByteRanges, event};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) struct Writer {
     ids: Vec<Box<str>>,
     numbers: BTreeMap<Box<str>, u64>,
     base: Timestamp,
-    places: BTreeMap<usize, Place>,
+    ranges: BTreeMap<usize, ByteRange>,
 }
 
 impl Writer {
@@ -66,14 +66,14 @@ impl Writer {
         put_instant(&mut self.events, before, at);
     }
 
-    /// A text whose place is kept under this address.
-    fn placed(&mut self, address: usize, text: &str) {
+    /// A text; its range is stored under this address.
+    fn ranged(&mut self, address: usize, text: &str) {
         self.number(text.len() as u64);
-        let place = Place {
+        let range = ByteRange {
             offset: self.events.len(),
             length: text.len(),
         };
-        self.places.insert(address, place);
+        self.ranges.insert(address, range);
         self.events.extend_from_slice(text.as_bytes());
     }
 
@@ -82,10 +82,10 @@ impl Writer {
         self.number(text.len() as u64);
         let offset = self.events.len();
         self.events.extend_from_slice(text.as_bytes());
-        find_places(&mut self.places, event, text, offset);
+        find_ranges(&mut self.ranges, event, text, offset);
     }
 
-    pub(super) fn finish(self, version: u8, n: usize, first: Timestamp) -> (Vec<u8>, Places) {
+    pub(super) fn finish(self, version: u8, n: usize, first: Timestamp) -> (Vec<u8>, ByteRanges) {
         let mut body = Vec::with_capacity(self.events.len() + 32 + self.ids.len() * 17);
         body.push(version);
         put_number(&mut body, n as u128);
@@ -102,11 +102,11 @@ impl Writer {
         }
         let start = body.len();
         body.extend_from_slice(&self.events);
-        let mut by_address = self.places;
-        for place in by_address.values_mut() {
-            place.offset += start;
+        let mut by_address = self.ranges;
+        for range in by_address.values_mut() {
+            range.offset += start;
         }
-        (body, Places { by_address })
+        (body, ByteRanges { by_address })
     }
 }
 
@@ -134,15 +134,15 @@ fn put_instant(to: &mut Vec<u8>, before: Timestamp, at: Timestamp) {
 }
 
 /// Finds the JSON values of an event in its text.
-fn find_places(places: &mut BTreeMap<usize, Place>, event: &Event, text: &str, start: usize) {
+fn find_ranges(ranges: &mut BTreeMap<usize, ByteRange>, event: &Event, text: &str, start: usize) {
     event::each_value(event, &mut |value| {
         let value = value.text();
         if let Some(offset) = text.find(value) {
-            let place = Place {
+            let range = ByteRange {
                 offset: start + offset,
                 length: value.len(),
             };
-            places.insert(value.as_ptr().addr(), place);
+            ranges.insert(value.as_ptr().addr(), range);
         }
     });
 }
@@ -154,7 +154,7 @@ pub(super) struct Reader<'a> {
     position: usize,
     ids: Vec<Arc<str>>,
     base: Timestamp,
-    places: BTreeMap<usize, Place>,
+    ranges: BTreeMap<usize, ByteRange>,
 }
 
 impl<'a> Reader<'a> {
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             position: 0,
             ids: Vec::new(),
             base: Timestamp::UNIX_EPOCH,
-            places: BTreeMap::new(),
+            ranges: BTreeMap::new(),
         }
     }
 
@@ -176,9 +176,9 @@ impl<'a> Reader<'a> {
         self.position == self.body.len()
     }
 
-    pub(super) fn into_places(self) -> Places {
-        Places {
-            by_address: self.places,
+    pub(super) fn into_ranges(self) -> ByteRanges {
+        ByteRanges {
+            by_address: self.ranges,
         }
     }
 
@@ -264,18 +264,18 @@ impl<'a> Reader<'a> {
             .ok_or(BlockFault::Instant)
     }
 
-    pub(super) fn find_places(&mut self, event: &Event, text: &str) {
+    pub(super) fn find_ranges(&mut self, event: &Event, text: &str) {
         let start = self.position - text.len();
-        find_places(&mut self.places, event, text, start);
+        find_ranges(&mut self.ranges, event, text, start);
     }
 
-    fn placed(&mut self) -> Result<(&'a str, Place), BlockFault> {
+    fn ranged(&mut self) -> Result<(&'a str, ByteRange), BlockFault> {
         let text = self.text()?;
-        let place = Place {
+        let range = ByteRange {
             offset: self.position - text.len(),
             length: text.len(),
         };
-        Ok((text, place))
+        Ok((text, range))
     }
 }
 
@@ -343,13 +343,13 @@ impl<T: Field> Field for Option<T> {
 impl Field for Payload {
     fn write(&self, to: &mut Writer) {
         let text = self.text();
-        to.placed(text.as_ptr().addr(), text);
+        to.ranged(text.as_ptr().addr(), text);
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
-        let (text, place) = from.placed()?;
+        let (text, range) = from.ranged()?;
         let payload = Self::from_text(text.to_owned())?;
-        from.places.insert(payload.text().as_ptr().addr(), place);
+        from.ranges.insert(payload.text().as_ptr().addr(), range);
         Ok(payload)
     }
 }

@@ -316,7 +316,7 @@ pub(super) fn answer(
     found.optional().map_err(statement)
 }
 
-/// What an append depends on.
+/// The data of a thread that an append depends on.
 struct Found {
     no: i64,
     epoch: Epoch,

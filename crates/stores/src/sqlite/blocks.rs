@@ -3,7 +3,9 @@
 use super::error::statement;
 use super::kind::{SHOWN, kind};
 use super::value::{count, int};
-use crate::block::{Block, BlockFault, BlockReader, Decoded, MAX_EVENTS, Places, ToStore, split};
+use crate::block::{
+    Block, BlockFault, BlockReader, ByteRanges, Decoded, MAX_EVENTS, ToStore, split,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 use std::ops::{ControlFlow, RangeInclusive};
@@ -14,9 +16,9 @@ use timeline::{Event, Payload, Record, Seq};
 /// The sum of a block, and of everything before it in its thread.
 pub(super) type Sum = [u8; 16];
 
-/// A place in a stored block.
+/// The position of a text in a stored block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StoredPlace {
+pub(super) struct StoredRange {
     /// The block's number.
     pub(super) block: i64,
     /// The first byte in its body, from 0.
@@ -30,7 +32,7 @@ pub(super) fn seed(thread_id: &str) -> Sum {
     first_half(Sha256::digest(thread_id.as_bytes()).into())
 }
 
-/// What the sum of a block is calculated from, besides the sum before.
+/// The input of a block's sum, without the sum before it.
 pub(super) struct Summed {
     pub(super) first: i64,
     pub(super) n: i64,
@@ -85,18 +87,18 @@ pub(super) struct Blocks {
 struct StoredBlock {
     id: i64,
     events: RangeInclusive<u64>,
-    places: Places,
+    ranges: ByteRanges,
 }
 
 impl Blocks {
-    /// The place of a JSON value of the events.
-    pub(super) fn place(&self, of: &Payload) -> Option<StoredPlace> {
+    /// The range of a JSON value of the events.
+    pub(super) fn range(&self, of: &Payload) -> Option<StoredRange> {
         self.blocks.iter().find_map(|block| {
-            let place = block.places.of(of)?;
-            Some(StoredPlace {
+            let range = block.ranges.of(of)?;
+            Some(StoredRange {
                 block: block.id,
-                offset: int(place.offset as u64),
-                length: int(place.length as u64),
+                offset: int(range.offset as u64),
+                length: int(range.length as u64),
             })
         })
     }
@@ -172,7 +174,7 @@ pub(super) fn insert_blocks(
         stored.blocks.push(StoredBlock {
             id,
             events: first..=next - 1,
-            places: block.places,
+            ranges: block.ranges,
         });
         first = next;
     }
@@ -327,8 +329,8 @@ impl Log<'_> {
         Ok(found)
     }
 
-    /// Calls back with all blocks, each with its events and their places.
-    pub(super) fn read_placed(
+    /// Calls back with all blocks, each with its events and their ranges.
+    pub(super) fn read_ranged(
         &self,
         mut with: impl FnMut(&[Record], &Blocks) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
@@ -342,7 +344,7 @@ impl Log<'_> {
             let block = StoredBlock {
                 id,
                 events: first..=first + records.len() as u64 - 1,
-                places: reader.into_places(),
+                ranges: reader.into_ranges(),
             };
             let blocks = Blocks {
                 blocks: vec![block],

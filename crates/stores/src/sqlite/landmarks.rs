@@ -164,7 +164,8 @@ fn ran(row: &Row<'_>) -> Result<FoundExecution, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::super::connection::{SqliteOptions, writing};
-    use super::super::schema::{MIGRATIONS, migrate};
+    use super::super::migrations::MIGRATIONS;
+    use super::super::schema::migrate;
     use super::*;
 
     #[test]

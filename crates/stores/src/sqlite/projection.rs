@@ -1,6 +1,6 @@
 //! Executes the row changes of an append ([`store::rows`]).
 
-use super::blocks::{Blocks, StoredPlace};
+use super::blocks::{Blocks, StoredRange};
 use super::error::{making, statement};
 use super::spelling::{code, item_type, role};
 use super::value::{int, nanos};
@@ -24,7 +24,7 @@ pub(super) struct Tables<'a> {
     pub(super) thread: i64,
     /// The blocks of the events whose changes are executed.
     pub(super) blocks: &'a Blocks,
-    /// Whether the full-text index and the list of what waits are kept too.
+    /// Whether the full-text index and the list of what waits are updated too.
     pub(super) is_indexed: bool,
     /// The positions of executions of which not every row is written yet.
     executions: RefCell<BTreeMap<String, i64>>,
@@ -200,7 +200,7 @@ impl<'a> Tables<'a> {
                        (thread_no, id, key, status, block, content_offset, content_length, created_at, updated_at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         let made = row.context;
-        let content = self.place(made.content.as_ref());
+        let content = self.range(made.content.as_ref());
         let values = params![
             self.thread,
             made.id.as_str(),
@@ -221,7 +221,7 @@ impl<'a> Tables<'a> {
                         waiting, place, answered_seq, block, content_offset, content_length, created_at, updated_at)
                    VALUES (?1, ?2, ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
         let Item { id, .. } = row.item;
-        let content = self.place(row.item.content.as_ref());
+        let content = self.range(row.item.content.as_ref());
         let values = params![
             self.thread,
             int(row.seq.0),
@@ -374,7 +374,7 @@ impl<'a> Tables<'a> {
                        input_tokens = min(input_tokens + ?9, 1 << 60),
                        output_tokens = min(output_tokens + ?10, 1 << 60)
                    WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
-        let data = self.place(answer.data);
+        let data = self.range(answer.data);
         let values = params![
             self.thread,
             execution,
@@ -401,9 +401,9 @@ impl<'a> Tables<'a> {
                        open_length = ?13, continue_loop = ?14, error_text = ?15
                    WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
         let outcome = end.outcome;
-        let calls = self.place(outcome.tool_calls.as_ref());
-        let results = self.place(outcome.tool_execution_results.as_ref());
-        let open = self.place(outcome.open_calls.as_ref());
+        let calls = self.range(outcome.tool_calls.as_ref());
+        let results = self.range(outcome.tool_execution_results.as_ref());
+        let open = self.range(outcome.open_calls.as_ref());
         let block = calls.or(results).or(open).map(|it| it.block);
         let values = params![
             self.thread,
@@ -432,7 +432,7 @@ impl<'a> Tables<'a> {
                         part_length, created_at, updated_at)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let step = self.step_key(row.step_id)?;
-        let part = self.place(Some(row.part));
+        let part = self.range(Some(row.part));
         let values = params![
             self.thread,
             step.map(|(execution, _)| execution),
@@ -460,7 +460,7 @@ impl<'a> Tables<'a> {
                    SET seq = ?5, type = ?6, call_id = ?7, block = ?8, part_offset = ?9, part_length = ?10,
                        updated_at = ?11
                    WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND idx = ?4";
-        let part = self.place(Some(row.part));
+        let part = self.range(Some(row.part));
         let values = params![
             self.thread,
             execution,
@@ -478,8 +478,8 @@ impl<'a> Tables<'a> {
         self.add_part(row.seq, row.part.text())
     }
 
-    fn place(&self, of: Option<&Payload>) -> Option<StoredPlace> {
-        self.blocks.place(of?)
+    fn range(&self, of: Option<&Payload>) -> Option<StoredRange> {
+        self.blocks.range(of?)
     }
 
     pub(super) fn run(&self, sql: &str, values: impl Params) -> Result<(), StoreError> {

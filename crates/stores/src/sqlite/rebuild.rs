@@ -83,7 +83,7 @@ pub(super) fn fold(log: Log<'_>, to: &Connection, is_indexed: bool) -> Result<()
     };
     // Executions name items that the log creates after them, and items name executions.
     let mut executions = BTreeMap::new();
-    log.read_placed(|records, _| {
+    log.read_ranged(|records, _| {
         for Record { seq, event, .. } in records {
             if let Event::ExecutionCreated { execution } = event {
                 executions.insert(execution.id.clone(), *seq);
@@ -92,7 +92,7 @@ pub(super) fn fold(log: Log<'_>, to: &Connection, is_indexed: bool) -> Result<()
         Ok(())
     })?;
     for wants_first in [true, false] {
-        log.read_placed(|records, blocks| {
+        log.read_ranged(|records, blocks| {
             let mut tables = Tables::of(to, log.no, blocks);
             tables.is_indexed = is_indexed;
             let meant = records

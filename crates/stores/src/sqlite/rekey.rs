@@ -3,7 +3,7 @@
 use super::connection::{exists, lock, reading, sibling};
 use super::error::{failed, statement};
 use super::key::{self, StoreKey, supported};
-use super::{check, schema};
+use super::{check, migrations, schema};
 use crate::private;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
@@ -73,7 +73,7 @@ const COPY: &str = "rekey";
 fn alone(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = key::opened(path, flags, key)?;
-    schema::known(&conn, schema::MIGRATIONS)?;
+    schema::known(&conn, migrations::MIGRATIONS)?;
     conn.busy_timeout(Duration::from_secs(5))
         .map_err(statement)?;
     // The order in which tables are copied knows nothing of the links between them.

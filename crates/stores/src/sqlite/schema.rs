@@ -9,20 +9,6 @@ use std::fs::File;
 use std::path::Path;
 use store::StoreError;
 
-/// How each version is made from the one before. Never changed, only added to.
-pub(super) const MIGRATIONS: &[&str] = &[
-    include_str!("schema/v1.sql"),
-    include_str!("schema/v2.sql"),
-    include_str!("schema/v3.sql"),
-    include_str!("schema/v4.sql"),
-    include_str!("schema/v5.sql"),
-    include_str!("schema/v6.sql"),
-    include_str!("schema/v7.sql"),
-    include_str!("schema/v8.sql"),
-    include_str!("schema/v9.sql"),
-    include_str!("schema/v10.sql"),
-];
-
 /// The version whose log has blocks. It derives all else from the log of the version before.
 const BLOCKS: usize = 10;
 
@@ -137,6 +123,7 @@ fn back_up(conn: &Connection, copy: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::super::connection::{SqliteOptions, writing};
+    use super::super::migrations::MIGRATIONS;
     use super::*;
 
     fn opened(path: &Path) -> Connection {

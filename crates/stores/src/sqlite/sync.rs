@@ -5,7 +5,6 @@
 
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
-use super::writer::Ack;
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
@@ -13,6 +12,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use store::StoreError;
+
+/// Sends the answer to a request, once it is known whether its commit is durable.
+pub(super) type Ack = Box<dyn FnOnce(Result<(), CommitFailed>) + Send>;
 
 /// Maximum number of commits that wait for a sync.
 const COMMITS: usize = 64;

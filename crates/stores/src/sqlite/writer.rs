@@ -3,7 +3,7 @@
 
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
-use super::sync::Syncer;
+use super::sync::{Ack, Syncer};
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
@@ -17,8 +17,6 @@ const QUEUE: usize = 1024;
 const REQUESTS: usize = 512;
 const BYTES: usize = 1 << 20;
 
-// Sends the answer, once it is known whether the commit is durable.
-pub(super) type Ack = Box<dyn FnOnce(Result<(), CommitFailed>) + Send>;
 // Is given the transaction, or why there is none.
 type Work = Box<dyn FnOnce(Result<&Connection, CommitFailed>) -> Ack + Send>;
 

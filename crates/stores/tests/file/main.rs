@@ -8,11 +8,11 @@ mod commits;
 mod health;
 mod integrity;
 mod medium;
-#[path = "../older/mod.rs"]
-mod older;
 mod size;
 mod tables;
 mod traces;
+#[path = "../older/version_9.rs"]
+mod version_9;
 mod versions;
 mod words;
 

@@ -1,6 +1,6 @@
 //! Files that other versions of the program have written.
 
-use super::older::{WITHOUT_V7, WITHOUT_V8, events_of_version_9, version_9};
+use super::version_9::{WITHOUT_V7, WITHOUT_V8, events_of_version_9, write_version_9};
 use super::{dump, open, place, read_only, selected, written};
 use jiff::Timestamp;
 use loomline_stores::{SqliteOptions, SqliteStore};
@@ -62,7 +62,7 @@ fn old_events() -> Vec<OldEvent> {
 #[tokio::test]
 async fn a_store_of_version_9_migrates_with_equal_events() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     let store = open(&path);
     let expected = old_events();
     assert!(expected.len() > 900, "{}", expected.len());
@@ -92,7 +92,7 @@ async fn a_store_of_version_9_migrates_with_equal_events() {
 #[tokio::test]
 async fn a_migrated_store_equals_one_that_was_written_now() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     let migrated = open(&path);
     let (_other_directory, other) = place();
     let written = open(&other);
@@ -141,7 +141,7 @@ async fn a_migrated_store_equals_one_that_was_written_now() {
 #[tokio::test]
 async fn a_store_of_version_9_keeps_what_is_beside_its_logs() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     let store = open(&path);
     let acme = "acme".into();
     let row = store.find(&acme, "told").await.unwrap();
@@ -180,7 +180,7 @@ async fn a_store_of_version_9_keeps_what_is_beside_its_logs() {
 #[tokio::test]
 async fn stores_of_versions_3_to_8_become_the_same() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     drop(open(&path));
     let expected = dump(&path);
     let older = [
@@ -194,7 +194,7 @@ async fn stores_of_versions_3_to_8_become_the_same() {
     ];
     for (version, sql) in older {
         let (_directory, path) = place();
-        version_9(&path, &sql);
+        write_version_9(&path, &sql);
         let store = open(&path);
         let mut found = dump(&path);
         let mut expected = expected.clone();
@@ -211,10 +211,10 @@ async fn stores_of_versions_3_to_8_become_the_same() {
 #[tokio::test]
 async fn a_store_of_version_6_has_the_usage_of_its_tenants() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     let before = open(&path).usage().await.unwrap();
     let (_directory, path) = place();
-    version_9(&path, &[WITHOUT_V8, WITHOUT_V7].concat());
+    write_version_9(&path, &[WITHOUT_V8, WITHOUT_V7].concat());
 
     let store = open(&path);
 
@@ -239,7 +239,7 @@ async fn usage_that_is_wrong_is_found_by_the_check() {
 #[tokio::test]
 async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     let expected = open(&path).head(&"t".into()).await.unwrap();
     let (_directory, path) = place();
     let sql = [
@@ -248,7 +248,7 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
         WITHOUT_V4,
         "DROP TABLE agent_checkpoints; PRAGMA user_version=2;",
     ];
-    version_9(&path, &sql.concat());
+    write_version_9(&path, &sql.concat());
 
     let store = open(&path);
 
@@ -280,7 +280,7 @@ async fn a_store_of_version_5_lists_its_threads_as_they_were_listed() {
          UPDATE thread_threads SET updated_at = CASE id WHEN 't' THEN 2 WHEN 'told' THEN 3 ELSE 1 END;
          PRAGMA user_version=5;",
     ];
-    version_9(&path, &sql.concat());
+    write_version_9(&path, &sql.concat());
 
     let store = open(&path);
 
@@ -296,7 +296,7 @@ async fn a_store_of_version_5_lists_its_threads_as_they_were_listed() {
 #[tokio::test]
 async fn a_log_with_a_gap_is_not_migrated() {
     let (_directory, path) = place();
-    version_9(
+    write_version_9(
         &path,
         "DELETE FROM thread_events WHERE thread_no = 1 AND seq = 5",
     );

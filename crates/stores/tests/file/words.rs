@@ -1,6 +1,6 @@
 //! The full-text index: what it has, what leaves it, and how it is built.
 
-use super::older::{WITHOUT_V8, version_9};
+use super::version_9::{WITHOUT_V8, write_version_9};
 use super::{dump, open, place, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
@@ -97,10 +97,10 @@ async fn rebuilding_the_index_changes_nothing() {
 #[tokio::test]
 async fn a_store_of_version_7_is_indexed_when_it_is_opened() {
     let (_directory, path) = place();
-    version_9(&path, "");
+    write_version_9(&path, "");
     drop(open(&path));
     let (_directory, older) = place();
-    version_9(&older, WITHOUT_V8);
+    write_version_9(&older, WITHOUT_V8);
 
     let store = open(&older);
 

@@ -2,9 +2,9 @@
 
 use super::super::blocks::{Log, Sum};
 use super::super::error::statement;
+use super::super::migrations::MIGRATIONS;
 use super::super::projection::Tables;
 use super::super::rebuild::{fold, measured};
-use super::super::schema::MIGRATIONS;
 use super::super::value::{count, int};
 use super::super::{waits, words};
 use rusqlite::types::Value;

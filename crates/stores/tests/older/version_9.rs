@@ -28,7 +28,7 @@ pub(crate) const WITHOUT_V7: &str = "
     PRAGMA user_version=6;";
 
 /// Writes the store of version 9 to a file, changed by these statements.
-pub(crate) fn version_9(path: &Path, sql: &str) {
+pub(crate) fn write_version_9(path: &Path, sql: &str) {
     let mut file = Vec::new();
     let mut packed = GzDecoder::new(&include_bytes!("v9.db.gz")[..]);
     packed.read_to_end(&mut file).unwrap();
