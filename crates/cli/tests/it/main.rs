@@ -31,6 +31,7 @@ mod manners;
 mod medium;
 #[cfg(unix)]
 mod modes;
+mod older_stores;
 mod poison;
 mod policies;
 #[cfg(test)]

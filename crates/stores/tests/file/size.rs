@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::json;
 use std::path::Path;
-use store::{Append, EventLog as _, NewRecord, Store};
+use store::{Append, NewRecord, Store};
 use timeline::{Command, Ending, NewItem, NewThread, Seq, State, StepOutcome, Trigger};
 
 /// The ids of a thread, as the runtime makes them.
