@@ -18,6 +18,7 @@ mod projection;
 mod readers;
 mod rebuild;
 mod rekey;
+mod request;
 mod restore;
 mod rows;
 mod schema;

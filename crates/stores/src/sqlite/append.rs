@@ -144,6 +144,9 @@ pub(super) fn append(
             found: found.tail,
         });
     }
+    if append.is_limited {
+        check_bytes(conn, found.no, size(&append.records), quotas)?;
+    }
     let tail = Seq(append.tail.0.saturating_add(append.records.len() as u64));
     let end = End {
         thread: found.no,
@@ -178,24 +181,26 @@ pub(super) fn append(
         Some(change) => update.execute(&*[values, params![change]].concat()),
     };
     updated.map_err(statement)?;
-    if append.is_limited {
-        check_bytes(conn, found.no, quotas)?;
-    }
     if let Some(token) = &append.token {
         keep_token(conn, found.no, token, tail)?;
     }
     Ok(tail)
 }
 
-/// Refuses what was appended to a thread if its tenant stores too much with it.
-fn check_bytes(conn: &Connection, no: i64, quotas: &Quotas) -> Result<(), StoreError> {
+/// Refuses records of this size if the thread's tenant would store too much with them.
+fn check_bytes(
+    conn: &Connection,
+    no: i64,
+    bytes: usize,
+    quotas: &Quotas,
+) -> Result<(), StoreError> {
     let sql = "SELECT tenant FROM thread_threads WHERE no = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let tenant: String = select
         .query_row([no], |row| row.get(0))
         .map_err(statement)?;
     let tenant = TenantId::from(tenant.as_str());
-    Ok(quotas.check_bytes(&tenant, usage::of(conn, &tenant)?, 0)?)
+    Ok(quotas.check_bytes(&tenant, usage::of(conn, &tenant)?, bytes as u64)?)
 }
 
 fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<(), StoreError> {

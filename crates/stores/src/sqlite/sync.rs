@@ -5,6 +5,7 @@
 
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
+use super::request::Request;
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
@@ -13,14 +14,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use store::StoreError;
 
-/// Sends the answer to a request, once it is known whether its commit is durable.
-pub(super) type Ack = Box<dyn FnOnce(Result<(), CommitFailed>) + Send>;
-
 /// Maximum number of commits that wait for a sync.
 const COMMITS: usize = 64;
 
-/// The answers to the requests of one commit.
-type Answers = Vec<Ack>;
+/// The requests of one commit.
+type Answers = Vec<Box<dyn Request>>;
 
 /// The thread that syncs.
 pub(super) struct Syncer {
@@ -113,9 +111,10 @@ impl Drop for Syncer {
     }
 }
 
-fn answer(answers: Answers, synced: &Result<(), CommitFailed>) {
-    for answer in answers {
-        answer(synced.clone());
+/// Answers the requests of one commit.
+pub(super) fn answer(requests: Answers, committed: &Result<(), CommitFailed>) {
+    for request in requests {
+        request.answer(committed.clone());
     }
 }
 
@@ -133,8 +132,26 @@ fn work(commits: &Receiver<Answers>, log: &SyncedLog) {
 #[cfg(test)]
 mod tests {
     use super::super::connection::{SqliteOptions, wal, writing};
+    use super::super::request::HasFailed;
     use super::*;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
+
+    /// Tells its number when it is answered.
+    struct Told(u32, Sender<(u32, bool)>);
+
+    impl Request for Told {
+        fn bytes(&self) -> usize {
+            0
+        }
+
+        fn run(&mut self, _: &Connection) -> Result<(), HasFailed> {
+            Ok(())
+        }
+
+        fn answer(self: Box<Self>, committed: Result<(), CommitFailed>) {
+            self.1.send((self.0, committed.is_ok())).unwrap();
+        }
+    }
 
     #[test]
     fn no_request_is_answered_before_its_sync() {
@@ -144,14 +161,11 @@ mod tests {
         let syncer = Syncer::start(&conn, &wal(&path), Arc::default()).unwrap();
         let (answered, answers) = channel();
         for n in 0..200 {
-            let answered = answered.clone();
-            let ack: Ack = Box::new(move |synced: Result<(), CommitFailed>| {
-                answered.send((n, synced.is_ok())).unwrap();
-            });
+            let requests: Answers = vec![Box::new(Told(n, answered.clone()))];
             if n % 3 == 0 {
-                syncer.sync_now(vec![ack]);
+                syncer.sync_now(requests);
             } else {
-                syncer.sync(vec![ack]);
+                syncer.sync(requests);
             }
         }
         drop(syncer);

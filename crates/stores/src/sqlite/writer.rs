@@ -1,9 +1,10 @@
 //! The only thread that commits. It takes all queued requests and commits them once. A second thread syncs the
 //! write-ahead log, then answers them, while the next requests are committed.
 
-use super::error::{CommitFailed, failed, statement};
+use super::error::{CommitFailed, failed};
 use super::health::Health;
-use super::sync::{Ack, Syncer};
+use super::request::{QueuedRequest, Request};
+use super::sync::{Syncer, answer};
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
@@ -16,14 +17,6 @@ use tokio::sync::{mpsc, oneshot};
 const QUEUE: usize = 1024;
 const REQUESTS: usize = 512;
 const BYTES: usize = 1 << 20;
-
-// Is given the transaction, or why there is none.
-type Work = Box<dyn FnOnce(Result<&Connection, CommitFailed>) -> Ack + Send>;
-
-struct Request {
-    bytes: usize,
-    work: Work,
-}
 
 /// Counters of the writer's work since it started.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +33,7 @@ struct Counters {
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Mutex<Option<mpsc::Sender<Request>>>,
+    queue: Mutex<Option<mpsc::Sender<Box<dyn Request>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     counters: Arc<Counters>,
     health: Arc<Health>,
@@ -78,11 +71,12 @@ impl Writer {
         })
     }
 
-    /// Does `work` in a savepoint of the next transaction and answers once that is durable.
+    /// Does `work` in the next transaction and answers once that is durable. If work of the same transaction
+    /// fails halfway, `work` is done once more, and its failure undoes nothing else.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let queue = self
             .queue
@@ -90,24 +84,16 @@ impl Writer {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let (answer, answered) = oneshot::channel();
-        let health = self.health.clone();
-        let work = move |conn: Result<&Connection, CommitFailed>| -> Ack {
-            let done = match conn {
-                Ok(conn) => in_savepoint(conn, work).inspect_err(|it| health.write_failed(it)),
-                Err(error) => Err(failed(error)),
-            };
-            Box::new(move |committed| {
-                // Nobody may be waiting any more; what is written is written.
-                let _ = answer.send(committed.map_err(failed).and(done));
-            })
-        };
-        let request = Request {
+        let request = QueuedRequest {
             bytes,
-            work: Box::new(work),
+            work,
+            done: Err(StoreError::Closed),
+            answer,
+            health: self.health.clone(),
         };
         queue
             .ok_or(StoreError::Closed)?
-            .send(request)
+            .send(Box::new(request))
             .await
             .map_err(|_| StoreError::Closed)?;
         // A writer that panicked has dropped every answer.
@@ -144,7 +130,7 @@ impl Drop for Writer {
 
 fn write(
     conn: &Connection,
-    mut requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<Box<dyn Request>>,
     syncer: &Syncer,
     counters: &Counters,
     health: &Health,
@@ -163,7 +149,7 @@ fn write(
             Ok(()) if waiting.len() == 1 && requests.is_empty() => syncer.sync_now(waiting),
             // What changed nothing waits too: it may have read what is not durable yet.
             Ok(()) => syncer.sync(waiting),
-            committed => waiting.into_iter().for_each(|ack| ack(committed.clone())),
+            committed => answer(waiting, &committed),
         }
     }
 }
@@ -180,13 +166,15 @@ struct Batch<'a> {
     // What the connection has changed, and what has failed, before this batch.
     before: (u64, u64),
     transaction: Result<(), CommitFailed>,
-    waiting: Vec<Ack>,
+    waiting: Vec<Box<dyn Request>>,
     bytes: usize,
+    // Whether a request failed after it had changed something.
+    is_spoiled: bool,
 }
 
 struct Done {
     committed: Result<(), CommitFailed>,
-    waiting: Vec<Ack>,
+    waiting: Vec<Box<dyn Request>>,
 }
 
 impl<'a> Batch<'a> {
@@ -202,16 +190,25 @@ impl<'a> Batch<'a> {
             transaction,
             waiting: Vec::new(),
             bytes: 0,
+            is_spoiled: false,
         }
     }
 
-    fn take(mut self, first: Request, requests: &mut mpsc::Receiver<Request>) -> Done {
+    fn take(
+        mut self,
+        first: Box<dyn Request>,
+        requests: &mut mpsc::Receiver<Box<dyn Request>>,
+    ) -> Done {
         self.add(first);
         while self.waiting.len() < REQUESTS
             && self.bytes < BYTES
+            && !self.is_spoiled
             && let Ok(request) = requests.try_recv()
         {
             self.add(request);
+        }
+        if self.is_spoiled {
+            self.repeat();
         }
         let committed = self.transaction.and_then(|()| execute(self.conn, "COMMIT"));
         let (n_changes, n_failures) = self.before;
@@ -229,11 +226,38 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn add(&mut self, request: Request) {
-        self.bytes = self.bytes.saturating_add(request.bytes);
-        let ack = (request.work)(self.transaction.clone().map(|()| self.conn));
-        self.waiting.push(ack);
-        // A full or failing disk makes SQLite roll back everything, not just the savepoint.
+    fn add(&mut self, mut request: Box<dyn Request>) {
+        self.bytes = self.bytes.saturating_add(request.bytes());
+        let n_changes = self.conn.total_changes();
+        let has_failed = match &self.transaction {
+            Ok(()) => request.run(self.conn).is_err(),
+            Err(_) => false,
+        };
+        self.is_spoiled = has_failed && self.conn.total_changes() > n_changes;
+        self.waiting.push(request);
+        self.look_after();
+    }
+
+    /// Does all requests again, each in a savepoint.
+    fn repeat(&mut self) {
+        if self.transaction.is_ok() {
+            let restarted =
+                execute(self.conn, "ROLLBACK").and_then(|()| execute(self.conn, "BEGIN IMMEDIATE"));
+            self.transaction = restarted;
+        }
+        for n in 0..self.waiting.len() {
+            if let Some(request) = self.waiting.get_mut(n)
+                && self.transaction.is_ok()
+                && let Err(error) = in_savepoint(self.conn, &mut **request)
+            {
+                self.transaction = Err(error);
+            }
+            self.look_after();
+        }
+    }
+
+    // A full or failing disk makes SQLite roll back everything.
+    fn look_after(&mut self) {
         if self.transaction.is_ok() && self.conn.is_autocommit() {
             self.transaction = Err(CommitFailed(Arc::new(rusqlite::Error::InvalidQuery)));
         }
@@ -248,28 +272,22 @@ fn execute(conn: &Connection, sql: &str) -> Result<(), CommitFailed> {
         .map_err(|error| CommitFailed(Arc::new(error)))
 }
 
-fn in_savepoint<T>(
-    conn: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let step = |sql| {
-        conn.prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]))
-    };
-    step("SAVEPOINT request").map_err(statement)?;
-    let done = work(conn);
-    if done.is_err() && !conn.is_autocommit() {
-        step("ROLLBACK TO request").map_err(statement)?;
+fn in_savepoint(conn: &Connection, request: &mut dyn Request) -> Result<(), CommitFailed> {
+    execute(conn, "SAVEPOINT request")?;
+    let has_failed = request.run(conn).is_err();
+    if has_failed && !conn.is_autocommit() {
+        execute(conn, "ROLLBACK TO request")?;
     }
     if !conn.is_autocommit() {
-        step("RELEASE request").map_err(statement)?;
+        execute(conn, "RELEASE request")?;
     }
-    done
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::connection::{SqliteOptions, lock, wal, writing};
+    use super::super::error::statement;
     use super::*;
     use tempfile::TempDir;
 
@@ -290,7 +308,7 @@ mod tests {
 
     fn insert(
         sql: &'static str,
-    ) -> impl FnOnce(&Connection) -> Result<usize, StoreError> + Send + 'static {
+    ) -> impl Fn(&Connection) -> Result<usize, StoreError> + Send + 'static {
         move |conn| conn.execute(sql, []).map_err(statement)
     }
 
