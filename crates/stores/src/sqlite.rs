@@ -22,6 +22,7 @@ mod rows;
 mod schema;
 mod search;
 mod spelling;
+mod sums;
 mod usage;
 mod value;
 mod waits;

@@ -2,6 +2,7 @@
 
 use super::error::statement;
 use super::kind::{SHOWN, kind};
+use super::sums::{Summing, first_half};
 use super::value::{count, int};
 use crate::block::{Block, BlockFault, BlockReader, Decoded, MAX_EVENTS, Places, ToStore, split};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -26,8 +27,11 @@ pub(super) struct StoredPlace {
 }
 
 /// The sum that the first block of a thread continues.
-pub(super) fn seed(thread_id: &str) -> Sum {
-    first_half(Sha256::digest(thread_id.as_bytes()).into())
+pub(super) fn seed(tenant: &str, thread_id: &str) -> Sum {
+    Summing::of("thread_blocks")
+        .text(tenant)
+        .text(thread_id)
+        .end()
 }
 
 /// What the sum of a block is calculated from, besides the sum before.
@@ -51,12 +55,6 @@ impl Summed {
         hash.update(self.digest);
         first_half(hash.finalize().into())
     }
-}
-
-fn first_half(hash: [u8; 32]) -> Sum {
-    let mut sum = Sum::default();
-    sum.iter_mut().zip(hash).for_each(|(to, byte)| *to = byte);
-    sum
 }
 
 /// The number of the event at this index of a block, among the events of all threads.
@@ -209,13 +207,13 @@ pub(super) enum Wanted {
 
 impl Log<'_> {
     /// Calls back with the events from `from` on, in order, until that breaks. Checks the sum of each block
-    /// that it reads.
+    /// that it reads. Returns the sum of the last block that it saw.
     pub(super) fn read(
         &self,
         from: Seq,
         wanted: Wanted,
         mut with: impl FnMut(Seq, Decoded<'_>) -> Result<ControlFlow<()>, StoreError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Sum>, StoreError> {
         self.read_blocks(from, wanted, |_, first, reader| {
             for (seq, decoded) in (first..).zip(reader) {
                 let decoded = decoded.map_err(decode(self.no, int(first)))?;
@@ -235,7 +233,7 @@ impl Log<'_> {
         from: Seq,
         wanted: Wanted,
         mut with: impl FnMut(i64, u64, BlockReader<'_>) -> Result<ControlFlow<()>, StoreError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Sum>, StoreError> {
         let sql = "SELECT first, n, facts, epoch, sum, id, body FROM thread_blocks
                    WHERE thread_no = ?1 AND first >= coalesce(
                        (SELECT max(first) FROM thread_blocks WHERE thread_no = ?1 AND first <= ?2), 1)
@@ -279,18 +277,18 @@ impl Log<'_> {
                 break;
             }
         }
-        Ok(())
+        Ok(before.map(|(sum, _)| sum))
     }
 
     /// The sum before the block that begins with this event, and the event after the block before.
     fn sum_before(&self, first: i64) -> Result<(Sum, i64), StoreError> {
         if first <= 1 {
-            let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+            let sql = "SELECT tenant, id FROM thread_threads WHERE no = ?1";
             let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-            let id: String = select
-                .query_row([self.no], |row| row.get(0))
-                .map_err(statement)?;
-            return Ok((seed(&id), 1));
+            let seed = select.query_row([self.no], |row| {
+                Ok(seed(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?))
+            });
+            return Ok((seed.map_err(statement)?, 1));
         }
         let sql = "SELECT sum, first + n FROM thread_blocks
                    WHERE thread_no = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
@@ -349,15 +347,16 @@ impl Log<'_> {
             };
             with(&records, &blocks)?;
             Ok(ControlFlow::Continue(()))
-        })
+        })?;
+        Ok(())
     }
 }
 
-/// The position of the event with this number, and the event, if there is one.
+/// The thread's number, the position and the event with this number, if there is one.
 pub(super) fn event_with_number(
     conn: &Connection,
     number: i64,
-) -> Result<Option<(Seq, Event)>, StoreError> {
+) -> Result<Option<(i64, Seq, Event)>, StoreError> {
     let sql = "SELECT thread_no, first FROM thread_blocks WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([block_of(number)], |row| Ok((row.get(0)?, row.get(1)?)));
@@ -366,8 +365,18 @@ pub(super) fn event_with_number(
     };
     let first: i64 = first;
     let seq = Seq(count(first).saturating_add(index_of(number) as u64));
-    let event = Log { conn, no }.event(seq)?;
-    Ok(event.map(|event| (seq, event)))
+    let mut found = None;
+    Log { conn, no }.read_blocks(seq, Wanted::All, |id, first, mut reader| {
+        if id != block_of(number) {
+            return Err(damaged(no, int(first), &"it has another number"));
+        }
+        if let Some(decoded) = reader.nth(index_of(number)) {
+            let decoded = decoded.map_err(decode(no, int(first)))?;
+            found = Some((no, seq, decoded.event));
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
 }
 
 /// An event as readers get it.

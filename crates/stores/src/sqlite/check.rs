@@ -1,10 +1,12 @@
 //! Looking a store over.
 
-use super::connection::wal;
 mod logs;
 
+use super::checkpoints;
+use super::connection::wal;
 use super::error::statement;
 use super::health::{Health, StoreHealth};
+use super::objects;
 use super::value::count;
 use super::words;
 use super::writer::Counts;
@@ -78,7 +80,7 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     words::refresh(conn)?;
     let mut found = Vec::new();
-    let quick = texts(conn, "SELECT quick_check FROM pragma_quick_check")?;
+    let quick = texts(conn, "SELECT integrity_check FROM pragma_integrity_check")?;
     found.extend(quick.into_iter().filter(|line| line != "ok"));
     found.extend(texts(
         conn,
@@ -108,6 +110,8 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
             OR f.files <> coalesce(u.files, 0)",
     )?);
     contents(conn, &mut found)?;
+    objects::check_all(conn, &mut found)?;
+    checkpoints::check(conn, &mut found)?;
     words::check(conn, &mut found)?;
     Ok(found)
 }

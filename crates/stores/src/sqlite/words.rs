@@ -129,7 +129,7 @@ impl Tables<'_> {
                 continue;
             }
             let event = event_with_number(self.conn, *id)?;
-            let text = event.and_then(|(_, event)| text_of(event).1);
+            let text = event.and_then(|(.., event)| text_of(event).1);
             self.remove(*id, &text.unwrap_or_default())?;
         }
         Ok(ids.len())

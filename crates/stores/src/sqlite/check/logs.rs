@@ -5,6 +5,7 @@ use super::super::error::statement;
 use super::super::projection::Tables;
 use super::super::rebuild::{fold, measured};
 use super::super::schema::MIGRATIONS;
+use super::super::sums::{self, LogEnd, Wait};
 use super::super::value::{count, int};
 use super::super::{waits, words};
 use rusqlite::types::Value;
@@ -36,6 +37,13 @@ pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), St
     for no in words::numbers(conn)? {
         let log = Log { conn, no };
         let name = name(conn, no)?;
+        match row_faults(log, &name) {
+            Ok(()) => {}
+            Err(StoreError::Damaged(what)) => found.push(format!(
+                "thread {name}: {what}; rebuild the tables, or restore it from a backup"
+            )),
+            Err(other) => return Err(other),
+        }
         match log_faults(log, found, &name) {
             Ok(()) => {}
             Err(StoreError::Damaged(what)) => {
@@ -47,6 +55,22 @@ pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), St
         table_faults(log, &scratch, found, &name)?;
     }
     Ok(())
+}
+
+/// Refuses rows of a thread whose sums are not theirs.
+fn row_faults(log: Log<'_>, name: &str) -> Result<(), StoreError> {
+    sums::check_made(log.conn, log.no)?;
+    LogEnd::of(log.conn, name)?;
+    let sql = format!(
+        "SELECT {} FROM thread_waits w WHERE w.thread_no = ?1",
+        Wait::COLUMNS
+    );
+    let mut select = log.conn.prepare_cached(&sql).map_err(statement)?;
+    let wait = select.query_row([log.no], Wait::read).optional();
+    if let Some(wait) = wait.map_err(statement)? {
+        wait.checked()?;
+    }
+    sums::check_tokens(log.conn, log.no)
 }
 
 fn name(conn: &Connection, no: i64) -> Result<String, StoreError> {
