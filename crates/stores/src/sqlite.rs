@@ -26,6 +26,7 @@ mod sums;
 mod usage;
 mod value;
 mod waits;
+mod wal;
 mod words;
 mod writer;
 
@@ -53,6 +54,7 @@ use store::{
     WaitingRows,
 };
 use timeline::{Removed, Seq, ThreadId};
+use wal::LogFault;
 use writer::Writer;
 
 /// A [`Store`] in one SQLite file.
@@ -67,6 +69,8 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     health: Arc<Health>,
     quotas: Quotas,
+    /// What is wrong with the write-ahead log of a store that is only looked at.
+    torn_log: Option<String>,
 }
 
 impl SqliteStore {
@@ -79,10 +83,21 @@ impl SqliteStore {
     /// write-ahead log has no database.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let health = Arc::<Health>::default();
+        let mut torn_log = None;
         let writer = match options.mode {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
                 Self::exists(path)?;
+                match wal::fault(path)? {
+                    Some(LogFault::Damaged(whole)) => return Err(wal::damaged(path, whole)),
+                    Some(LogFault::Torn(whole)) => {
+                        tracing::warn!(
+                            whole,
+                            "the last transaction of the write-ahead log is not whole and is dropped"
+                        );
+                    }
+                    None => {}
+                }
                 rekey::clear(path)?;
                 for file in connection::files(path) {
                     private::tighten(&file);
@@ -93,6 +108,11 @@ impl SqliteStore {
             }
             OpenMode::ReadOnly => {
                 Self::exists(path)?;
+                match wal::fault_of_unserved(path)? {
+                    Some(LogFault::Damaged(whole)) => return Err(wal::damaged(path, whole)),
+                    Some(LogFault::Torn(whole)) => torn_log = Some(wal::torn(path, whole)),
+                    None => {}
+                }
                 None
             }
         };
@@ -111,6 +131,7 @@ impl SqliteStore {
             writer,
             health,
             quotas: options.quotas.clone(),
+            torn_log,
         })
     }
 
@@ -162,7 +183,9 @@ impl SqliteStore {
 
     /// All faults of the file; empty if it has none. Reads the whole file.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.readers.run(check::check).await
+        let mut found: Vec<_> = self.torn_log.iter().cloned().collect();
+        found.append(&mut self.readers.run(check::check).await?);
+        Ok(found)
     }
 
     /// Counters of the store's work, and its size on the disk. Reads nothing from the database.
