@@ -7,6 +7,7 @@ use super::connection::wal;
 use super::error::statement;
 use super::health::{Health, StoreHealth};
 use super::objects;
+use super::schema::MIGRATIONS;
 use super::value::count;
 use super::words;
 use super::writer::Counts;
@@ -77,17 +78,79 @@ impl Activity {
 /// Everything that is wrong.
 pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
     // One snapshot: a server may write meanwhile.
+    words::prepare(conn)?;
     let conn = &conn.unchecked_transaction().map_err(statement)?;
-    words::refresh(conn)?;
+    let scratch = scratch()?;
     let mut found = Vec::new();
-    let quick = texts(conn, "SELECT integrity_check FROM pragma_integrity_check")?;
-    found.extend(quick.into_iter().filter(|line| line != "ok"));
+    let parts: [&dyn Fn(&mut Vec<String>) -> Result<(), StoreError>; 8] = [
+        &|found| pages(conn, found),
+        &|found| schema(conn, &scratch, found),
+        &|found| logs::check(conn, &scratch, found),
+        &|found| usage(conn, found),
+        &|found| contents(conn, found),
+        &|found| objects::check_all(conn, found),
+        &|found| checkpoints::check(conn, found),
+        &|found| words::check(conn, &scratch, found),
+    ];
+    for part in parts {
+        match part(&mut found) {
+            Ok(()) => {}
+            Err(StoreError::Damaged(what)) => found.push(what),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(found)
+}
+
+/// An empty database with the tables of a store.
+fn scratch() -> Result<Connection, StoreError> {
+    let scratch = Connection::open_in_memory().map_err(statement)?;
+    for migration in MIGRATIONS {
+        scratch.execute_batch(migration).map_err(statement)?;
+    }
+    scratch
+        .execute_batch(
+            "DROP TABLE old_events; DROP TABLE old_checkpoints;
+             PRAGMA foreign_keys=OFF; PRAGMA synchronous=OFF;",
+        )
+        .map_err(statement)?;
+    words::prepare(&scratch)?;
+    Ok(scratch)
+}
+
+fn pages(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+    words::refresh(conn)?;
+    let lines = texts(conn, "SELECT integrity_check FROM pragma_integrity_check")?;
+    found.extend(lines.into_iter().filter(|line| line != "ok"));
     found.extend(texts(
         conn,
         "SELECT format('row %s of %s refers to no row of %s', rowid, \"table\", parent)
          FROM pragma_foreign_key_check",
     )?);
-    logs::check(conn, &mut found)?;
+    Ok(())
+}
+
+/// Adds tables, indexes and triggers that are not those of this version. The tables of the full-text index are its own.
+fn schema(
+    conn: &Connection,
+    scratch: &Connection,
+    found: &mut Vec<String>,
+) -> Result<(), StoreError> {
+    let sql = "SELECT type || ' ' || name || ' of ' || tbl_name || ': ' || coalesce(sql, '') FROM main.sqlite_schema
+               WHERE name NOT GLOB 'sqlite_*' AND name NOT GLOB 'thread_words_*' ORDER BY 1";
+    let [ours, expected] = [texts(conn, sql)?, texts(scratch, sql)?];
+    for other in ours.iter().filter(|it| !expected.contains(it)) {
+        let name = other.split(':').next().unwrap_or_default();
+        found.push(format!("the schema has another {name}; restore a backup"));
+    }
+    for missing in expected.iter().filter(|it| !ours.contains(it)) {
+        let name = missing.split(':').next().unwrap_or_default();
+        found.push(format!("the schema lacks the {name}; restore a backup"));
+    }
+    Ok(())
+}
+
+fn usage(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
     found.extend(texts(
         conn,
         "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)
@@ -109,11 +172,12 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
          WHERE f.threads <> coalesce(u.threads, 0) OR f.bytes <> coalesce(u.bytes, 0)
             OR f.files <> coalesce(u.files, 0)",
     )?);
-    contents(conn, &mut found)?;
-    objects::check_all(conn, &mut found)?;
-    checkpoints::check(conn, &mut found)?;
-    words::check(conn, &mut found)?;
-    Ok(found)
+    found.extend(texts(
+        conn,
+        "SELECT format('object %d of tenant %s has a content of tenant %s', o.no, o.tenant, c.tenant)
+         FROM tenant_objects o JOIN tenant_contents c ON c.no = o.content_no WHERE c.tenant <> o.tenant",
+    )?);
+    Ok(())
 }
 
 // One content at a time is in memory.

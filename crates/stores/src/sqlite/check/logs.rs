@@ -4,7 +4,6 @@ use super::super::blocks::{Log, Sum};
 use super::super::error::statement;
 use super::super::projection::Tables;
 use super::super::rebuild::{fold, measured};
-use super::super::schema::MIGRATIONS;
 use super::super::sums::{self, LogEnd, Wait};
 use super::super::value::{count, int};
 use super::super::{waits, words};
@@ -26,14 +25,11 @@ const TABLES: [(&str, &str); 6] = [
 ];
 
 /// Adds what is wrong with the logs and the tables.
-pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
-    let scratch = Connection::open_in_memory().map_err(statement)?;
-    for migration in MIGRATIONS {
-        scratch.execute_batch(migration).map_err(statement)?;
-    }
-    scratch
-        .execute_batch("PRAGMA foreign_keys=OFF; PRAGMA synchronous=OFF;")
-        .map_err(statement)?;
+pub(super) fn check(
+    conn: &Connection,
+    scratch: &Connection,
+    found: &mut Vec<String>,
+) -> Result<(), StoreError> {
     for no in words::numbers(conn)? {
         let log = Log { conn, no };
         let name = name(conn, no)?;
@@ -52,7 +48,12 @@ pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), St
             }
             Err(other) => return Err(other),
         }
-        table_faults(log, &scratch, found, &name)?;
+        match table_faults(log, scratch, found, &name) {
+            Err(StoreError::Damaged(what)) => {
+                found.push(format!("thread {name}: {what}; rebuild the tables"));
+            }
+            other => other?,
+        }
     }
     Ok(())
 }
@@ -128,6 +129,7 @@ fn table_faults(
         .query_row(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)));
     let parent: Option<(i64, String)> = parent.optional().map_err(statement)?;
     let parent = parent.as_ref().map(|(no, id)| (*no, id.as_str()));
+    clear(scratch)?;
     for (no, id) in std::iter::once((no, name)).chain(parent) {
         let sql = "INSERT INTO thread_threads (no, id, tenant, status, created_at, updated_at, head_seq, bytes)
                    VALUES (?1, ?2, '', 'open', 0, 0, 0, 0)";
@@ -149,14 +151,6 @@ fn table_faults(
             ));
         }
     }
-    for table in Tables::DERIVED.into_iter().skip(1) {
-        scratch
-            .execute(&format!("DELETE FROM {table}"), [])
-            .map_err(statement)?;
-    }
-    scratch
-        .execute("DELETE FROM thread_threads", [])
-        .map_err(statement)?;
     let sql = "SELECT calls, calls_at FROM thread_waits WHERE thread_no = ?1 AND calls IS NOT NULL";
     let calls = log
         .conn
@@ -165,6 +159,15 @@ fn table_faults(
         found.push(format!(
             "thread {name}: the list of what waits is not what its log says; rebuild the tables"
         ));
+    }
+    Ok(())
+}
+
+/// Removes what another thread has left.
+fn clear(scratch: &Connection) -> Result<(), StoreError> {
+    for table in Tables::DERIVED.into_iter().chain(["thread_threads"]) {
+        let sql = format!("DELETE FROM {table}");
+        scratch.execute(&sql, []).map_err(statement)?;
     }
     Ok(())
 }
