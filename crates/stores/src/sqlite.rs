@@ -2,11 +2,13 @@
 
 mod append;
 mod blocks;
+mod chain;
 mod check;
 mod checkpoints;
 mod connection;
 mod convert;
 mod error;
+mod finding;
 mod health;
 mod key;
 mod kind;
@@ -30,8 +32,10 @@ mod wal;
 mod words;
 mod writer;
 
+pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
+pub use finding::{Finding, Remedy};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
@@ -182,10 +186,38 @@ impl SqliteStore {
     }
 
     /// All faults of the file; empty if it has none. Reads the whole file.
-    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        let mut found: Vec<_> = self.torn_log.iter().cloned().collect();
+    pub async fn findings(&self) -> Result<Vec<Finding>, StoreError> {
+        let torn = self.torn_log.iter();
+        let torn = torn.map(|what| Finding::of_store(what, Remedy::Restore));
+        let mut found: Vec<_> = torn.collect();
         found.append(&mut self.readers.run(check::check).await?);
         Ok(found)
+    }
+
+    /// The [findings](Self::findings) as texts.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        let found = self.findings().await?;
+        Ok(found.iter().map(ToString::to_string).collect())
+    }
+
+    /// The chain of a thread's log, checked.
+    pub async fn chain(&self, thread: &ThreadId) -> Result<Chain, StoreError> {
+        let thread = thread.clone();
+        self.readers
+            .run(move |conn| chain::chain(conn, &thread))
+            .await
+    }
+
+    /// Where the chains of all threads end, at one moment.
+    pub async fn chain_ends(&self) -> Result<Vec<ChainEnd>, StoreError> {
+        self.readers.run(chain::ends).await
+    }
+
+    /// Compares a thread with where it was sealed.
+    pub async fn compare(&self, sealed: ChainEnd) -> Result<Compared, StoreError> {
+        self.readers
+            .run(move |conn| chain::compare(conn, &sealed))
+            .await
     }
 
     /// Counters of the store's work, and its size on the disk. Reads nothing from the database.

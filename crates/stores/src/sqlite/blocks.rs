@@ -178,14 +178,21 @@ pub(super) fn insert_blocks(
 }
 
 /// Damage of a block.
-pub(super) fn damaged(thread: i64, first: i64, fault: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Damaged(format!(
-        "the block of thread number {thread} that begins with event {first}: {fault}"
-    ))
+pub(super) fn damaged(
+    conn: &Connection,
+    thread: i64,
+    first: i64,
+    fault: &dyn std::fmt::Display,
+) -> StoreError {
+    let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+    let id = conn.query_row(sql, [thread], |row| row.get::<_, String>(0));
+    // Its row may be damaged too.
+    let id = id.unwrap_or_else(|_| format!("number {thread}"));
+    StoreError::Damaged(format!("thread {id}, event {first}: the block: {fault}"))
 }
 
-fn decode(thread: i64, first: i64) -> impl Fn(BlockFault) -> StoreError {
-    move |fault| damaged(thread, first, &fault)
+fn decode(conn: &Connection, thread: i64, first: i64) -> impl Fn(BlockFault) -> StoreError {
+    move |fault| damaged(conn, thread, first, &fault)
 }
 
 /// The log of one thread.
@@ -216,7 +223,7 @@ impl Log<'_> {
     ) -> Result<Option<Sum>, StoreError> {
         self.read_blocks(from, wanted, |_, first, reader| {
             for (seq, decoded) in (first..).zip(reader) {
-                let decoded = decoded.map_err(decode(self.no, int(first)))?;
+                let decoded = decoded.map_err(decode(self.conn, self.no, int(first)))?;
                 let is_wanted =
                     seq >= from.0 && (wanted == Wanted::All || kind(&decoded.event) != SHOWN);
                 if is_wanted && with(Seq(seq), decoded)?.is_break() {
@@ -255,7 +262,12 @@ impl Log<'_> {
             };
             before = Some((sum, first.saturating_add(n)));
             if first != expected {
-                return Err(damaged(self.no, first, &"the events before it are missing"));
+                return Err(damaged(
+                    self.conn,
+                    self.no,
+                    first,
+                    &"the events before it are missing",
+                ));
             }
             if wanted == Wanted::Facts && facts == 0 {
                 continue;
@@ -269,9 +281,14 @@ impl Log<'_> {
                 digest: Sha256::digest(body).into(),
             };
             if summed.after(sum_before) != sum {
-                return Err(damaged(self.no, first, &"its content has changed"));
+                return Err(damaged(
+                    self.conn,
+                    self.no,
+                    first,
+                    &"its content has changed",
+                ));
             }
-            let reader = BlockReader::new(body).map_err(decode(self.no, first))?;
+            let reader = BlockReader::new(body).map_err(decode(self.conn, self.no, first))?;
             let id = row.get(5).map_err(statement)?;
             if with(id, count(first), reader)?.is_break() {
                 break;
@@ -295,7 +312,14 @@ impl Log<'_> {
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
         let found = select.query_row([self.no, first], |row| Ok((row.get(0)?, row.get(1)?)));
         let found = found.optional().map_err(statement)?;
-        found.ok_or_else(|| damaged(self.no, first, &"the events before it are missing"))
+        found.ok_or_else(|| {
+            damaged(
+                self.conn,
+                self.no,
+                first,
+                &"the events before it are missing",
+            )
+        })
     }
 
     /// The event at this position.
@@ -317,7 +341,7 @@ impl Log<'_> {
             };
             let nth = usize::try_from(index).unwrap_or(usize::MAX);
             if let Some(decoded) = reader.nth(nth) {
-                let decoded = decoded.map_err(decode(self.no, int(first)))?;
+                let decoded = decoded.map_err(decode(self.conn, self.no, int(first)))?;
                 found = Some((event_number(block, index), super::value::nanos(decoded.at)));
             }
             Ok(ControlFlow::Break(()))
@@ -333,7 +357,8 @@ impl Log<'_> {
         self.read_blocks(Seq(1), Wanted::All, |id, first, mut reader| {
             let mut records = Vec::new();
             for (seq, decoded) in (first..).zip(&mut reader) {
-                let Decoded { at, event, .. } = decoded.map_err(decode(self.no, int(first)))?;
+                let Decoded { at, event, .. } =
+                    decoded.map_err(decode(self.conn, self.no, int(first)))?;
                 let seq = Seq(seq);
                 records.push(Record { seq, at, event });
             }
@@ -368,10 +393,10 @@ pub(super) fn event_with_number(
     let mut found = None;
     Log { conn, no }.read_blocks(seq, Wanted::All, |id, first, mut reader| {
         if id != block_of(number) {
-            return Err(damaged(no, int(first), &"it has another number"));
+            return Err(damaged(conn, no, int(first), &"it has another number"));
         }
         if let Some(decoded) = reader.nth(index_of(number)) {
-            let decoded = decoded.map_err(decode(no, int(first)))?;
+            let decoded = decoded.map_err(decode(conn, no, int(first)))?;
             found = Some((no, seq, decoded.event));
         }
         Ok(ControlFlow::Break(()))
@@ -391,7 +416,7 @@ pub(super) fn logged(seq: Seq, decoded: Decoded<'_>) -> Result<Logged, StoreErro
     })
 }
 
-fn body<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
+pub(super) fn body<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
     let body = row.get_ref(column).map_err(statement)?.as_blob();
     body.map_err(|error| StoreError::Damaged(error.to_string()))
 }

@@ -5,6 +5,7 @@ mod logs;
 use super::checkpoints;
 use super::connection::wal;
 use super::error::statement;
+use super::finding::{Finding, Remedy};
 use super::health::{Health, StoreHealth};
 use super::objects;
 use super::schema::MIGRATIONS;
@@ -76,13 +77,13 @@ impl Activity {
 }
 
 /// Everything that is wrong.
-pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
+pub(super) fn check(conn: &Connection) -> Result<Vec<Finding>, StoreError> {
     // One snapshot: a server may write meanwhile.
     words::prepare(conn)?;
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let scratch = scratch()?;
     let mut found = Vec::new();
-    let parts: [&dyn Fn(&mut Vec<String>) -> Result<(), StoreError>; 8] = [
+    let parts: [&dyn Fn(&mut Vec<Finding>) -> Result<(), StoreError>; 8] = [
         &|found| pages(conn, found),
         &|found| schema(conn, &scratch, found),
         &|found| logs::check(conn, &scratch, found),
@@ -95,7 +96,7 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
     for part in parts {
         match part(&mut found) {
             Ok(()) => {}
-            Err(StoreError::Damaged(what)) => found.push(what),
+            Err(StoreError::Damaged(what)) => found.push(Finding::of_store(what, Remedy::Restore)),
             Err(other) => return Err(other),
         }
     }
@@ -118,15 +119,21 @@ fn scratch() -> Result<Connection, StoreError> {
     Ok(scratch)
 }
 
-fn pages(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+fn pages(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
     words::refresh(conn)?;
     let lines = texts(conn, "SELECT integrity_check FROM pragma_integrity_check")?;
-    found.extend(lines.into_iter().filter(|line| line != "ok"));
-    found.extend(texts(
+    let lines = lines.into_iter().filter(|line| line != "ok");
+    found.extend(lines.map(|line| Finding::of_store(line, Remedy::Restore)));
+    let lines = texts(
         conn,
         "SELECT format('row %s of %s refers to no row of %s', rowid, \"table\", parent)
          FROM pragma_foreign_key_check",
-    )?);
+    )?;
+    found.extend(
+        lines
+            .into_iter()
+            .map(|line| Finding::of_store(line, Remedy::Restore)),
+    );
     Ok(())
 }
 
@@ -134,30 +141,36 @@ fn pages(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
 fn schema(
     conn: &Connection,
     scratch: &Connection,
-    found: &mut Vec<String>,
+    found: &mut Vec<Finding>,
 ) -> Result<(), StoreError> {
     let sql = "SELECT type || ' ' || name || ' of ' || tbl_name || ': ' || coalesce(sql, '') FROM main.sqlite_schema
                WHERE name NOT GLOB 'sqlite_*' AND name NOT GLOB 'thread_words_*' ORDER BY 1";
     let [ours, expected] = [texts(conn, sql)?, texts(scratch, sql)?];
     for other in ours.iter().filter(|it| !expected.contains(it)) {
         let name = other.split(':').next().unwrap_or_default();
-        found.push(format!("the schema has another {name}; restore a backup"));
+        found.push(Finding::of_store(
+            format!("the schema has another {name}"),
+            Remedy::Restore,
+        ));
     }
     for missing in expected.iter().filter(|it| !ours.contains(it)) {
         let name = missing.split(':').next().unwrap_or_default();
-        found.push(format!("the schema lacks the {name}; restore a backup"));
+        found.push(Finding::of_store(
+            format!("the schema lacks the {name}"),
+            Remedy::Restore,
+        ));
     }
     Ok(())
 }
 
-fn usage(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
-    found.extend(texts(
+fn usage(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let mut lines = texts(
         conn,
         "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)
          FROM tenant_contents c
          WHERE NOT EXISTS (SELECT 1 FROM tenant_objects o WHERE o.content_no = c.no)",
-    )?);
-    found.extend(texts(
+    )?;
+    lines.extend(texts(
         conn,
         "SELECT format('tenant %s stores %d threads, %d bytes and %d files, and its usage says %d, %d and %d',
                        f.tenant, f.threads, f.bytes, f.files, coalesce(u.threads, 0), coalesce(u.bytes, 0),
@@ -172,16 +185,21 @@ fn usage(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
          WHERE f.threads <> coalesce(u.threads, 0) OR f.bytes <> coalesce(u.bytes, 0)
             OR f.files <> coalesce(u.files, 0)",
     )?);
-    found.extend(texts(
+    lines.extend(texts(
         conn,
         "SELECT format('object %d of tenant %s has a content of tenant %s', o.no, o.tenant, c.tenant)
          FROM tenant_objects o JOIN tenant_contents c ON c.no = o.content_no WHERE c.tenant <> o.tenant",
     )?);
+    found.extend(
+        lines
+            .into_iter()
+            .map(|line| Finding::of_store(line, Remedy::Restore)),
+    );
     Ok(())
 }
 
 // One content at a time is in memory.
-fn contents(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+fn contents(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
     let sql = "SELECT no, tenant, sha256, content FROM tenant_contents";
     let mut select = conn.prepare(sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
@@ -193,8 +211,9 @@ fn contents(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError
         let hash: [u8; 32] = row.get(2).map_err(statement)?;
         let content = row.get_ref(3).map_err(statement)?.as_blob();
         if content.is_ok_and(|content| sha256(content) != hash) {
-            found.push(format!(
-                "content {no} of tenant {tenant} is not what was kept: its hash is another"
+            found.push(Finding::of_object(
+                format!("tenant {tenant}, content {no}"),
+                "it is not what was kept: its hash is another",
             ));
         }
     }

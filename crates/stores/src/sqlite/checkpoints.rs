@@ -3,6 +3,7 @@
 use super::SqliteStore;
 use super::blocks::Sum;
 use super::error::statement;
+use super::finding::Finding;
 use super::sums::{self, Summing, changed};
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
@@ -187,7 +188,7 @@ fn metadata(row: &Row<'_>) -> Result<CheckpointRow, StoreError> {
 }
 
 /// Adds the checkpoints that are not what was saved. One state at a time is in memory.
-pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+pub(super) fn check(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
     let sql = format!("{ROW}, state FROM agent_checkpoints ORDER BY no");
     let mut select = conn.prepare(&sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
@@ -200,10 +201,9 @@ pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), St
             Ok((about, _)) => changed(&format!("the state of session {}", about.session_id)),
             Err(error) => error,
         };
-        found.push(format!(
-            "tenant {tenant}: {}; delete it, or restore a backup",
-            sums::said(fault)
-        ));
+        let session: String = row.get(0).map_err(statement)?;
+        let object = format!("tenant {tenant}, checkpoint {session}");
+        found.push(Finding::of_object(object, sums::said(fault)));
     }
     Ok(())
 }

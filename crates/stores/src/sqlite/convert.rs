@@ -115,9 +115,9 @@ fn add(conn: &Connection, end: &mut End, batch: &[OldEvent]) -> Result<(), Store
         let unequal =
             |seq: u64| StoreError::Damaged(format!("event {seq} is not the same in its block"));
         let reader = BlockReader::new(&block.body);
-        let reader = reader.map_err(|fault| blocks::damaged(end.thread, 0, &fault))?;
+        let reader = reader.map_err(|fault| blocks::damaged(conn, end.thread, 0, &fault))?;
         for decoded in reader {
-            let decoded = decoded.map_err(|fault| blocks::damaged(end.thread, 0, &fault))?;
+            let decoded = decoded.map_err(|fault| blocks::damaged(conn, end.thread, 0, &fault))?;
             let is_equal = old.next().is_some_and(|old| {
                 old.at == decoded.at && decoded.text().is_ok_and(|text| text == old.text)
             });

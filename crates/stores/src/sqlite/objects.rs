@@ -4,6 +4,7 @@ use super::SqliteStore;
 use super::append;
 use super::blocks::Sum;
 use super::error::{failed, statement};
+use super::finding::Finding;
 use super::sums::{self, Summing, changed};
 use super::usage;
 use super::value::{count, instant, int, nanos};
@@ -427,17 +428,19 @@ fn object(row: &Row<'_>, of: Option<&Key>) -> Result<SidecarObject, StoreError> 
 }
 
 /// Adds the objects that are not what was written.
-pub(super) fn check_all(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+pub(super) fn check_all(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
     let sql = format!("{OBJECT} ORDER BY o.no");
     let mut select = conn.prepare(&sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
     while let Some(row) = rows.next().map_err(statement)? {
         if let Err(fault) = object(row, None) {
             let tenant: String = row.get(5).map_err(statement)?;
-            found.push(format!(
-                "tenant {tenant}: {}; delete it, or restore a backup",
-                sums::said(fault)
-            ));
+            let (kind, id): (String, String) = (
+                row.get(6).map_err(statement)?,
+                row.get(0).map_err(statement)?,
+            );
+            let object = format!("tenant {tenant}, {kind} {id}");
+            found.push(Finding::of_object(object, sums::said(fault)));
         }
     }
     Ok(())

@@ -70,7 +70,7 @@ pub(super) fn damaged(path: &Path, whole: u64) -> StoreError {
 pub(super) fn torn(path: &Path, whole: u64) -> String {
     format!(
         "the write-ahead log {} is not whole from byte {whole} on: its last transaction was torn by a power loss, or was \
-         changed since; the next start of the server drops it; restore a backup if no power was lost",
+         changed since, and the next start of the server drops it",
         wal(path).display()
     )
 }

@@ -6,6 +6,7 @@
 
 use super::blocks::{Blocks, block_of, event_number, event_with_number};
 use super::error::statement;
+use super::finding::{Finding, Remedy};
 use super::projection::{PartKey, Tables};
 use super::search::text_of;
 use super::sums::Summing;
@@ -322,7 +323,7 @@ fn sum_words(
 pub(super) fn check(
     conn: &Connection,
     scratch: &Connection,
-    found: &mut Vec<String>,
+    found: &mut Vec<Finding>,
 ) -> Result<(), StoreError> {
     let sql = "SELECT thread_no FROM thread_blocks WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -371,11 +372,12 @@ pub(super) fn check(
         let sql = "SELECT id FROM thread_threads WHERE no = ?1";
         let thread = conn.query_row(sql, [no], |row| row.get::<_, String>(0));
         let thread = thread.optional().map_err(statement)?.unwrap_or_default();
-        found.push(if n_missing > 0 {
-            format!("thread {thread}: {n_missing} of its texts are not in the full-text index; rebuild it")
+        let what = if n_missing > 0 {
+            format!("{n_missing} of its texts are not in the full-text index")
         } else {
-            format!("thread {thread}: the full-text index has other words than its texts; rebuild it")
-        });
+            "the full-text index has other words than its texts".to_owned()
+        };
+        found.push(Finding::of_thread(&thread, what, Remedy::Rebuild));
     }
     let sql = "SELECT count(*) FROM thread_words_docsize";
     let n_rows: i64 = conn
@@ -383,11 +385,11 @@ pub(super) fn check(
         .map_err(statement)?;
     let n_others = n_rows.saturating_sub(n_indexed);
     if n_others > 0 {
-        found.push(format!(
-            "the full-text index has {n_others} texts that no thread has"
-        ));
+        let what = format!("the full-text index has {n_others} texts that no thread has");
+        found.push(Finding::of_store(what, Remedy::Rebuild));
     } else if !sums.is_empty() {
-        found.push("the full-text index has words of texts that no thread has".to_owned());
+        let what = "the full-text index has words of texts that no thread has";
+        found.push(Finding::of_store(what, Remedy::Rebuild));
     }
     Ok(())
 }
