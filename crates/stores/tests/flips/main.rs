@@ -1,6 +1,7 @@
 //! Changes single bytes of a stopped store and looks at what is found, and at what is served.
 //!
-//! `LOOMLINE_FLIPS` is the number of changes, `LOOMLINE_FLIP` the one change to make; see `scripts/soak-flips`.
+//! `LOOMLINE_FLIPS` is the number of changes, `LOOMLINE_FLIP_FROM` the seed of the first, `LOOMLINE_FLIP` that of a
+//! single one; see `scripts/soak-flips`.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -265,10 +266,13 @@ fn flips(original: &Original, seed: u64) -> Flip {
 #[test]
 fn a_changed_byte_is_found_and_never_served() {
     let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse().ok());
-    let n_flips: u64 = number("LOOMLINE_FLIPS").unwrap_or(300);
+    let n_flips: u64 = number("LOOMLINE_FLIPS").unwrap_or(240);
     let seeds = match number("LOOMLINE_FLIP") {
         Some(seed) => seed..seed + 1,
-        None => 0..n_flips,
+        None => {
+            let first = number("LOOMLINE_FLIP_FROM").unwrap_or(0);
+            first..first + n_flips
+        }
     };
     let [closed, killed] = written::stores();
     let originals = [original("closed", closed), original("killed", killed)];
