@@ -234,7 +234,19 @@ pub(crate) enum Command {
         /// First rebuild the tables and the full-text index from the log. No server may use the store.
         #[arg(long)]
         rebuild: bool,
+        /// Compare the threads with a file that `loomline seal` wrote.
+        #[arg(long, value_name = "FILE")]
+        seal: Option<PathBuf>,
+        /// The public key that must have signed the seal, in hexadecimal digits.
+        #[arg(long, value_name = "KEY", requires = "seal")]
+        seal_key: Option<String>,
     },
+    /// Print the chain of sums of a thread's log, and check it.
+    #[command(after_help = "Example:\n  loomline prove support-42")]
+    Prove(ProveOptions),
+    /// Write where the log of each thread ends, to keep it outside the store.
+    #[command(after_help = "Example:\n  loomline seal monday.json --sign key.der")]
+    Seal(SealOptions),
     /// Create an API key and its hash for the configuration.
     #[command(after_help = "Example:\n  loomline key")]
     Key {
@@ -322,6 +334,24 @@ pub(crate) struct TraceOptions {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) whose: Whose,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProveOptions {
+    /// The key or the id of the thread.
+    pub(crate) thread: String,
+    /// The tenant of the thread [default: the only tenant].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SealOptions {
+    /// The file to write.
+    pub(crate) file: PathBuf,
+    /// Sign the seal with this Ed25519 key, a file in PKCS #8 and DER.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sign: Option<PathBuf>,
 }
 
 /// The new key of a store. The configuration names the current one.

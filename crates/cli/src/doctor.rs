@@ -1,24 +1,24 @@
 //! `doctor`: is the store sound, and is the set-up what it seems?
 
 use crate::error::CliError;
+use crate::evidence::Seal;
 use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
 use crate::progress::Progress;
 use crate::store::StoreLocation;
 use runtime::RuntimeError;
 use serde_json::json;
 use server::{
-    App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, open_to_others, render_error, store_files,
+    App, DEV_TENANT, Finding, OpenError, OpenMode, PoisonedRun, Remedy, open_to_others,
+    render_error, store_files,
 };
 use std::io::ErrorKind;
 use std::path::Path;
 use store::{EventLog as _, StoreError, ThreadRows, ThreadTable as _};
 
-/// Findings that name it are about the full-text index alone, which the log can restore.
-const FULL_TEXT_INDEX: &str = "full-text index";
-
 pub(crate) async fn doctor(
     place: &StoreLocation,
     rebuild: bool,
+    seal: Option<&Seal>,
     output: &Output,
 ) -> Result<(), CliError> {
     let mut report = Report {
@@ -81,7 +81,7 @@ pub(crate) async fn doctor(
                 drop(progress);
                 report.sound("tables and full-text index are rebuilt from the log")?;
             }
-            look_over(&app, &directory, &mut report).await?;
+            look_over(&app, &directory, seal, &mut report).await?;
         }
     }
     report.end()
@@ -116,8 +116,16 @@ fn quoted(word: &str) -> String {
 }
 
 /// Reads all of a store.
-async fn look_over(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+async fn look_over(
+    app: &App,
+    directory: &Path,
+    seal: Option<&Seal>,
+    report: &mut Report<'_>,
+) -> Result<(), CliError> {
     look_at_pages(app, directory, report).await?;
+    if let Some(seal) = seal {
+        look_at_seal(app, seal, report).await?;
+    }
     if report.n_findings > 0 {
         return Ok(());
     }
@@ -177,15 +185,14 @@ async fn look_at_pages(
 ) -> Result<(), CliError> {
     let check = "store is sound";
     let progress = Progress::of_work("checking the store", report.output);
-    let checked = app.store().check().await;
+    let checked = app.store().findings().await;
     drop(progress);
     match checked {
-        Ok(findings) if findings.is_empty() => {
-            report.sound("store is sound: pages, links, sequence numbers")
-        }
+        Ok(findings) if findings.is_empty() => report
+            .sound("store is sound: pages, schema, every event and sum, tables, full-text index"),
         Ok(findings) => {
             let last = findings.len() - 1;
-            let is_derived = findings.iter().all(|it| it.contains(FULL_TEXT_INDEX));
+            let is_derived = findings.iter().all(|it| it.remedy == Remedy::Rebuild);
             let mut mend = Some(if is_derived {
                 "stop the server, if one runs, and run `loomline doctor --rebuild`".to_owned()
             } else {
@@ -193,7 +200,7 @@ async fn look_at_pages(
             });
             for (at, finding) in findings.iter().enumerate() {
                 let advice = mend.take_if(|_| at == last);
-                report.found(check, finding, advice)?;
+                report.finding(check, finding, advice)?;
             }
             Ok(())
         }
@@ -203,6 +210,28 @@ async fn look_at_pages(
             advice(app, &error, directory).await,
         ),
     }
+}
+
+/// Compares the threads with where a seal says that their logs ended.
+async fn look_at_seal(app: &App, seal: &Seal, report: &mut Report<'_>) -> Result<(), CliError> {
+    let check = "seal";
+    let differences = seal.differences(app).await?;
+    if differences.is_empty() {
+        let (n_threads, at) = (seal.n_threads(), seal.at());
+        return report.sound(&format!(
+            "seal: the store has all {n_threads} threads as of {at}, and may have more"
+        ));
+    }
+    let last = differences.len() - 1;
+    let mut advice = Some(
+        "put a newer backup in place of the store, or make a new seal if the threads were deleted on purpose"
+            .to_owned(),
+    );
+    for (n, (thread, what)) in differences.into_iter().enumerate() {
+        let finding = format!("thread {thread}: {what}");
+        report.found(check, &finding, advice.take_if(|_| n == last))?;
+    }
+    Ok(())
 }
 
 /// The usage of each tenant, with its limits.
@@ -382,6 +411,22 @@ impl Report<'_> {
         self.output.line(&format!("{DIM}    {advice}{DIM:#}"))
     }
 
+    /// Reports a fault of the store: where it is, what it is and what helps.
+    fn finding(
+        &mut self,
+        check: &str,
+        finding: &Finding,
+        advice: Option<String>,
+    ) -> Result<(), CliError> {
+        self.n_findings += 1;
+        let text = finding.to_string();
+        self.output.value(&json!({
+            "check": check, "ok": false, "finding": text, "advice": advice, "thread": finding.thread,
+            "event": finding.event, "object": finding.object, "remedy": finding.remedy.to_string(),
+        }))?;
+        self.bad(check, &text, advice)
+    }
+
     fn found(
         &mut self,
         check: &str,
@@ -391,6 +436,10 @@ impl Report<'_> {
         self.n_findings += 1;
         self.output
             .value(&json!({"check": check, "ok": false, "finding": finding, "advice": advice}))?;
+        self.bad(check, finding, advice)
+    }
+
+    fn bad(&self, check: &str, finding: &str, advice: Option<String>) -> Result<(), CliError> {
         let finding = clean(finding);
         self.output
             .line(&format!("{BAD}bad{BAD:#} {check}: {finding}"))?;

@@ -276,6 +276,20 @@ pub(crate) enum CliError {
         /// Why.
         reason: String,
     },
+    /// The chain of a log is broken.
+    #[error("the chain of thread {thread} does not hold; restore a backup")]
+    BrokenChain {
+        /// The thread.
+        thread: String,
+    },
+    /// A file is no seal, or a key can't sign one.
+    #[error("can't use {file}: {why}")]
+    Seal {
+        /// The file.
+        file: String,
+        /// Why.
+        why: String,
+    },
     /// The doctor found something.
     #[error("{n_findings} finding{}", if *n_findings == 1 { "" } else { "s" })]
     Unhealthy {

@@ -10,6 +10,7 @@ mod doctor;
 mod documents;
 mod environment;
 mod error;
+mod evidence;
 mod input;
 mod jsonl;
 mod output;
@@ -163,7 +164,16 @@ async fn dispatch(
         Command::Validate(options) => check::validate(&options, output),
         Command::Hash(options) => check::hash(&options, output),
         Command::Schema(options) => schema::schema(&options, output),
-        Command::Doctor { rebuild } => doctor::doctor(&place, rebuild, output).await,
+        Command::Doctor {
+            rebuild,
+            seal,
+            seal_key,
+        } => {
+            let seal = seal.map(|file| evidence::Seal::read(&file, seal_key.as_deref()));
+            doctor::doctor(&place, rebuild, seal.transpose()?.as_ref(), output).await
+        }
+        Command::Prove(options) => evidence::prove(&place, &options, output).await,
+        Command::Seal(options) => evidence::seal(&place, &options, output).await,
         Command::Key { store } => serve::key(store, output),
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
         Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
@@ -228,6 +238,8 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Serve(_)
         | CliError::Telemetry(_)
         | CliError::RunFailed { .. }
+        | CliError::BrokenChain { .. }
+        | CliError::Seal { .. }
         | CliError::Unhealthy { .. } => 1,
     })
 }

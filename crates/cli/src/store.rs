@@ -143,6 +143,22 @@ impl StoreLocation {
         Ok(Reach::Store(Box::new(app), tenant))
     }
 
+    /// Opens the store for reading only.
+    pub(crate) fn look(&self) -> Result<App, CliError> {
+        let config = self.config()?;
+        let directory = self.directory(&config)?;
+        let app = App::open(config, &directory, OpenMode::ReadOnly);
+        app.map_err(|error| unopened(error, directory))
+    }
+
+    /// The named tenant, or the only one.
+    pub(crate) fn tenant(&self, app: &App, name: Option<&str>) -> Result<TenantId, CliError> {
+        let tenants = app.config().tenants.keys().map(String::as_str);
+        tenant_of(tenants, name).map_err(|error| CliError::Usage {
+            what: error.to_string(),
+        })
+    }
+
     /// Rewrites the store with another key, or with none.
     pub(crate) async fn rekey(&self, key: Option<StoreKey>) -> Result<Vec<PathBuf>, CliError> {
         let config = self.config()?;

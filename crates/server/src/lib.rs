@@ -72,7 +72,7 @@ pub use inspect::{Inspection, inspect};
 pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
 pub use reactors::{AgentSummary, AgentsError, ToolSummary};
 pub use serve::{ServeError, Sockets, openapi, router, serve};
-pub use stores::{OpenMode, PoisonedRun, StoreKey};
+pub use stores::{ChainEnd, Compared, Finding, OpenMode, PoisonedRun, Remedy, StoreKey};
 pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};
 pub use tls::TlsError;
 

@@ -24,6 +24,6 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreHealth,
-    StoreKey, rekey,
+    Activity, Chain, ChainBlock, ChainEnd, Compared, Finding, NoStoreKey, OpenMode, PoisonedRun,
+    Remedy, SqliteOptions, SqliteStore, Stats, StoreHealth, StoreKey, rekey,
 };

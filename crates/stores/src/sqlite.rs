@@ -2,11 +2,13 @@
 
 mod append;
 mod blocks;
+mod chain;
 mod check;
 mod checkpoints;
 mod connection;
 mod convert;
 mod error;
+mod finding;
 mod health;
 mod key;
 mod kind;
@@ -24,15 +26,19 @@ mod rows;
 mod schema;
 mod search;
 mod spelling;
+mod sums;
 mod sync;
 mod usage;
 mod value;
 mod waits;
+mod wal;
 mod words;
 mod writer;
 
+pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
+pub use finding::{Finding, Remedy};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
@@ -55,6 +61,7 @@ use store::{
     WaitingRows,
 };
 use timeline::{Removed, Seq, ThreadId};
+use wal::LogFault;
 use writer::Writer;
 
 /// A [`Store`] in one SQLite file.
@@ -69,6 +76,8 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     health: Arc<Health>,
     quotas: Quotas,
+    /// What is wrong with the write-ahead log of a store that is only looked at.
+    torn_log: Option<String>,
 }
 
 impl SqliteStore {
@@ -81,10 +90,21 @@ impl SqliteStore {
     /// write-ahead log has no database.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let health = Arc::<Health>::default();
+        let mut torn_log = None;
         let writer = match options.mode {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
                 Self::exists(path)?;
+                match wal::fault(path)? {
+                    Some(LogFault::Damaged(whole)) => return Err(wal::damaged(path, whole)),
+                    Some(LogFault::Torn(whole)) => {
+                        tracing::warn!(
+                            whole,
+                            "the last transaction of the write-ahead log is not whole and is dropped"
+                        );
+                    }
+                    None => {}
+                }
                 rekey::clear(path)?;
                 for file in connection::files(path) {
                     private::tighten(&file);
@@ -96,6 +116,11 @@ impl SqliteStore {
             }
             OpenMode::ReadOnly => {
                 Self::exists(path)?;
+                match wal::fault_of_unserved(path)? {
+                    Some(LogFault::Damaged(whole)) => return Err(wal::damaged(path, whole)),
+                    Some(LogFault::Torn(whole)) => torn_log = Some(wal::torn(path, whole)),
+                    None => {}
+                }
                 None
             }
         };
@@ -114,6 +139,7 @@ impl SqliteStore {
             writer,
             health,
             quotas: options.quotas.clone(),
+            torn_log,
         })
     }
 
@@ -164,8 +190,38 @@ impl SqliteStore {
     }
 
     /// All faults of the file; empty if it has none. Reads the whole file.
+    pub async fn findings(&self) -> Result<Vec<Finding>, StoreError> {
+        let torn = self.torn_log.iter();
+        let torn = torn.map(|what| Finding::of_store(what, Remedy::Restore));
+        let mut found: Vec<_> = torn.collect();
+        found.append(&mut self.readers.run(check::check).await?);
+        Ok(found)
+    }
+
+    /// The [findings](Self::findings) as texts.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.readers.run(check::check).await
+        let found = self.findings().await?;
+        Ok(found.iter().map(ToString::to_string).collect())
+    }
+
+    /// The chain of a thread's log, checked.
+    pub async fn chain(&self, thread: &ThreadId) -> Result<Chain, StoreError> {
+        let thread = thread.clone();
+        self.readers
+            .run(move |conn| chain::chain(conn, &thread))
+            .await
+    }
+
+    /// Where the chains of all threads end, at one moment.
+    pub async fn chain_ends(&self) -> Result<Vec<ChainEnd>, StoreError> {
+        self.readers.run(chain::ends).await
+    }
+
+    /// Compares a thread with where it was sealed.
+    pub async fn compare(&self, sealed: ChainEnd) -> Result<Compared, StoreError> {
+        self.readers
+            .run(move |conn| chain::compare(conn, &sealed))
+            .await
     }
 
     /// Counters of the store's work, and its size on the disk. Reads nothing from the database.

@@ -17,6 +17,7 @@ mod descriptors;
 mod diff_merge;
 mod documents;
 mod encryption;
+mod evidence;
 #[cfg(target_os = "linux")]
 mod full_disk;
 #[cfg(unix)]

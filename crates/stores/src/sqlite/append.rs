@@ -5,6 +5,7 @@ use super::error::{making, statement};
 use super::objects;
 use super::projection::Tables;
 use super::rows;
+use super::sums::{self, LogEnd};
 use super::usage;
 use super::value::{count, int, nanos};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -76,7 +77,7 @@ pub(super) fn create(
                VALUES (?1, ?2, ?3, 'open', ?4, ?5, 0, ?6, ?7, ?8,
                        (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2))";
     let created_at = nanos(thread.created_at);
-    let sum = blocks::seed(thread.id.as_str());
+    let sum = blocks::seed(tenant.as_str(), thread.id.as_str());
     let values = params![
         thread.id.as_str(),
         tenant.as_str(),
@@ -106,6 +107,7 @@ pub(super) fn create(
     update
         .execute(params![no, int(first.len() as u64), sum])
         .map_err(statement)?;
+    sums::seal_end(conn, no)?;
     Ok(Created {
         thread: thread.id.clone(),
         claim: Some(Epoch::FIRST),
@@ -114,13 +116,15 @@ pub(super) fn create(
 
 /// Voids all claims and makes a new one.
 pub(super) fn claim(conn: &Connection, thread: &ThreadId) -> Result<Epoch, StoreError> {
-    let sql = "UPDATE thread_threads SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch";
+    let id = thread.as_str();
+    let mut end = LogEnd::of(conn, id)?.ok_or(StoreError::NotFound)?;
+    end.epoch = end.epoch.saturating_add(1);
+    let sql = "UPDATE thread_threads SET epoch = ?2, end_sum = ?3 WHERE no = ?1";
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
-    let epoch = update
-        .query_row([thread.as_str()], |row| row.get(0))
-        .optional()
+    update
+        .execute(params![end.no, end.epoch, end.end_sum(id)])
         .map_err(statement)?;
-    Ok(Epoch(count(epoch.ok_or(StoreError::NotFound)?)))
+    Ok(Epoch(count(end.epoch)))
 }
 
 /// Appends, if the claim is valid and the tail is the expected one.
@@ -155,23 +159,34 @@ pub(super) fn append(
         sum: found.sum,
     };
     let sum = write(conn, end, &append.records)?;
+    let bytes = int(size(&append.records) as u64);
+    let after = LogEnd {
+        no: found.no,
+        updated_at: last(&append.records).unwrap_or(found.end.updated_at),
+        tail: int(tail.0),
+        bytes: found.end.bytes.saturating_add(bytes),
+        change: found.change.unwrap_or(found.end.change),
+        epoch: found.end.epoch,
+        sum: Some(sum),
+    };
     let values = params![
-        found.no,
-        int(tail.0),
-        last(&append.records),
-        int(size(&append.records) as u64),
+        after.no,
+        after.tail,
+        after.updated_at,
+        after.bytes,
         sum,
+        after.end_sum(append.thread.as_str()),
     ];
     // Its index is left alone where the thread is the first of the list already.
     let sql = match found.change {
         None => {
             "UPDATE thread_threads
-             SET head_seq = ?2, updated_at = coalesce(?3, updated_at), bytes = bytes + ?4, sum = ?5
+             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6
              WHERE no = ?1"
         }
         Some(_) => {
             "UPDATE thread_threads
-             SET head_seq = ?2, updated_at = coalesce(?3, updated_at), bytes = bytes + ?4, sum = ?5, change = ?6
+             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, change = ?7
              WHERE no = ?1"
         }
     };
@@ -204,9 +219,10 @@ fn check_bytes(
 }
 
 fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<(), StoreError> {
-    let sql = "INSERT INTO thread_tokens (thread_no, token, answer, seq) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO thread_tokens (thread_no, token, answer, seq, sum) VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
-    let values = params![no, token.token, token.answer, int(tail.0)];
+    let (text, answer, seq) = (&token.token, &token.answer, int(tail.0));
+    let values = params![no, text, answer, seq, sums::of_token(no, text, answer, seq)];
     insert.execute(values).map_err(statement)?;
     Ok(())
 }
@@ -314,11 +330,24 @@ pub(super) fn answer(
     thread: &ThreadId,
     token: &str,
 ) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT answer FROM thread_tokens
+    let sql = "SELECT thread_no, answer, seq, sum FROM thread_tokens
                WHERE thread_no = (SELECT no FROM thread_threads WHERE id = ?1) AND token = ?2";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([thread.as_str(), token], |row| row.get(0));
-    found.optional().map_err(statement)
+    let found = select.query_row([thread.as_str(), token], |row| {
+        Ok((
+            row.get(0)?,
+            row.get::<_, String>(1)?,
+            row.get(2)?,
+            row.get(3)?,
+        ))
+    });
+    let Some((no, answer, seq, sum)) = found.optional().map_err(statement)? else {
+        return Ok(None);
+    };
+    if Some(sums::of_token(no, token, &answer, seq)) != sum {
+        return Err(sums::changed(&format!("a token of thread {thread}")));
+    }
+    Ok(Some(answer))
 }
 
 /// The data of a thread that an append depends on.
@@ -327,25 +356,33 @@ struct Found {
     epoch: Epoch,
     tail: Seq,
     sum: Sum,
+    end: LogEnd,
     /// The number of its next change; `None` if it is the last changed thread of its tenant.
     change: Option<i64>,
 }
 
 /// Finds a thread. A separate query is faster than `UPDATE … RETURNING`, which needs a temporary table.
 fn found(conn: &Connection, thread: &ThreadId) -> Result<Option<Found>, StoreError> {
-    let sql = "SELECT no, epoch, head_seq, sum, change,
-                      (SELECT max(change) FROM thread_threads o WHERE o.tenant = t.tenant)
-               FROM thread_threads t WHERE id = ?1";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let sql = format!(
+        "SELECT (SELECT max(change) FROM thread_threads o WHERE o.tenant = t.tenant), {}
+         FROM thread_threads t WHERE id = ?1",
+        LogEnd::COLUMNS
+    );
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let found = select.query_row([thread.as_str()], |row| {
-        let (change, newest): (i64, i64) = (row.get(4)?, row.get(5)?);
-        Ok(Found {
-            no: row.get(0)?,
-            epoch: Epoch(count(row.get(1)?)),
-            tail: Seq(count(row.get(2)?)),
-            sum: row.get(3)?,
-            change: (change < newest).then(|| newest.saturating_add(1)),
-        })
+        Ok((row.get::<_, i64>(0)?, LogEnd::read(row, 1)?))
     });
-    found.optional().map_err(statement)
+    let Some((newest, end)) = found.optional().map_err(statement)? else {
+        return Ok(None);
+    };
+    let end = LogEnd::checked(end, thread.as_str())?;
+    let sum = end.sum.ok_or_else(|| sums::changed("a thread's row"))?;
+    Ok(Some(Found {
+        no: end.no,
+        epoch: Epoch(count(end.epoch)),
+        tail: Seq(count(end.tail)),
+        sum,
+        end,
+        change: (end.change < newest).then(|| newest.saturating_add(1)),
+    }))
 }

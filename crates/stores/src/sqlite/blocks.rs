@@ -2,6 +2,7 @@
 
 use super::error::statement;
 use super::kind::{SHOWN, kind};
+use super::sums::{Summing, first_half};
 use super::value::{count, int};
 use crate::block::{
     Block, BlockFault, BlockReader, ByteRanges, Decoded, MAX_EVENTS, ToStore, split,
@@ -28,8 +29,11 @@ pub(super) struct StoredRange {
 }
 
 /// The sum that the first block of a thread continues.
-pub(super) fn seed(thread_id: &str) -> Sum {
-    first_half(Sha256::digest(thread_id.as_bytes()).into())
+pub(super) fn seed(tenant: &str, thread_id: &str) -> Sum {
+    Summing::of("thread_blocks")
+        .text(tenant)
+        .text(thread_id)
+        .end()
 }
 
 /// The input of a block's sum, without the sum before it.
@@ -53,12 +57,6 @@ impl Summed {
         hash.update(self.digest);
         first_half(hash.finalize().into())
     }
-}
-
-fn first_half(hash: [u8; 32]) -> Sum {
-    let mut sum = Sum::default();
-    sum.iter_mut().zip(hash).for_each(|(to, byte)| *to = byte);
-    sum
 }
 
 /// The number of the event at this index of a block, among the events of all threads.
@@ -182,14 +180,21 @@ pub(super) fn insert_blocks(
 }
 
 /// Damage of a block.
-pub(super) fn damaged(thread: i64, first: i64, fault: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Damaged(format!(
-        "the block of thread number {thread} that begins with event {first}: {fault}"
-    ))
+pub(super) fn damaged(
+    conn: &Connection,
+    thread: i64,
+    first: i64,
+    fault: &dyn std::fmt::Display,
+) -> StoreError {
+    let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+    let id = conn.query_row(sql, [thread], |row| row.get::<_, String>(0));
+    // Its row may be damaged too.
+    let id = id.unwrap_or_else(|_| format!("number {thread}"));
+    StoreError::Damaged(format!("thread {id}, event {first}: the block: {fault}"))
 }
 
-fn decode(thread: i64, first: i64) -> impl Fn(BlockFault) -> StoreError {
-    move |fault| damaged(thread, first, &fault)
+fn decode(conn: &Connection, thread: i64, first: i64) -> impl Fn(BlockFault) -> StoreError {
+    move |fault| damaged(conn, thread, first, &fault)
 }
 
 /// The log of one thread.
@@ -211,16 +216,16 @@ pub(super) enum Wanted {
 
 impl Log<'_> {
     /// Calls back with the events from `from` on, in order, until that breaks. Checks the sum of each block
-    /// that it reads.
+    /// that it reads. Returns the sum of the last block that it saw.
     pub(super) fn read(
         &self,
         from: Seq,
         wanted: Wanted,
         mut with: impl FnMut(Seq, Decoded<'_>) -> Result<ControlFlow<()>, StoreError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Sum>, StoreError> {
         self.read_blocks(from, wanted, |_, first, reader| {
             for (seq, decoded) in (first..).zip(reader) {
-                let decoded = decoded.map_err(decode(self.no, int(first)))?;
+                let decoded = decoded.map_err(decode(self.conn, self.no, int(first)))?;
                 let is_wanted =
                     seq >= from.0 && (wanted == Wanted::All || kind(&decoded.event) != SHOWN);
                 if is_wanted && with(Seq(seq), decoded)?.is_break() {
@@ -237,7 +242,7 @@ impl Log<'_> {
         from: Seq,
         wanted: Wanted,
         mut with: impl FnMut(i64, u64, BlockReader<'_>) -> Result<ControlFlow<()>, StoreError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Sum>, StoreError> {
         let sql = "SELECT first, n, facts, epoch, sum, id, body FROM thread_blocks
                    WHERE thread_no = ?1 AND first >= coalesce(
                        (SELECT max(first) FROM thread_blocks WHERE thread_no = ?1 AND first <= ?2), 1)
@@ -259,7 +264,12 @@ impl Log<'_> {
             };
             before = Some((sum, first.saturating_add(n)));
             if first != expected {
-                return Err(damaged(self.no, first, &"the events before it are missing"));
+                return Err(damaged(
+                    self.conn,
+                    self.no,
+                    first,
+                    &"the events before it are missing",
+                ));
             }
             if wanted == Wanted::Facts && facts == 0 {
                 continue;
@@ -273,33 +283,45 @@ impl Log<'_> {
                 digest: Sha256::digest(body).into(),
             };
             if summed.after(sum_before) != sum {
-                return Err(damaged(self.no, first, &"its content has changed"));
+                return Err(damaged(
+                    self.conn,
+                    self.no,
+                    first,
+                    &"its content has changed",
+                ));
             }
-            let reader = BlockReader::new(body).map_err(decode(self.no, first))?;
+            let reader = BlockReader::new(body).map_err(decode(self.conn, self.no, first))?;
             let id = row.get(5).map_err(statement)?;
             if with(id, count(first), reader)?.is_break() {
                 break;
             }
         }
-        Ok(())
+        Ok(before.map(|(sum, _)| sum))
     }
 
     /// The sum before the block that begins with this event, and the event after the block before.
     fn sum_before(&self, first: i64) -> Result<(Sum, i64), StoreError> {
         if first <= 1 {
-            let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+            let sql = "SELECT tenant, id FROM thread_threads WHERE no = ?1";
             let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-            let id: String = select
-                .query_row([self.no], |row| row.get(0))
-                .map_err(statement)?;
-            return Ok((seed(&id), 1));
+            let seed = select.query_row([self.no], |row| {
+                Ok(seed(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?))
+            });
+            return Ok((seed.map_err(statement)?, 1));
         }
         let sql = "SELECT sum, first + n FROM thread_blocks
                    WHERE thread_no = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
         let found = select.query_row([self.no, first], |row| Ok((row.get(0)?, row.get(1)?)));
         let found = found.optional().map_err(statement)?;
-        found.ok_or_else(|| damaged(self.no, first, &"the events before it are missing"))
+        found.ok_or_else(|| {
+            damaged(
+                self.conn,
+                self.no,
+                first,
+                &"the events before it are missing",
+            )
+        })
     }
 
     /// The event at this position.
@@ -321,7 +343,7 @@ impl Log<'_> {
             };
             let nth = usize::try_from(index).unwrap_or(usize::MAX);
             if let Some(decoded) = reader.nth(nth) {
-                let decoded = decoded.map_err(decode(self.no, int(first)))?;
+                let decoded = decoded.map_err(decode(self.conn, self.no, int(first)))?;
                 found = Some((event_number(block, index), super::value::nanos(decoded.at)));
             }
             Ok(ControlFlow::Break(()))
@@ -337,7 +359,8 @@ impl Log<'_> {
         self.read_blocks(Seq(1), Wanted::All, |id, first, mut reader| {
             let mut records = Vec::new();
             for (seq, decoded) in (first..).zip(&mut reader) {
-                let Decoded { at, event, .. } = decoded.map_err(decode(self.no, int(first)))?;
+                let Decoded { at, event, .. } =
+                    decoded.map_err(decode(self.conn, self.no, int(first)))?;
                 let seq = Seq(seq);
                 records.push(Record { seq, at, event });
             }
@@ -351,15 +374,16 @@ impl Log<'_> {
             };
             with(&records, &blocks)?;
             Ok(ControlFlow::Continue(()))
-        })
+        })?;
+        Ok(())
     }
 }
 
-/// The position of the event with this number, and the event, if there is one.
+/// The thread's number, the position and the event with this number, if there is one.
 pub(super) fn event_with_number(
     conn: &Connection,
     number: i64,
-) -> Result<Option<(Seq, Event)>, StoreError> {
+) -> Result<Option<(i64, Seq, Event)>, StoreError> {
     let sql = "SELECT thread_no, first FROM thread_blocks WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([block_of(number)], |row| Ok((row.get(0)?, row.get(1)?)));
@@ -368,8 +392,18 @@ pub(super) fn event_with_number(
     };
     let first: i64 = first;
     let seq = Seq(count(first).saturating_add(index_of(number) as u64));
-    let event = Log { conn, no }.event(seq)?;
-    Ok(event.map(|event| (seq, event)))
+    let mut found = None;
+    Log { conn, no }.read_blocks(seq, Wanted::All, |id, first, mut reader| {
+        if id != block_of(number) {
+            return Err(damaged(conn, no, int(first), &"it has another number"));
+        }
+        if let Some(decoded) = reader.nth(index_of(number)) {
+            let decoded = decoded.map_err(decode(conn, no, int(first)))?;
+            found = Some((no, seq, decoded.event));
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
 }
 
 /// An event as readers get it.
@@ -384,7 +418,7 @@ pub(super) fn logged(seq: Seq, decoded: Decoded<'_>) -> Result<Logged, StoreErro
     })
 }
 
-fn body<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
+pub(super) fn body<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
     let body = row.get_ref(column).map_err(statement)?.as_blob();
     body.map_err(|error| StoreError::Damaged(error.to_string()))
 }

@@ -1,10 +1,14 @@
 //! Looking a store over.
 
-use super::connection::wal;
 mod logs;
 
+use super::checkpoints;
+use super::connection::wal;
 use super::error::statement;
+use super::finding::{Finding, Remedy};
 use super::health::{Health, StoreHealth};
+use super::migrations::MIGRATIONS;
+use super::objects;
 use super::value::count;
 use super::words;
 use super::writer::Counts;
@@ -73,26 +77,100 @@ impl Activity {
 }
 
 /// Everything that is wrong.
-pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
+pub(super) fn check(conn: &Connection) -> Result<Vec<Finding>, StoreError> {
     // One snapshot: a server may write meanwhile.
+    words::prepare(conn)?;
     let conn = &conn.unchecked_transaction().map_err(statement)?;
-    words::refresh(conn)?;
+    let scratch = scratch()?;
     let mut found = Vec::new();
-    let quick = texts(conn, "SELECT quick_check FROM pragma_quick_check")?;
-    found.extend(quick.into_iter().filter(|line| line != "ok"));
-    found.extend(texts(
+    let parts: [&dyn Fn(&mut Vec<Finding>) -> Result<(), StoreError>; 8] = [
+        &|found| pages(conn, found),
+        &|found| schema(conn, &scratch, found),
+        &|found| logs::check(conn, &scratch, found),
+        &|found| usage(conn, found),
+        &|found| contents(conn, found),
+        &|found| objects::check_all(conn, found),
+        &|found| checkpoints::check(conn, found),
+        &|found| words::check(conn, &scratch, found),
+    ];
+    for part in parts {
+        match part(&mut found) {
+            Ok(()) => {}
+            Err(StoreError::Damaged(what)) => found.push(Finding::of_store(what, Remedy::Restore)),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(found)
+}
+
+/// An empty database with the tables of a store.
+fn scratch() -> Result<Connection, StoreError> {
+    let scratch = Connection::open_in_memory().map_err(statement)?;
+    for migration in MIGRATIONS {
+        scratch.execute_batch(migration).map_err(statement)?;
+    }
+    scratch
+        .execute_batch(
+            "DROP TABLE old_events; DROP TABLE old_checkpoints;
+             PRAGMA foreign_keys=OFF; PRAGMA synchronous=OFF;",
+        )
+        .map_err(statement)?;
+    words::prepare(&scratch)?;
+    Ok(scratch)
+}
+
+fn pages(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+    words::refresh(conn)?;
+    let lines = texts(conn, "SELECT integrity_check FROM pragma_integrity_check")?;
+    let lines = lines.into_iter().filter(|line| line != "ok");
+    found.extend(lines.map(|line| Finding::of_store(line, Remedy::Restore)));
+    let lines = texts(
         conn,
         "SELECT format('row %s of %s refers to no row of %s', rowid, \"table\", parent)
          FROM pragma_foreign_key_check",
-    )?);
-    logs::check(conn, &mut found)?;
-    found.extend(texts(
+    )?;
+    found.extend(
+        lines
+            .into_iter()
+            .map(|line| Finding::of_store(line, Remedy::Restore)),
+    );
+    Ok(())
+}
+
+/// Adds tables, indexes and triggers that are not those of this version. The tables of the full-text index are its own.
+fn schema(
+    conn: &Connection,
+    scratch: &Connection,
+    found: &mut Vec<Finding>,
+) -> Result<(), StoreError> {
+    let sql = "SELECT type || ' ' || name || ' of ' || tbl_name || ': ' || coalesce(sql, '') FROM main.sqlite_schema
+               WHERE name NOT GLOB 'sqlite_*' AND name NOT GLOB 'thread_words_*' ORDER BY 1";
+    let [ours, expected] = [texts(conn, sql)?, texts(scratch, sql)?];
+    for other in ours.iter().filter(|it| !expected.contains(it)) {
+        let name = other.split(':').next().unwrap_or_default();
+        found.push(Finding::of_store(
+            format!("the schema has another {name}"),
+            Remedy::Restore,
+        ));
+    }
+    for missing in expected.iter().filter(|it| !ours.contains(it)) {
+        let name = missing.split(':').next().unwrap_or_default();
+        found.push(Finding::of_store(
+            format!("the schema lacks the {name}"),
+            Remedy::Restore,
+        ));
+    }
+    Ok(())
+}
+
+fn usage(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let mut lines = texts(
         conn,
         "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)
          FROM tenant_contents c
          WHERE NOT EXISTS (SELECT 1 FROM tenant_objects o WHERE o.content_no = c.no)",
-    )?);
-    found.extend(texts(
+    )?;
+    lines.extend(texts(
         conn,
         "SELECT format('tenant %s stores %d threads, %d bytes and %d files, and its usage says %d, %d and %d',
                        f.tenant, f.threads, f.bytes, f.files, coalesce(u.threads, 0), coalesce(u.bytes, 0),
@@ -107,13 +185,21 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
          WHERE f.threads <> coalesce(u.threads, 0) OR f.bytes <> coalesce(u.bytes, 0)
             OR f.files <> coalesce(u.files, 0)",
     )?);
-    contents(conn, &mut found)?;
-    words::check(conn, &mut found)?;
-    Ok(found)
+    lines.extend(texts(
+        conn,
+        "SELECT format('object %d of tenant %s has a content of tenant %s', o.no, o.tenant, c.tenant)
+         FROM tenant_objects o JOIN tenant_contents c ON c.no = o.content_no WHERE c.tenant <> o.tenant",
+    )?);
+    found.extend(
+        lines
+            .into_iter()
+            .map(|line| Finding::of_store(line, Remedy::Restore)),
+    );
+    Ok(())
 }
 
 // One content at a time is in memory.
-fn contents(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+fn contents(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
     let sql = "SELECT no, tenant, sha256, content FROM tenant_contents";
     let mut select = conn.prepare(sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
@@ -125,8 +211,9 @@ fn contents(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError
         let hash: [u8; 32] = row.get(2).map_err(statement)?;
         let content = row.get_ref(3).map_err(statement)?.as_blob();
         if content.is_ok_and(|content| sha256(content) != hash) {
-            found.push(format!(
-                "content {no} of tenant {tenant} is not what was kept: its hash is another"
+            found.push(Finding::of_object(
+                format!("tenant {tenant}, content {no}"),
+                "it is not what was kept: its hash is another",
             ));
         }
     }

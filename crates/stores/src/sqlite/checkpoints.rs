@@ -1,7 +1,10 @@
 //! Checkpoints of agents that run in memory: one row a session.
 
 use super::SqliteStore;
+use super::blocks::Sum;
 use super::error::statement;
+use super::finding::Finding;
+use super::sums::{self, Summing, changed};
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -72,11 +75,12 @@ fn save(
     state: &str,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO agent_checkpoints
-                   (tenant, session_id, checkpoint_id, saved_at, step, agent_id, state)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                   (tenant, session_id, checkpoint_id, saved_at, step, agent_id, state, sum, state_sum)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                ON CONFLICT (tenant, session_id) DO UPDATE SET
-                   checkpoint_id = ?3, saved_at = ?4, step = ?5, agent_id = ?6, state = ?7";
+                   checkpoint_id = ?3, saved_at = ?4, step = ?5, agent_id = ?6, state = ?7, sum = ?8, state_sum = ?9";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    let state_sum = sums::of_state(state);
     let values = params![
         tenant.as_str(),
         about.session_id,
@@ -85,16 +89,78 @@ fn save(
         int(about.step),
         about.agent_id,
         state,
+        sum(tenant.as_str(), about, state_sum),
+        state_sum,
     ];
     insert.execute(values).map_err(statement)?;
     Ok(())
 }
 
+/// The sum of a checkpoint's row.
+fn sum(tenant: &str, about: &CheckpointRow, state_sum: Sum) -> Sum {
+    Summing::of("agent_checkpoints")
+        .text(tenant)
+        .text(&about.session_id)
+        .text(&about.checkpoint_id)
+        .int(nanos(about.timestamp))
+        .int(int(about.step))
+        .optional(about.agent_id.as_ref(), |to, id| to.text(id))
+        .bytes(&state_sum)
+        .end()
+}
+
+/// Copies the checkpoints of an older store, with their sums.
+pub(super) fn copy_older(conn: &Connection) -> Result<(), StoreError> {
+    let sql = "SELECT session_id, checkpoint_id, saved_at, step, agent_id, tenant, state
+               FROM old_checkpoints ORDER BY no";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let tenant: String = row.get(5).map_err(statement)?;
+        let state: String = row.get(6).map_err(statement)?;
+        save(conn, &tenant.as_str().into(), &metadata(row)?, &state)?;
+    }
+    Ok(())
+}
+
+// The columns of [`checked`].
+const ROW: &str =
+    "SELECT session_id, checkpoint_id, saved_at, step, agent_id, tenant, sum, state_sum";
+
+/// What a row says, and the sum of its state. Refuses a row that has changed, or is of another tenant or session.
+fn checked(
+    row: &Row<'_>,
+    tenant: &TenantId,
+    session: Option<&str>,
+) -> Result<(CheckpointRow, Sum), StoreError> {
+    let about = metadata(row)?;
+    let state_sum: Sum = row.get(7).map_err(statement)?;
+    let stored: Sum = row.get(6).map_err(statement)?;
+    let owner: String = row.get(5).map_err(statement)?;
+    let is_meant = session.is_none_or(|session| session == about.session_id);
+    if owner != tenant.as_str() || !is_meant || stored != sum(&owner, &about, state_sum) {
+        return Err(changed(&format!(
+            "the checkpoint of session {}",
+            about.session_id
+        )));
+    }
+    Ok((about, state_sum))
+}
+
 fn load(conn: &Connection, tenant: &TenantId, session: &str) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT state FROM agent_checkpoints WHERE tenant = ?1 AND session_id = ?2";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([tenant.as_str(), session], |row| row.get(0));
-    found.optional().map_err(statement)
+    let sql = format!("{ROW}, state FROM agent_checkpoints WHERE tenant = ?1 AND session_id = ?2");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row([tenant.as_str(), session], |row| {
+        let state: String = row.get(8)?;
+        Ok((checked(row, tenant, Some(session)), state))
+    });
+    let Some((about, state)) = found.optional().map_err(statement)? else {
+        return Ok(None);
+    };
+    if sums::of_state(&state) != about?.1 {
+        return Err(changed(&format!("the state of session {session}")));
+    }
+    Ok(Some(state))
 }
 
 fn read_row(
@@ -102,11 +168,13 @@ fn read_row(
     tenant: &TenantId,
     session: &str,
 ) -> Result<Option<CheckpointRow>, StoreError> {
-    let sql = "SELECT session_id, checkpoint_id, saved_at, step, agent_id FROM agent_checkpoints
-               WHERE tenant = ?1 AND session_id = ?2";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([tenant.as_str(), session], |row| Ok(metadata(row)));
-    found.optional().map_err(statement)?.transpose()
+    let sql = format!("{ROW} FROM agent_checkpoints WHERE tenant = ?1 AND session_id = ?2");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row([tenant.as_str(), session], |row| {
+        Ok(checked(row, tenant, Some(session)))
+    });
+    let found = found.optional().map_err(statement)?.transpose()?;
+    Ok(found.map(|(about, _)| about))
 }
 
 fn metadata(row: &Row<'_>) -> Result<CheckpointRow, StoreError> {
@@ -119,6 +187,27 @@ fn metadata(row: &Row<'_>) -> Result<CheckpointRow, StoreError> {
     })
 }
 
+/// Adds the checkpoints that are not what was saved. One state at a time is in memory.
+pub(super) fn check(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let sql = format!("{ROW}, state FROM agent_checkpoints ORDER BY no");
+    let mut select = conn.prepare(&sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let tenant: String = row.get(5).map_err(statement)?;
+        let state: String = row.get(8).map_err(statement)?;
+        let about = checked(row, &tenant.as_str().into(), None);
+        let fault = match about {
+            Ok((_, sum)) if sum == sums::of_state(&state) => continue,
+            Ok((about, _)) => changed(&format!("the state of session {}", about.session_id)),
+            Err(error) => error,
+        };
+        let session: String = row.get(0).map_err(statement)?;
+        let object = format!("tenant {tenant}, checkpoint {session}");
+        found.push(Finding::of_object(object, sums::said(fault)));
+    }
+    Ok(())
+}
+
 fn delete(conn: &Connection, tenant: &TenantId, session: &str) -> Result<(), StoreError> {
     let sql = "DELETE FROM agent_checkpoints WHERE tenant = ?1 AND session_id = ?2";
     let mut delete = conn.prepare_cached(sql).map_err(statement)?;
@@ -129,10 +218,12 @@ fn delete(conn: &Connection, tenant: &TenantId, session: &str) -> Result<(), Sto
 }
 
 fn list(conn: &Connection, tenant: &TenantId) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT session_id FROM agent_checkpoints WHERE tenant = ?1 ORDER BY session_id";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let sessions = select
-        .query_map([tenant.as_str()], |row| row.get(0))
-        .map_err(statement)?;
-    sessions.collect::<Result<_, _>>().map_err(statement)
+    let sql = format!("{ROW} FROM agent_checkpoints WHERE tenant = ?1 ORDER BY session_id");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let mut rows = select.query([tenant.as_str()]).map_err(statement)?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next().map_err(statement)? {
+        sessions.push(checked(row, tenant, None)?.0.session_id);
+    }
+    Ok(sessions)
 }

@@ -1,10 +1,13 @@
 //! Converts a log of one row per event (schema versions 1 to 9) into blocks.
 
 use super::blocks::{self, Blocks, End, Log, Sum};
+use super::checkpoints;
 use super::error::statement;
 use super::kind::{SHOWN, kind};
+use super::objects;
 use super::projection::Tables;
 use super::rebuild::fold;
+use super::sums;
 use super::value::{count, instant, int};
 use super::words;
 use crate::block::{BlockReader, ToStore, split};
@@ -41,23 +44,26 @@ pub(super) fn convert(conn: &Connection) -> Result<(), StoreError> {
             told = Instant::now();
         }
     }
-    for no in numbers {
-        Tables::of(conn, no, &Blocks::default()).find_calls()?;
+    for no in &numbers {
+        Tables::of(conn, *no, &Blocks::default()).find_calls()?;
     }
-    conn.execute_batch("DROP TABLE old_events")
+    sums::seal_all(conn, &numbers)?;
+    objects::seal_all(conn)?;
+    checkpoints::copy_older(conn)?;
+    conn.execute_batch("DROP TABLE old_events; DROP TABLE old_checkpoints;")
         .map_err(statement)
 }
 
 fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
-    let sql = "SELECT id, epoch FROM thread_threads WHERE no = ?1";
-    let (id, epoch): (String, i64) = conn
-        .query_row(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)))
+    let sql = "SELECT tenant, id, epoch FROM thread_threads WHERE no = ?1";
+    let (tenant, id, epoch): (String, String, i64) = conn
+        .query_row(sql, [no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .map_err(statement)?;
     let mut end = End {
         thread: no,
         epoch: Epoch(count(epoch)),
         tail: Seq::ZERO,
-        sum: blocks::seed(&id),
+        sum: blocks::seed(&tenant, &id),
     };
     let sql = "SELECT seq, at, payload FROM old_events WHERE thread_no = ?1 ORDER BY seq";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -109,9 +115,9 @@ fn add(conn: &Connection, end: &mut End, batch: &[OldEvent]) -> Result<(), Store
         let unequal =
             |seq: u64| StoreError::Damaged(format!("event {seq} is not the same in its block"));
         let reader = BlockReader::new(&block.body);
-        let reader = reader.map_err(|fault| blocks::damaged(end.thread, 0, &fault))?;
+        let reader = reader.map_err(|fault| blocks::damaged(conn, end.thread, 0, &fault))?;
         for decoded in reader {
-            let decoded = decoded.map_err(|fault| blocks::damaged(end.thread, 0, &fault))?;
+            let decoded = decoded.map_err(|fault| blocks::damaged(conn, end.thread, 0, &fault))?;
             let is_equal = old.next().is_some_and(|old| {
                 old.at == decoded.at && decoded.text().is_ok_and(|text| text == old.text)
             });

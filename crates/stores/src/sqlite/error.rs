@@ -17,7 +17,14 @@ pub(super) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> S
 /// The error of a statement that failed because of its values, the file or the disk.
 pub(super) fn statement(error: rusqlite::Error) -> StoreError {
     let Some(cause) = error.sqlite_error() else {
-        return failed(error);
+        // A column has another type than the program writes.
+        return match error {
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..) => StoreError::Damaged(error.to_string()),
+            other => failed(other),
+        };
     };
     let unique = [
         ffi::SQLITE_CONSTRAINT_UNIQUE,

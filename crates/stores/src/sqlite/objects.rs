@@ -2,7 +2,10 @@
 
 use super::SqliteStore;
 use super::append;
+use super::blocks::Sum;
 use super::error::{failed, statement};
+use super::finding::Finding;
+use super::sums::{self, Summing, changed};
 use super::usage;
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
@@ -123,7 +126,8 @@ impl Key {
     }
 }
 
-const OBJECT: &str = "SELECT o.id, o.created_at, o.json, octet_length(c.content), c.sha256
+const OBJECT: &str = "SELECT o.id, o.created_at, o.json, octet_length(c.content), c.sha256,
+                             o.tenant, o.kind, o.thread_no, o.sum
                       FROM tenant_objects o LEFT JOIN tenant_contents c ON c.no = o.content_no";
 
 /// The size of an object, in bytes.
@@ -161,10 +165,10 @@ fn put(
         _ => None,
     };
     let sql = "INSERT INTO tenant_objects
-                   (tenant, kind, id, created_at, content_no, json, thread_no)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                   (tenant, kind, id, created_at, content_no, json, thread_no, sum)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT (tenant, kind, id) DO UPDATE SET
-                   created_at = ?4, content_no = ?5, json = ?6, thread_no = ?7";
+                   created_at = ?4, content_no = ?5, json = ?6, thread_no = ?7, sum = ?8";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
     let values = params![
         tenant.as_str(),
@@ -174,6 +178,13 @@ fn put(
         content,
         object.json,
         thread,
+        Summed {
+            created_at: nanos(object.created_at),
+            json: &object.json,
+            content: hash.zip(object.content.as_ref().map(|it| int(it.len() as u64))),
+            thread,
+        }
+        .sum(&key),
     ];
     insert.execute(values).map_err(statement)?;
     forget(conn, before)?;
@@ -242,7 +253,7 @@ fn content_no(conn: &Connection, key: &Key) -> Result<Option<i64>, StoreError> {
 fn get(conn: &Connection, key: &Key) -> Result<Option<SidecarObject>, StoreError> {
     let sql = format!("{OBJECT} WHERE o.tenant = ?1 AND o.kind = ?2 AND o.id = ?3");
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let found = select.query_row(key.columns(), |row| Ok(object(row)));
+    let found = select.query_row(key.columns(), |row| Ok(object(row, Some(key))));
     found.optional().map_err(statement)?.transpose()
 }
 
@@ -264,7 +275,8 @@ fn list(
              ORDER BY o.created_at {order}, o.id {order} LIMIT ?3"
         )
     };
-    let read = |row: &Row<'_>| Ok(object(row));
+    let of = Key::of(tenant, &kind, "");
+    let read = |row: &Row<'_>| Ok(object(row, Some(&of)));
     let after = match (page.beyond, page.after) {
         (Some(beyond), _) => Some(beyond),
         (None, Some(id)) => match get(conn, &Key::of(tenant, &kind, &id))? {
@@ -313,22 +325,140 @@ pub(super) fn delete_sidecars(conn: &Connection, thread: i64) -> Result<(), Stor
 }
 
 fn content(conn: &Connection, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {
+    let Some(object) = get(conn, key)? else {
+        return Ok(None);
+    };
+    let Some(hash) = object.sha256 else {
+        return Ok(None);
+    };
     let sql = "SELECT c.content FROM tenant_objects o JOIN tenant_contents c ON c.no = o.content_no
                WHERE o.tenant = ?1 AND o.kind = ?2 AND o.id = ?3";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row(key.columns(), |row| {
-        Ok(Arc::from(row.get_ref(0)?.as_blob()?))
+        Ok(Arc::<[u8]>::from(row.get_ref(0)?.as_blob()?))
     });
-    found.optional().map_err(statement)
+    let content = found.optional().map_err(statement)?;
+    if content
+        .as_ref()
+        .is_some_and(|content| sha256(content) == hash)
+    {
+        Ok(content)
+    } else {
+        Err(changed(&format!("the content of {} {}", key.kind, key.id)))
+    }
 }
 
-fn object(row: &Row<'_>) -> Result<SidecarObject, StoreError> {
+/// What the sum of an object covers, besides its key.
+struct Summed<'a> {
+    created_at: i64,
+    json: &'a str,
+    /// The hash and the length of its content.
+    content: Option<([u8; 32], i64)>,
+    /// The number of the thread it lies beside.
+    thread: Option<i64>,
+}
+
+impl Summed<'_> {
+    fn sum(&self, key: &Key) -> Sum {
+        Summing::of("tenant_objects")
+            .text(key.tenant.as_str())
+            .text(&key.kind)
+            .text(&key.id)
+            .int(self.created_at)
+            .optional(self.content, |to, (hash, length)| {
+                to.bytes(&hash).int(length)
+            })
+            .optional(self.thread, Summing::int)
+            .text(self.json)
+            .end()
+    }
+}
+
+/// The columns of [`OBJECT`]: the key, the object, the sum that it has and the one that it should have.
+struct Read {
+    key: Key,
+    object: SidecarObject,
+    stored: Option<Sum>,
+    sum: Sum,
+}
+
+fn parse(row: &Row<'_>) -> Result<Read, StoreError> {
     let bytes: Option<i64> = row.get(3).map_err(statement)?;
-    Ok(SidecarObject {
+    let created_at = row.get(1).map_err(statement)?;
+    let tenant: String = row.get(5).map_err(statement)?;
+    let kind: String = row.get(6).map_err(statement)?;
+    let object = SidecarObject {
         id: row.get(0).map_err(statement)?,
-        created_at: instant(row.get(1).map_err(statement)?)?,
+        created_at: instant(created_at)?,
         json: row.get(2).map_err(statement)?,
         bytes: bytes.map(count),
         sha256: row.get(4).map_err(statement)?,
+    };
+    let key = Key::of(&tenant.as_str().into(), &kind, &object.id);
+    let summed = Summed {
+        created_at,
+        json: &object.json,
+        content: object.sha256.zip(bytes),
+        thread: row.get(7).map_err(statement)?,
+    };
+    Ok(Read {
+        sum: summed.sum(&key),
+        stored: row.get(8).map_err(statement)?,
+        key,
+        object,
     })
+}
+
+/// An object. Refuses a row that has changed, or has another key; an empty id fits every object.
+fn object(row: &Row<'_>, of: Option<&Key>) -> Result<SidecarObject, StoreError> {
+    let Read {
+        key,
+        object,
+        stored,
+        sum,
+    } = parse(row)?;
+    let is_meant = of.is_none_or(|of| {
+        of.tenant == key.tenant && of.kind == key.kind && (of.id.is_empty() || of.id == key.id)
+    });
+    if is_meant && stored == Some(sum) {
+        Ok(object)
+    } else {
+        Err(changed(&format!("{} {}", key.kind, key.id)))
+    }
+}
+
+/// Adds the objects that are not what was written.
+pub(super) fn check_all(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+    let sql = format!("{OBJECT} ORDER BY o.no");
+    let mut select = conn.prepare(&sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        if let Err(fault) = object(row, None) {
+            let tenant: String = row.get(5).map_err(statement)?;
+            let (kind, id): (String, String) = (
+                row.get(6).map_err(statement)?,
+                row.get(0).map_err(statement)?,
+            );
+            let object = format!("tenant {tenant}, {kind} {id}");
+            found.push(Finding::of_object(object, sums::said(fault)));
+        }
+    }
+    Ok(())
+}
+
+/// Adds sums to the objects of an older store.
+pub(super) fn seal_all(conn: &Connection) -> Result<(), StoreError> {
+    let sql = "SELECT no FROM tenant_objects ORDER BY no";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let numbers = select.query_map([], |row| row.get::<_, i64>(0));
+    let numbers: Vec<_> = numbers.and_then(Iterator::collect).map_err(statement)?;
+    let sql = format!("{OBJECT} WHERE o.no = ?1");
+    let mut select = conn.prepare(&sql).map_err(statement)?;
+    for no in numbers {
+        let read = select.query_row([no], |row| Ok(parse(row)));
+        let sum = read.map_err(statement)??.sum;
+        let sql = "UPDATE tenant_objects SET sum = ?2 WHERE no = ?1";
+        conn.execute(sql, params![no, sum]).map_err(statement)?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use super::blocks::{Blocks, StoredRange};
 use super::error::{making, statement};
 use super::spelling::{code, item_type, role};
+use super::sums;
 use super::value::{int, nanos};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use std::cell::RefCell;
@@ -26,6 +27,8 @@ pub(super) struct Tables<'a> {
     pub(super) blocks: &'a Blocks,
     /// Whether the full-text index and the list of what waits are updated too.
     pub(super) is_indexed: bool,
+    /// Whether sums of the thread's row are checked and written.
+    pub(super) is_sealed: bool,
     /// The positions of executions of which not every row is written yet.
     executions: RefCell<BTreeMap<String, i64>>,
 }
@@ -54,6 +57,7 @@ impl<'a> Tables<'a> {
             thread,
             blocks,
             is_indexed: true,
+            is_sealed: true,
             executions: RefCell::default(),
         }
     }
@@ -66,7 +70,25 @@ impl<'a> Tables<'a> {
                 self.note_execution(row.execution.id.as_str(), row.seq);
             }
         }
-        changes.iter().try_for_each(|change| self.execute(change))
+        let changes_row = |change: &RowChange<'_>| {
+            matches!(
+                change,
+                RowChange::Thread(..)
+                    | RowChange::ThreadStatus(_)
+                    | RowChange::ThreadTitle(_)
+                    | RowChange::ThreadMetadata(_)
+            )
+        };
+        let is_sealed = self.is_sealed && changes.iter().any(changes_row);
+        let is_made = |change: &RowChange<'_>| matches!(change, RowChange::Thread(..));
+        if is_sealed && !changes.iter().any(is_made) {
+            sums::check_made(self.conn, self.thread)?;
+        }
+        changes.iter().try_for_each(|change| self.execute(change))?;
+        if is_sealed {
+            sums::seal_made(self.conn, self.thread)?;
+        }
+        Ok(())
     }
 
     /// Notes the position of an execution whose row is not written yet.

@@ -3,6 +3,7 @@
 use super::blocks::{Blocks, Log, Wanted};
 use super::error::statement;
 use super::projection::Tables;
+use super::sums;
 use super::value::{int, nanos};
 use super::words;
 use rusqlite::{Connection, params};
@@ -28,6 +29,7 @@ pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
     }
     for no in numbers {
         Tables::of(conn, no, &Blocks::default()).find_calls()?;
+        sums::seal_made(conn, no)?;
     }
     Ok(())
 }
@@ -43,7 +45,7 @@ fn end(log: Log<'_>) -> Result<(), StoreError> {
     update
         .execute(params![log.no, bytes, at])
         .map_err(statement)?;
-    Ok(())
+    sums::seal_end(log.conn, log.no)
 }
 
 /// Where a log ends, and its size.
@@ -95,6 +97,7 @@ pub(super) fn fold(log: Log<'_>, to: &Connection, is_indexed: bool) -> Result<()
         log.read_ranged(|records, blocks| {
             let mut tables = Tables::of(to, log.no, blocks);
             tables.is_indexed = is_indexed;
+            tables.is_sealed = false;
             let meant = records
                 .iter()
                 .filter(|record| is_first(&record.event) == wants_first);

@@ -156,6 +156,7 @@ impl Copy {
         if findings.is_empty() {
             return Ok(());
         }
+        let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
         let findings = findings.join("; ");
         Err(StoreError::Damaged(format!(
             "its copy is not sound: {findings}"

@@ -3,44 +3,31 @@
 
 use super::blocks::{self, Wanted};
 use super::error::statement;
-use super::rows::status;
+use super::rows;
 use super::spelling::{Coded, status_of};
 use super::value::{count, instant, int};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::ops::ControlFlow;
 use store::{Head, StoreError, inherited};
 use timeline::{
-    Context, Event, ExecutionStatus, Item, Open, Payload, Seq, State, Thread, ThreadId,
-    ThreadStatus, chunk_type,
+    Context, Event, ExecutionStatus, Item, Open, Payload, Seq, State, Thread, ThreadId, chunk_type,
 };
 
 /// The end of the thread's log, with its state.
 pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreError> {
     let tx = conn.unchecked_transaction().map_err(statement)?;
-    let sql = "SELECT no, tenant, head_seq, status, updated_at, title, metadata
-               FROM thread_threads WHERE id = ?1";
-    let found = one(&tx, sql, [thread.as_str()], |row| {
-        Ok((
-            row.get(0)?,
-            row.get::<_, String>(1)?,
-            row.get(2)?,
-            row.get::<_, String>(3)?,
-            row.get::<_, i64>(4)?,
-            row.get::<_, Option<String>>(5)?,
-            row.get::<_, Option<String>>(6)?,
-        ))
-    })?;
-    let (no, tenant, tail, stands, last_at, title, metadata) = found.ok_or(StoreError::NotFound)?;
+    let row = rows::row(&tx, thread)?;
+    let end = rows::end_of(&tx, thread)?;
+    let no = end.no;
     let log = Log { conn: &tx, no };
     let (mut thread, context) = log.made()?;
-    thread.status = status(ThreadStatus::ALL, &stands)?;
-    thread.title = title;
-    let metadata = metadata.map(Payload::from_text).transpose();
-    thread.metadata = metadata.map_err(|error| StoreError::Damaged(error.to_string()))?;
+    thread.status = row.thread.status;
+    thread.title = row.thread.title;
+    thread.metadata = row.thread.metadata;
     Ok(Head {
-        tenant: tenant.as_str().into(),
-        tail: Seq(count(tail)),
-        last_at: instant(last_at)?,
+        tenant: row.tenant,
+        tail: row.tail,
+        last_at: instant(end.updated_at)?,
         state: log.state(thread, context)?,
     })
 }
@@ -259,7 +246,8 @@ impl Log<'_> {
                 state.apply(&decoded.event);
             }
             Ok(ControlFlow::Continue(()))
-        })
+        })?;
+        Ok(())
     }
 
     fn seqs(&self, sql: &str, values: impl Params) -> Result<Vec<Seq>, StoreError> {

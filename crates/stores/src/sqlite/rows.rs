@@ -2,6 +2,7 @@
 
 use super::blocks::{Log, Wanted, logged};
 use super::error::statement;
+use super::sums::{LogEnd, Made, changed};
 use super::value::{count, instant, int, nanos};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::ops::ControlFlow;
@@ -10,9 +11,14 @@ use store::{
 };
 use timeline::{Fork, Machine, Payload, Seq, Thread, ThreadId, ThreadStatus};
 
-const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,
-                          t.metadata, p.id, t.fork_seq, t.head_seq, t.bytes, t.change
-                   FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no";
+// The columns of what a thread is, and those of where its log ends.
+fn select_row() -> String {
+    format!(
+        "SELECT {}, {} FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no",
+        Made::COLUMNS,
+        LogEnd::COLUMNS
+    )
+}
 
 /// The agent of the last run of a thread `t`.
 pub(super) const AGENT: &str = "(SELECT x.agent FROM thread_executions x
@@ -24,10 +30,11 @@ pub(super) fn id_of(
     tenant: &TenantId,
     key: &str,
 ) -> Result<Option<ThreadId>, StoreError> {
-    let sql = "SELECT id FROM thread_threads WHERE tenant = ?1 AND key = ?2";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([tenant.as_str(), key], |row| row.get::<_, String>(0));
-    Ok(found.optional().map_err(statement)?.map(ThreadId::from))
+    match find(conn, tenant, key) {
+        Ok(row) => Ok(Some(row.thread.id)),
+        Err(StoreError::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The row of the tenant's thread with this key.
@@ -36,29 +43,35 @@ pub(super) fn find(
     tenant: &TenantId,
     key: &str,
 ) -> Result<ThreadRow, StoreError> {
-    let sql = format!("{ROW} WHERE t.tenant = ?1 AND t.key = ?2");
+    let sql = format!("{} WHERE t.tenant = ?1 AND t.key = ?2", select_row());
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let found = select.query_row([tenant.as_str(), key], |row| Ok(thread_row(row)));
-    found
-        .optional()
-        .map_err(statement)?
-        .ok_or(StoreError::NotFound)?
+    let found = found.optional().map_err(statement)?;
+    let row = found.ok_or(StoreError::NotFound)??;
+    if row.tenant == *tenant && row.thread.key.as_deref() == Some(key) {
+        Ok(row)
+    } else {
+        Err(changed("the index of keys"))
+    }
 }
 
 /// The row of the thread with this id.
 pub(super) fn row(conn: &Connection, thread: &ThreadId) -> Result<ThreadRow, StoreError> {
-    let sql = format!("{ROW} WHERE t.id = ?1");
+    let sql = format!("{} WHERE t.id = ?1", select_row());
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let found = select.query_row([thread.as_str()], |row| Ok(thread_row(row)));
-    found
-        .optional()
-        .map_err(statement)?
-        .ok_or(StoreError::NotFound)?
+    let found = found.optional().map_err(statement)?;
+    let row = found.ok_or(StoreError::NotFound)??;
+    if row.thread.id == *thread {
+        Ok(row)
+    } else {
+        Err(changed("the index of threads"))
+    }
 }
 
 /// The row of the thread with this number, if there is one.
 pub(super) fn thread_of(conn: &Connection, no: i64) -> Result<Option<ThreadRow>, StoreError> {
-    let sql = format!("{ROW} WHERE t.no = ?1");
+    let sql = format!("{} WHERE t.no = ?1", select_row());
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let found = select.query_row([no], |row| Ok(thread_row(row)));
     found.optional().map_err(statement)?.transpose()
@@ -93,9 +106,10 @@ pub(super) fn list(
         ("t.tenant = ?1", "t.change")
     };
     let sql = format!(
-        "{ROW} WHERE {tenant_is} AND {change} < ?2 AND {keyed}
+        "{} WHERE {tenant_is} AND {change} < ?2 AND {keyed}
                  AND (?5 IS NULL OR t.status = ?5) AND (?6 IS NULL OR t.updated_at >= ?6) AND {by_agent}
-           ORDER BY {change} DESC LIMIT ?4"
+           ORDER BY {change} DESC LIMIT ?4",
+        select_row()
     );
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let values = params![
@@ -110,13 +124,22 @@ pub(super) fn list(
     let rows = select
         .query_map(values, |row| Ok(thread_row(row)))
         .map_err(statement)?;
-    rows.map(|row| row.map_err(statement)?).collect()
+    let is_theirs = |row: &ThreadRow| row.tenant == *tenant;
+    let row = |row: rusqlite::Result<Result<ThreadRow, StoreError>>| {
+        let row = row.map_err(statement)??;
+        if is_theirs(&row) {
+            Ok(row)
+        } else {
+            Err(changed("the list of threads"))
+        }
+    };
+    rows.map(row).collect()
 }
 
 /// The threads that are forked from this one, in the order they were made.
 pub(super) fn forks(conn: &Connection, thread: &ThreadId) -> Result<Vec<ThreadRow>, StoreError> {
     let no = number(conn, thread)?;
-    let sql = format!("{ROW} WHERE t.fork_no = ?1 ORDER BY t.no");
+    let sql = format!("{} WHERE t.fork_no = ?1 ORDER BY t.no", select_row());
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let rows = select
         .query_map([no], |row| Ok(thread_row(row)))
@@ -125,13 +148,12 @@ pub(super) fn forks(conn: &Connection, thread: &ThreadId) -> Result<Vec<ThreadRo
 }
 
 pub(super) fn number(conn: &Connection, thread: &ThreadId) -> Result<i64, StoreError> {
-    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([thread.as_str()], |row| row.get(0));
-    found
-        .optional()
-        .map_err(statement)?
-        .ok_or(StoreError::NotFound)
+    Ok(end_of(conn, thread)?.no)
+}
+
+/// Where the log of a thread ends.
+pub(super) fn end_of(conn: &Connection, thread: &ThreadId) -> Result<LogEnd, StoreError> {
+    LogEnd::of(conn, thread.as_str())?.ok_or(StoreError::NotFound)
 }
 
 /// A page of the records of a thread after a place, in order.
@@ -142,7 +164,10 @@ pub(super) fn read(
     limit: usize,
     filter: Filter,
 ) -> Result<Vec<Logged>, StoreError> {
-    let no = number(conn, thread)?;
+    // One snapshot, in which the log ends where the row says.
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    let end = end_of(conn, thread)?;
+    let no = end.no;
     let wanted = match filter {
         Filter::All => Wanted::All,
         Filter::Facts => Wanted::Facts,
@@ -151,18 +176,24 @@ pub(super) fn read(
     if limit == 0 {
         return Ok(page);
     }
-    Log { conn, no }.read(after.next(), wanted, |seq, decoded| {
+    let mut is_whole = true;
+    let last = Log { conn, no }.read(after.next(), wanted, |seq, decoded| {
         let logged = logged(seq, decoded)?;
         if !size.add(logged.text.len()) {
+            is_whole = false;
             return Ok(ControlFlow::Break(()));
         }
         page.push(logged);
         Ok(if page.len() < limit {
             ControlFlow::Continue(())
         } else {
+            is_whole = false;
             ControlFlow::Break(())
         })
     })?;
+    if is_whole && last != end.sum {
+        return Err(changed(&format!("the end of the log of thread {thread}")));
+    }
     Ok(page)
 }
 
@@ -187,34 +218,28 @@ pub(super) fn status<S: Machine>(all: &[S], name: &str) -> Result<S, StoreError>
 }
 
 fn thread_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {
-    let text = |column| row.get::<_, String>(column).map_err(statement);
-    let optional = |column| row.get::<_, Option<String>>(column).map_err(statement);
-    let number = |column| row.get::<_, i64>(column).map_err(statement);
-    let metadata = optional(7)?.map(Payload::from_text).transpose();
-    let fork = match (
-        optional(8)?,
-        row.get::<_, Option<i64>>(9).map_err(statement)?,
-    ) {
-        (Some(parent), Some(seq)) => Some(Fork {
-            thread_id: parent.into(),
-            seq: Seq(count(seq)),
-        }),
-        _ => None,
-    };
+    let made = Made::read(row).map_err(statement)?.checked()?;
+    let end = LogEnd::read(row, Made::N_COLUMNS).map_err(statement)?;
+    let end = LogEnd::checked(end, &made.id)?;
+    let metadata = made.metadata.map(Payload::from_text).transpose();
+    let fork = made.parent.zip(made.fork_seq).map(|(parent, seq)| Fork {
+        thread_id: parent.into(),
+        seq: Seq(count(seq)),
+    });
     Ok(ThreadRow {
-        tenant: text(0)?.as_str().into(),
+        tenant: made.tenant.as_str().into(),
         thread: Thread {
-            id: text(1)?.into(),
-            key: optional(2)?,
-            status: status(ThreadStatus::ALL, &text(3)?)?,
-            created_at: instant(number(4)?)?,
-            updated_at: Some(instant(number(5)?)?),
-            title: optional(6)?,
+            id: made.id.into(),
+            key: made.key,
+            status: status(ThreadStatus::ALL, &made.status)?,
+            created_at: instant(made.created_at)?,
+            updated_at: Some(instant(end.updated_at)?),
+            title: made.title,
             metadata: metadata.map_err(|error| StoreError::Damaged(error.to_string()))?,
             fork,
         },
-        tail: Seq(count(number(10)?)),
-        bytes: count(number(11)?),
-        change: count(number(12)?),
+        tail: Seq(count(end.tail)),
+        bytes: count(end.bytes),
+        change: count(end.change),
     })
 }

@@ -3,6 +3,7 @@
 use super::blocks::{block_of, event_with_number};
 use super::error::statement;
 use super::rows::{AGENT, thread_of};
+use super::sums::changed;
 use super::value::{count, int};
 use super::waits;
 use super::words::{TITLES, tenant_word, thread_word};
@@ -175,17 +176,15 @@ impl Page<'_> {
     fn hit(&self, id: i64, no: i64) -> Result<SearchHit, StoreError> {
         let (seq, role, text) = if id < TITLES {
             match event_with_number(self.conn, id)? {
-                Some((seq, event)) => {
+                Some((thread, seq, event)) if thread == no => {
                     let (role, text) = text_of(event);
                     (Some(seq), role, text)
                 }
-                None => (None, None, None),
+                _ => return Err(changed(&format!("the full-text index at {id}"))),
             }
         } else {
-            let sql = "SELECT title FROM thread_threads WHERE no = ?1";
-            let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-            let title = select.query_row([no], |row| row.get(0));
-            (None, None, title.map_err(statement)?)
+            let row = thread_of(self.conn, no)?;
+            (None, None, row.and_then(|row| row.thread.title))
         };
         Ok(SearchHit {
             seq,
@@ -257,7 +256,7 @@ fn preview(conn: &Connection, thread: &ThreadId) -> Result<ThreadPreview, StoreE
     let number = select.query_row(values, |row| row.get::<_, i64>(0));
     let text = match number.optional().map_err(statement)? {
         Some(number) if is_short(conn, number)? => {
-            event_with_number(conn, number)?.and_then(|(_, event)| text_of(event).1)
+            event_with_number(conn, number)?.and_then(|(.., event)| text_of(event).1)
         }
         _ => None,
     };

@@ -5,6 +5,7 @@ use super::error::statement;
 use super::projection::Tables;
 use super::restore;
 use super::rows::thread_of;
+use super::sums::{self, Wait, changed};
 use super::value::{count, instant, int};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::waits::{CallsChange, waits_for_people};
@@ -23,7 +24,8 @@ impl Tables<'_> {
                        asks = min(coalesce(asks, excluded.asks), excluded.asks),
                        asked = max(coalesce(asked, excluded.asked), excluded.asked)";
         let number = self.number(seq)?;
-        self.run(sql, params![self.thread, int(seq.0), number])
+        self.run(sql, params![self.thread, int(seq.0), number])?;
+        sums::seal_wait(self.conn, self.thread)
     }
 
     /// Notes the calls that are open after these events of an append, once the tables have them.
@@ -42,7 +44,8 @@ impl Tables<'_> {
         let sql = "DELETE FROM thread_waits WHERE thread_no = ?1 AND asks IS NULL";
         self.run(sql, [self.thread])?;
         let sql = "UPDATE thread_waits SET calls = NULL, calls_at = NULL WHERE thread_no = ?1 AND calls IS NOT NULL";
-        self.run(sql, [self.thread])
+        self.run(sql, [self.thread])?;
+        sums::seal_wait(self.conn, self.thread)
     }
 
     /// Finds out which calls of the thread are open.
@@ -53,7 +56,8 @@ impl Tables<'_> {
         let sql = "INSERT INTO thread_waits (thread_no, tenant, calls, calls_at)
                    SELECT no, tenant, ?2, ?3 FROM thread_threads WHERE no = ?1
                    ON CONFLICT (thread_no) DO UPDATE SET calls = excluded.calls, calls_at = excluded.calls_at";
-        self.run(sql, params![self.thread, number, at])
+        self.run(sql, params![self.thread, number, at])?;
+        sums::seal_wait(self.conn, self.thread)
     }
 }
 
@@ -94,8 +98,9 @@ pub(super) fn waiting(
         None => ("?3 IS NULL", None),
     };
     let sql = format!(
-        "SELECT w.thread_no, w.number, w.asks IS NOT NULL, w.calls_at FROM thread_waits w
-         WHERE w.tenant = ?1 AND w.number > ?2 AND {one} ORDER BY w.number"
+        "SELECT {}, w.number FROM thread_waits w
+         WHERE w.tenant = ?1 AND w.number > ?2 AND {one} ORDER BY w.number",
+        Wait::COLUMNS
     );
     let mut select = tx.prepare_cached(&sql).map_err(statement)?;
     let after = page.after.map_or(0, int);
@@ -106,16 +111,18 @@ pub(super) fn waiting(
     while found.len() < page.limit
         && let Some(row) = rows.next().map_err(statement)?
     {
-        let no = row.get(0).map_err(statement)?;
-        let Some(thread) = thread_of(&tx, no)? else {
+        let wait = Wait::read(row).map_err(statement)?.checked()?;
+        if wait.tenant != tenant.as_str() {
+            return Err(changed("the index of what waits"));
+        }
+        let Some(thread) = thread_of(&tx, wait.no)? else {
             continue;
         };
-        let calls: Option<i64> = row.get(3).map_err(statement)?;
         found.push(WaitingRow {
             row: thread,
-            calls_since: calls.map(instant).transpose()?,
-            may_ask: row.get(2).map_err(statement)?,
-            number: count(row.get(1).map_err(statement)?),
+            calls_since: wait.calls_at.map(instant).transpose()?,
+            may_ask: wait.asks.is_some(),
+            number: count(row.get(7).map_err(statement)?),
         });
     }
     Ok(found)
@@ -143,5 +150,6 @@ pub(super) fn settle(conn: &Connection, thread: &ThreadId, seq: Seq) -> Result<(
     tables.run(sql, values)?;
     let sql =
         "UPDATE thread_waits SET asks = NULL, asked = NULL WHERE thread_no = ?1 AND asked <= ?2";
-    tables.run(sql, values)
+    tables.run(sql, values)?;
+    sums::seal_wait(conn, no)
 }

@@ -4,12 +4,15 @@
 //! converted again, so [`text_of_content`], [`text_of_part`] and [`spaced`] must not change without a
 //! migration that builds the index anew.
 
-use super::blocks::{Blocks, event_number, event_with_number};
+use super::blocks::{Blocks, block_of, event_number, event_with_number};
 use super::error::statement;
+use super::finding::{Finding, Remedy};
 use super::projection::{PartKey, Tables};
 use super::search::text_of;
+use super::sums::Summing;
 use super::value::{count, int};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use store::objects::sha256;
 use store::search::{spaced, text_of_content, text_of_part};
@@ -129,7 +132,7 @@ impl Tables<'_> {
                 continue;
             }
             let event = event_with_number(self.conn, *id)?;
-            let text = event.and_then(|(_, event)| text_of(event).1);
+            let text = event.and_then(|(.., event)| text_of(event).1);
             self.remove(*id, &text.unwrap_or_default())?;
         }
         Ok(ids.len())
@@ -267,27 +270,114 @@ pub(super) fn clear(conn: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds what is missing in the index, and what should not be there.
-pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+/// Makes the table with every word of the index and where it is, for this connection alone.
+pub(super) fn prepare(conn: &Connection) -> Result<(), StoreError> {
+    let query_only: bool = conn
+        .pragma_query_value(None, "query_only", |row| row.get(0))
+        .map_err(statement)?;
+    let set = |on: bool| {
+        conn.pragma_update(None, "query_only", on)
+            .map_err(statement)
+    };
+    set(false)?;
+    let made = conn.execute_batch(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab('main', 'thread_words', 'instance')",
+    );
+    set(query_only)?;
+    made.map_err(statement)
+}
+
+/// A sum of words and their places that does not depend on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WordSum(u128);
+
+/// Maximum number of texts that are indexed at a time to compare them.
+const COMPARED: usize = 1000;
+
+/// Adds the words of an index to the sums of their threads.
+fn sum_words(
+    conn: &Connection,
+    mut thread_of: impl FnMut(i64) -> Result<i64, StoreError>,
+    sums: &mut HashMap<i64, WordSum>,
+) -> Result<(), StoreError> {
+    let sql = "SELECT term, doc, col, offset FROM temp.word_places";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let doc = row.get(1).map_err(statement)?;
+        let term = row.get_ref(0).map_err(statement)?;
+        let col = row.get_ref(2).map_err(statement)?;
+        let sum = Summing::of("thread_words")
+            .bytes(term.as_bytes().unwrap_or_default())
+            .int(doc)
+            .bytes(col.as_bytes().unwrap_or_default())
+            .int(row.get(3).map_err(statement)?)
+            .end();
+        let of_thread = sums.entry(thread_of(doc)?).or_default();
+        of_thread.0 = of_thread.0.wrapping_add(u128::from_le_bytes(sum));
+    }
+    Ok(())
+}
+
+/// Adds what is missing in the index, and what should not be there: builds the index of each thread's texts again.
+pub(super) fn check(
+    conn: &Connection,
+    scratch: &Connection,
+    found: &mut Vec<Finding>,
+) -> Result<(), StoreError> {
+    let sql = "SELECT thread_no FROM thread_blocks WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let mut sums = HashMap::new();
+    let thread_of = |doc: i64| {
+        if doc >= TITLES {
+            return Ok(doc.saturating_sub(TITLES));
+        }
+        let no = select.query_row([block_of(doc)], |row| row.get(0));
+        Ok(no.optional().map_err(statement)?.unwrap_or(-1))
+    };
+    sum_words(conn, thread_of, &mut sums)?;
+    clear(scratch)?;
     let mut n_indexed: i64 = 0;
     for no in numbers(conn)? {
-        let mut n_missing: u64 = 0;
-        Tables::of(conn, no, &Blocks::default()).each_text(|id, _| {
+        let (mut n_missing, mut n_texts): (u64, usize) = (0, 0);
+        let mut expected = HashMap::new();
+        let none = Blocks::default();
+        let tables = Tables::of(conn, no, &none);
+        let scope = tables.scope()?;
+        tables.each_text(|id, text| {
             if has(conn, id)? {
                 n_indexed += 1;
             } else {
                 n_missing += 1;
             }
+            let sql = "INSERT INTO thread_words (rowid, scope, text) VALUES (?1, ?2, ?3)";
+            let mut insert = scratch.prepare_cached(sql).map_err(statement)?;
+            insert
+                .execute(params![id, scope, spaced(text)])
+                .map_err(statement)?;
+            n_texts += 1;
+            if n_texts.is_multiple_of(COMPARED) {
+                sum_words(scratch, |_| Ok(no), &mut expected)?;
+                clear(scratch)?;
+            }
             Ok(())
         })?;
-        if n_missing > 0 {
-            let sql = "SELECT id FROM thread_threads WHERE no = ?1";
-            let thread = conn.query_row(sql, [no], |row| row.get::<_, String>(0));
-            let thread = thread.optional().map_err(statement)?.unwrap_or_default();
-            found.push(format!(
-                "thread {thread}: {n_missing} of its texts are not in the full-text index"
-            ));
+        sum_words(scratch, |_| Ok(no), &mut expected)?;
+        clear(scratch)?;
+        let is_same =
+            sums.remove(&no).unwrap_or_default() == expected.remove(&no).unwrap_or_default();
+        if n_missing == 0 && is_same {
+            continue;
         }
+        let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+        let thread = conn.query_row(sql, [no], |row| row.get::<_, String>(0));
+        let thread = thread.optional().map_err(statement)?.unwrap_or_default();
+        let what = if n_missing > 0 {
+            format!("{n_missing} of its texts are not in the full-text index")
+        } else {
+            "the full-text index has other words than its texts".to_owned()
+        };
+        found.push(Finding::of_thread(&thread, what, Remedy::Rebuild));
     }
     let sql = "SELECT count(*) FROM thread_words_docsize";
     let n_rows: i64 = conn
@@ -295,9 +385,11 @@ pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), St
         .map_err(statement)?;
     let n_others = n_rows.saturating_sub(n_indexed);
     if n_others > 0 {
-        found.push(format!(
-            "the full-text index has {n_others} texts that no thread has"
-        ));
+        let what = format!("the full-text index has {n_others} texts that no thread has");
+        found.push(Finding::of_store(what, Remedy::Rebuild));
+    } else if !sums.is_empty() {
+        let what = "the full-text index has words of texts that no thread has";
+        found.push(Finding::of_store(what, Remedy::Rebuild));
     }
     Ok(())
 }

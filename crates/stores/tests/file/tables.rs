@@ -201,9 +201,11 @@ async fn check_finds_a_gap_and_a_wrong_tail() {
     )
     .unwrap();
     let found = store.check().await.unwrap();
-    assert!(found[0].starts_with("thread t1: the block"), "{found:?}");
-    let expected = "thread t3: its log has 92 events, its row says 93; restore it from a backup";
-    assert_eq!(found[1], expected);
+    assert!(found[0].starts_with("thread t1, event "), "{found:?}");
+    let expected = "thread t3: where the log of thread t3 ends is not what was written";
+    assert!(found[1].starts_with(expected), "{found:?}");
+    let expected = "thread t3: its log has 92 events, its row says 93; restore a backup";
+    assert_eq!(found[2], expected);
 }
 
 #[tokio::test]

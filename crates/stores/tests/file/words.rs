@@ -166,8 +166,8 @@ async fn check_finds_texts_that_are_missing_in_the_index_or_too_many() {
     conn.execute(sql, []).unwrap();
     let found = store.check().await.unwrap();
     let expected = [
-        "thread t1: 1 of its texts are not in the full-text index",
-        "the full-text index has 1 texts that no thread has",
+        "thread t1: 1 of its texts are not in the full-text index; rebuild the tables",
+        "the full-text index has 1 texts that no thread has; rebuild the tables",
     ];
     assert_eq!(found, expected);
 

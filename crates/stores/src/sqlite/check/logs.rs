@@ -2,9 +2,10 @@
 
 use super::super::blocks::{Log, Sum};
 use super::super::error::statement;
-use super::super::migrations::MIGRATIONS;
+use super::super::finding::{Finding, Remedy};
 use super::super::projection::Tables;
 use super::super::rebuild::{fold, measured};
+use super::super::sums::{self, LogEnd, Wait};
 use super::super::value::{count, int};
 use super::super::{waits, words};
 use rusqlite::types::Value;
@@ -25,26 +26,58 @@ const TABLES: [(&str, &str); 6] = [
 ];
 
 /// Adds what is wrong with the logs and the tables.
-pub(super) fn check(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
-    let scratch = Connection::open_in_memory().map_err(statement)?;
-    for migration in MIGRATIONS {
-        scratch.execute_batch(migration).map_err(statement)?;
-    }
-    scratch
-        .execute_batch("PRAGMA foreign_keys=OFF; PRAGMA synchronous=OFF;")
-        .map_err(statement)?;
+pub(super) fn check(
+    conn: &Connection,
+    scratch: &Connection,
+    found: &mut Vec<Finding>,
+) -> Result<(), StoreError> {
     for no in words::numbers(conn)? {
         let log = Log { conn, no };
         let name = name(conn, no)?;
+        match row_faults(log, &name) {
+            Ok(()) => {}
+            Err(StoreError::Damaged(what)) => {
+                found.push(Finding::of_thread(&name, what, Remedy::Rebuild));
+            }
+            Err(other) => return Err(other),
+        }
+        match sums::check_tokens(conn, no) {
+            Ok(()) => {}
+            Err(StoreError::Damaged(what)) => {
+                found.push(Finding::of_thread(&name, what, Remedy::Restore));
+            }
+            Err(other) => return Err(other),
+        }
         match log_faults(log, found, &name) {
             Ok(()) => {}
             Err(StoreError::Damaged(what)) => {
-                found.push(format!("thread {name}: {what}; restore it from a backup"));
+                found.push(Finding::of_thread(&name, what, Remedy::Restore));
                 continue;
             }
             Err(other) => return Err(other),
         }
-        table_faults(log, &scratch, found, &name)?;
+        match table_faults(log, scratch, found, &name) {
+            Err(StoreError::Damaged(what)) => {
+                found.push(Finding::of_thread(&name, what, Remedy::Rebuild));
+            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Refuses rows of a thread whose sums are not theirs.
+fn row_faults(log: Log<'_>, name: &str) -> Result<(), StoreError> {
+    sums::check_made(log.conn, log.no)?;
+    LogEnd::of(log.conn, name)?;
+    let sql = format!(
+        "SELECT {} FROM thread_waits w WHERE w.thread_no = ?1",
+        Wait::COLUMNS
+    );
+    let mut select = log.conn.prepare_cached(&sql).map_err(statement)?;
+    let wait = select.query_row([log.no], Wait::read).optional();
+    if let Some(wait) = wait.map_err(statement)? {
+        wait.checked()?;
     }
     Ok(())
 }
@@ -56,7 +89,7 @@ fn name(conn: &Connection, no: i64) -> Result<String, StoreError> {
 }
 
 /// Compares the end of a log with the thread's row.
-fn log_faults(log: Log<'_>, found: &mut Vec<String>, name: &str) -> Result<(), StoreError> {
+fn log_faults(log: Log<'_>, found: &mut Vec<Finding>, name: &str) -> Result<(), StoreError> {
     let end = measured(log)?;
     let sql = "SELECT t.head_seq, t.bytes, t.updated_at, t.sum, (
                    SELECT b.sum FROM thread_blocks b WHERE b.thread_no = t.no ORDER BY first DESC LIMIT 1)
@@ -72,20 +105,19 @@ fn log_faults(log: Log<'_>, found: &mut Vec<String>, name: &str) -> Result<(), S
     });
     let (tail, bytes, at, sum, last) = row.map_err(statement)?;
     if tail != int(end.tail.0) {
-        found.push(format!(
-            "thread {name}: its log has {} events, its row says {}; restore it from a backup",
+        let what = format!(
+            "its log has {} events, its row says {}",
             end.tail,
             count(tail)
-        ));
+        );
+        found.push(Finding::of_thread(name, what, Remedy::Restore));
     } else if sum != last {
-        found.push(format!(
-            "thread {name}: the sum of its last block is not that of its row; restore it from a backup"
-        ));
+        let what = "the sum of its last block is not that of its row";
+        found.push(Finding::of_thread(name, what, Remedy::Restore));
     }
     if bytes != end.bytes || end.at.is_some_and(|last| last != at) {
-        found.push(format!(
-            "thread {name}: its row has another size or another last instant than its log; rebuild the tables"
-        ));
+        let what = "its row has another size or another last instant than its log";
+        found.push(Finding::of_thread(name, what, Remedy::Rebuild));
     }
     Ok(())
 }
@@ -94,7 +126,7 @@ fn log_faults(log: Log<'_>, found: &mut Vec<String>, name: &str) -> Result<(), S
 fn table_faults(
     log: Log<'_>,
     scratch: &Connection,
-    found: &mut Vec<String>,
+    found: &mut Vec<Finding>,
     name: &str,
 ) -> Result<(), StoreError> {
     let no = log.no;
@@ -104,6 +136,7 @@ fn table_faults(
         .query_row(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)));
     let parent: Option<(i64, String)> = parent.optional().map_err(statement)?;
     let parent = parent.as_ref().map(|(no, id)| (*no, id.as_str()));
+    clear(scratch)?;
     for (no, id) in std::iter::once((no, name)).chain(parent) {
         let sql = "INSERT INTO thread_threads (no, id, tenant, status, created_at, updated_at, head_seq, bytes)
                    VALUES (?1, ?2, '', 'open', 0, 0, 0, 0)";
@@ -113,34 +146,32 @@ fn table_faults(
     let sql = format!("SELECT {THREAD} FROM thread_threads WHERE no = ?1");
     let differs = first_difference(log.conn, scratch, &sql, no)?;
     if differs.is_some() {
-        found.push(format!(
-            "thread {name}: its row is not what its log says; rebuild the tables"
-        ));
+        let what = "its row is not what its log says";
+        found.push(Finding::of_thread(name, what, Remedy::Rebuild));
     }
     for (table, order) in TABLES {
         let sql = format!("SELECT * FROM {table} WHERE thread_no = ?1 ORDER BY {order}");
         if let Some(n) = first_difference(log.conn, scratch, &sql, no)? {
-            found.push(format!(
-                "thread {name}: row {n} of {table} is not what its log says; rebuild the tables"
-            ));
+            let what = format!("row {n} of {table} is not what its log says");
+            found.push(Finding::of_thread(name, what, Remedy::Rebuild));
         }
     }
-    for table in Tables::DERIVED.into_iter().skip(1) {
-        scratch
-            .execute(&format!("DELETE FROM {table}"), [])
-            .map_err(statement)?;
-    }
-    scratch
-        .execute("DELETE FROM thread_threads", [])
-        .map_err(statement)?;
     let sql = "SELECT calls, calls_at FROM thread_waits WHERE thread_no = ?1 AND calls IS NOT NULL";
     let calls = log
         .conn
         .query_row(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)));
     if calls.optional().map_err(statement)? != waits::open_calls(log.conn, no)? {
-        found.push(format!(
-            "thread {name}: the list of what waits is not what its log says; rebuild the tables"
-        ));
+        let what = "the list of what waits is not what its log says";
+        found.push(Finding::of_thread(name, what, Remedy::Rebuild));
+    }
+    Ok(())
+}
+
+/// Removes what another thread has left.
+fn clear(scratch: &Connection) -> Result<(), StoreError> {
+    for table in Tables::DERIVED.into_iter().chain(["thread_threads"]) {
+        let sql = format!("DELETE FROM {table}");
+        scratch.execute(&sql, []).map_err(statement)?;
     }
     Ok(())
 }

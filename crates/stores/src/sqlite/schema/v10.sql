@@ -11,8 +11,31 @@ DROP TABLE thread_executions;
 DROP TABLE thread_items;
 DROP TABLE thread_contexts;
 
--- The sum of the thread's last block.
+-- The sum of the thread's last block, and the sums of the row: of what the thread is, and of where its log ends. All
+-- sums are 16 bytes; the program calculates them. Rows that the log does not have carry sums too.
 ALTER TABLE thread_threads ADD COLUMN sum BLOB;
+ALTER TABLE thread_threads ADD COLUMN row_sum BLOB;
+ALTER TABLE thread_threads ADD COLUMN end_sum BLOB;
+ALTER TABLE thread_tokens ADD COLUMN sum BLOB;
+ALTER TABLE tenant_objects ADD COLUMN sum BLOB;
+ALTER TABLE agent_checkpoints RENAME TO old_checkpoints;
+
+-- The latest state of each session of agents that run in memory (UAP 12.4). It is not in any log. The state comes last:
+-- what precedes it is read without it. `state_sum` is that of the state, and `sum` that of the rest of the row.
+CREATE TABLE agent_checkpoints (
+    no          INTEGER PRIMARY KEY,
+    tenant      TEXT NOT NULL,
+    session_id  TEXT NOT NULL,
+    checkpoint_id TEXT NOT NULL,
+    saved_at    INTEGER NOT NULL,
+    step        INTEGER NOT NULL,
+    agent_id    TEXT,
+    sum         BLOB NOT NULL,
+    state_sum   BLOB NOT NULL,
+    state       TEXT NOT NULL,
+    UNIQUE (tenant, session_id)
+) STRICT;
+
 DROP INDEX thread_forks;
 DROP INDEX thread_removals;
 DROP INDEX thread_facts;
@@ -178,6 +201,7 @@ CREATE TABLE thread_waits (
     calls_at    INTEGER,
     asks        INTEGER,
     asked       INTEGER,
+    sum         BLOB,
     number      INTEGER GENERATED ALWAYS AS (min(coalesce(calls, asks), coalesce(asks, calls))) VIRTUAL,
     CHECK (calls IS NOT NULL OR asks IS NOT NULL),
     CHECK ((calls IS NULL) = (calls_at IS NULL)),
