@@ -42,6 +42,9 @@ pub(crate) enum CliError {
         /// The data directory.
         directory: PathBuf,
     },
+    /// A backup or a restore failed.
+    #[error(transparent)]
+    Backup(#[from] server::backup::BackupError),
     /// The runtime refused.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),

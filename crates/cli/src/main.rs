@@ -2,6 +2,7 @@
 
 mod agents;
 mod args;
+mod backup;
 mod check;
 mod client;
 mod compare;
@@ -166,6 +167,8 @@ async fn dispatch(
         Command::Doctor { rebuild } => doctor::doctor(&place, rebuild, output).await,
         Command::Key { store } => serve::key(store, output),
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
+        Command::Backup(options) => backup::backup(&place, options, output).await,
+        Command::Restore(options) => backup::restore(&place, options, output).await,
         Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
             CliError::io(format!("write the manual pages to {}", folder.display())),
         ),
@@ -202,6 +205,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::NoPages
         | CliError::UnknownAgent { .. } => 4,
         CliError::Interrupted { signal, .. } => signal.exit_code(),
+        CliError::Backup(error) => backup::code(error),
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)

@@ -24,6 +24,7 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreHealth,
-    StoreKey, rekey,
+    Activity, BackupError, BackupKind, Manifest, NoStoreKey, OpenMode, PoisonedRun, Restored,
+    SqliteOptions, SqliteStore, Stats, StoreHealth, StoreKey, Verified, back_up, rekey,
+    restore_backup, verify_backups,
 };

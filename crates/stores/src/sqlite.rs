@@ -1,6 +1,7 @@
 //! The SQLite store: one committing thread, a pool of reading threads, one file.
 
 mod append;
+mod backup;
 mod blocks;
 mod check;
 mod checkpoints;
@@ -28,6 +29,9 @@ mod waits;
 mod words;
 mod writer;
 
+pub use backup::{
+    BackupError, BackupKind, Manifest, Restored, Verified, back_up, restore_backup, verify_backups,
+};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
 pub use health::StoreHealth;
