@@ -7,7 +7,7 @@ mod listen;
 mod reference;
 mod versions;
 
-pub(crate) use backup::{Backup, Restore};
+pub(crate) use backup::{Backup, Restore, Tenant};
 pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
 pub(crate) use listen::Listen;
 pub(crate) use versions::{
@@ -259,6 +259,9 @@ pub(crate) enum Command {
   loomline restore /var/backups/loomline --to /var/lib/loomline
   loomline restore /var/backups/loomline --to /var/lib/loomline --at 2026-01-05T08:00:00Z")]
     Restore(Restore),
+    /// Export and import all data of a tenant.
+    #[command(subcommand)]
+    Tenant(Tenant),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  loomline completions bash > /usr/share/bash-completion/completions/loomline"

@@ -45,6 +45,9 @@ pub(crate) enum CliError {
     /// A backup or a restore failed.
     #[error(transparent)]
     Backup(#[from] server::backup::BackupError),
+    /// The export or import of a tenant failed.
+    #[error(transparent)]
+    Transfer(#[from] server::transfer::TransferError),
     /// The runtime refused.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),

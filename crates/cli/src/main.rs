@@ -27,6 +27,7 @@ mod signal;
 mod sink;
 mod store;
 mod tail;
+mod tenant;
 mod threads;
 mod trace;
 mod versions;
@@ -169,6 +170,7 @@ async fn dispatch(
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
         Command::Backup(options) => backup::backup(&place, options, output).await,
         Command::Restore(options) => backup::restore(&place, options, output).await,
+        Command::Tenant(command) => tenant::tenant(&place, command, output).await,
         Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
             CliError::io(format!("write the manual pages to {}", folder.display())),
         ),
@@ -206,6 +208,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::UnknownAgent { .. } => 4,
         CliError::Interrupted { signal, .. } => signal.exit_code(),
         CliError::Backup(error) => backup::code(error),
+        CliError::Transfer(error) => tenant::code(error),
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)

@@ -72,7 +72,11 @@ pub use inspect::{Inspection, inspect};
 pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
 pub use reactors::{AgentSummary, AgentsError, ToolSummary};
 pub use serve::{ServeError, Sockets, openapi, router, serve};
-pub use stores::{OpenMode, PoisonedRun, StoreKey};
+pub use stores::{OpenMode, PoisonedRun, SqliteOptions, StoreKey};
+/// All data of a tenant as lines, and back.
+pub mod transfer {
+    pub use stores::{TransferError, Transferred, export_tenant, import_tenant};
+}
 /// Backups of a store, and stores from them.
 pub mod backup {
     pub use stores::{

@@ -25,6 +25,6 @@ mod sqlite;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
     Activity, BackupError, BackupKind, Manifest, NoStoreKey, OpenMode, PoisonedRun, Restored,
-    SqliteOptions, SqliteStore, Stats, StoreHealth, StoreKey, Verified, back_up, rekey,
-    restore_backup, verify_backups,
+    SqliteOptions, SqliteStore, Stats, StoreHealth, StoreKey, TransferError, Transferred, Verified,
+    back_up, export_tenant, import_tenant, rekey, restore_backup, verify_backups,
 };

@@ -23,6 +23,7 @@ mod rows;
 mod schema;
 mod search;
 mod spelling;
+mod transfer;
 mod usage;
 mod value;
 mod waits;
@@ -37,6 +38,7 @@ pub use connection::{OpenMode, SqliteOptions};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
+pub use transfer::{TransferError, Transferred, export_tenant, import_tenant};
 
 use crate::private;
 use error::failed;

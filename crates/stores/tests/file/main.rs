@@ -13,6 +13,7 @@ mod medium;
 mod older;
 mod tables;
 mod traces;
+mod transfer;
 mod versions;
 mod words;
 
