@@ -61,7 +61,7 @@ pub enum BackupError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// The data directory is in use.
@@ -75,7 +75,7 @@ pub enum BackupError {
     Store(#[from] StoreError),
 }
 
-/// What was verified.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     /// The backups, in order.
@@ -93,6 +93,8 @@ pub struct Verified {
 pub fn verify_backups(directory: &Path, key: Option<&StoreKey>) -> Result<Verified, BackupError> {
     let chain = Chain::read(directory)?;
     let _lock = lock(&directory.join(LOCK))?;
+    chain.last()?;
+    chain.check()?;
     for backup in chain.backups() {
         chain.check_file(backup)?;
     }

@@ -30,7 +30,7 @@ pub enum TransferError {
     Line {
         /// The number, from 1.
         number: u64,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// The store failed.

@@ -354,6 +354,9 @@ async fn a_damaged_or_missing_increment_is_found() {
         })
     );
     assert!(expected, "{found:?}");
+    // A broken chain is not continued, and keeps no new one from beginning.
+    assert_eq!(drill.back_up().kind, BackupKind::Full);
+    drill.restored(None).unwrap();
 }
 
 #[tokio::test]

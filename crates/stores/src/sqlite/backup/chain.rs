@@ -14,21 +14,25 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Reads all manifests, and checks that each increment has what it continues.
+    /// Reads all manifests.
     pub(super) fn read(directory: &Path) -> Result<Self, BackupError> {
         let mut backups = Vec::new();
         for path in entries(directory)? {
             backups.extend(Manifest::read(&path)?);
         }
         backups.sort_by_key(|backup| backup.number);
-        let chain = Self {
+        Ok(Self {
             directory: directory.to_owned(),
             backups,
-        };
-        for backup in &chain.backups {
-            chain.previous(backup)?;
+        })
+    }
+
+    /// Checks that each increment has what it continues.
+    pub(super) fn check(&self) -> Result<(), BackupError> {
+        for backup in &self.backups {
+            self.previous(backup)?;
         }
-        Ok(chain)
+        Ok(())
     }
 
     pub(super) fn backups(&self) -> &[Manifest] {
@@ -45,7 +49,7 @@ impl Chain {
         Manifest::file(&self.directory, backup.number)
     }
 
-    /// What an increment continues.
+    /// The backup that an increment continues.
     fn previous(&self, backup: &Manifest) -> Result<Option<&Manifest>, BackupError> {
         let damaged = |what: &str| BackupError::Damaged {
             path: self.file(backup),

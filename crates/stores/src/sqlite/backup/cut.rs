@@ -85,7 +85,7 @@ fn last_block(
     Ok(last)
 }
 
-/// What a block's sum is made of, the sum, and whether all events of the block are not after `at`.
+/// The parts of a block's sum, the sum, and whether all events of the block are not after `at`.
 fn read(row: &Row<'_>, no: i64, at: Timestamp) -> Result<(Summed, Sum, bool), StoreError> {
     let first = row.get(0).map_err(statement)?;
     let body: Vec<u8> = row.get(5).map_err(statement)?;
@@ -104,8 +104,8 @@ fn read(row: &Row<'_>, no: i64, at: Timestamp) -> Result<(Summed, Sum, bool), St
     Ok((summed, row.get(4).map_err(statement)?, is_early))
 }
 
-/// Makes the row of a thread that is newer than the backup. What has its number, id or key was deleted before it
-/// was made, so it goes.
+/// Makes the row of a thread that is newer than the backup. A thread with its number, id or key was deleted before
+/// it was made, so it goes.
 fn replace(
     to: &Connection,
     next: &Connection,

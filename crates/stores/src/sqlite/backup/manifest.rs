@@ -1,4 +1,4 @@
-//! What a backup says of itself.
+//! The manifest of a backup.
 
 use super::BackupError;
 use super::file::{self, create, io, partial, publish};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// The form of backups that this program writes and reads.
 pub(super) const FORMAT: u32 = 1;
 
-/// What a backup holds.
+/// The two kinds of backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackupKind {
     /// The whole store.
     Full,
-    /// What the backup before it lacks.
+    /// The rows that the backup before it lacks.
     Increment,
 }
 
@@ -36,9 +36,9 @@ pub struct Manifest {
     pub format: u32,
     /// The number of the backup, from 1.
     pub number: u64,
-    /// What it holds.
+    /// The kind.
     pub kind: BackupKind,
-    /// What an increment continues.
+    /// The backup that an increment continues.
     pub previous: Option<Previous>,
     /// Everything that was committed before this instant is in the backup.
     pub taken_at: Timestamp,
@@ -52,7 +52,7 @@ pub struct Manifest {
     pub bytes: u64,
     /// The SHA-256 of the file.
     pub sha256: String,
-    /// What the store had.
+    /// The size of the store.
     #[serde(flatten)]
     pub counts: StoreCounts,
 }

@@ -19,14 +19,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use store::StoreError;
 
-/// What was restored.
+/// A restored store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The backup that it is from.
     pub backup: Manifest,
     /// The backup after the instant, from which the events up to it were taken.
     pub events_from: Option<u64>,
-    /// What the store has.
+    /// The size of the store.
     pub counts: StoreCounts,
 }
 
@@ -54,6 +54,8 @@ pub fn restore_backup(
     private::make_directory(place).map_err(io("make", place))?;
     empty(place, to)?;
     let _lock = lock(to)?;
+    // Another restore may have been faster.
+    empty(place, to)?;
     let new = partial(to);
     for left in leftovers(&new) {
         remove(&left)?;

@@ -1,4 +1,4 @@
-//! Taking a backup, beside a server that writes.
+//! Takes a backup, also while a server writes.
 
 use super::BackupError;
 use super::LOCK;
@@ -106,6 +106,8 @@ fn continued<'a>(
     schema: u64,
 ) -> Option<(&'a Manifest, Connection)> {
     let last = chain.backups().last()?;
+    // What can't be restored is not continued.
+    chain.up_to(last).ok()?;
     let path = chain.file(last);
     let is_whole = std::fs::metadata(&path).is_ok_and(|file| file.len() == last.bytes);
     if last.schema != schema || last.encrypted != key.is_some() || !is_whole {
@@ -228,7 +230,7 @@ fn sum_at(conn: &Connection, no: i64, end: i64) -> Result<Option<[u8; 16]>, Stor
     found.optional().map_err(statement)
 }
 
-/// New contents, and which of the former ones are kept.
+/// New contents, and the numbers of those that the store still has.
 fn contents(from: &Connection, before: &Connection, to: &Connection) -> Result<(), StoreError> {
     let mut select = from
         .prepare("SELECT no, sha256 FROM tenant_contents")

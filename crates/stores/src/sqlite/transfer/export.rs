@@ -179,7 +179,7 @@ fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), Trans
     failed.map_or(Ok(()), Err)
 }
 
-/// What is beside the threads.
+/// Contents, objects and checkpoints.
 fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), TransferError> {
     let sql = "SELECT sha256, content FROM tenant_contents WHERE tenant = ?1 ORDER BY no";
     lines.rows(conn, sql, [tenant], |row| {

@@ -109,7 +109,7 @@ fn whole(from: &mut impl Read) -> Result<Transferred, TransferError> {
     Ok(counts)
 }
 
-/// What was read so far.
+/// The state of an import.
 struct Import<'a> {
     conn: &'a Connection,
     /// The number of the line.
