@@ -1,11 +1,13 @@
 //! The command line.
 
+mod backup;
 mod documents;
 mod listen;
 #[cfg(test)]
 mod reference;
 mod versions;
 
+pub(crate) use backup::{Backup, Restore, Tenant};
 pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
 pub(crate) use listen::Listen;
 pub(crate) use versions::{
@@ -257,6 +259,21 @@ pub(crate) enum Command {
     /// Encrypt the store, change its key, or decrypt it.
     #[command(after_help = "Example:\n  loomline rekey --new-key-env NEW_STORE_KEY")]
     Rekey(Rekey),
+    /// Back up the store into a directory, also while a server uses it.
+    ///
+    /// The first backup of a directory is full. The next ones have what the backup before them lacks.
+    #[command(after_help = "Examples:
+  loomline backup /var/backups/loomline
+  loomline backup --verify /var/backups/loomline")]
+    Backup(Backup),
+    /// Make a data directory from backups.
+    #[command(after_help = "Examples:
+  loomline restore /var/backups/loomline --to /var/lib/loomline
+  loomline restore /var/backups/loomline --to /var/lib/loomline --at 2026-01-05T08:00:00Z")]
+    Restore(Restore),
+    /// Export and import all data of a tenant.
+    #[command(subcommand)]
+    Tenant(Tenant),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  loomline completions bash > /usr/share/bash-completion/completions/loomline"

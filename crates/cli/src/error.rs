@@ -42,6 +42,12 @@ pub(crate) enum CliError {
         /// The data directory.
         directory: PathBuf,
     },
+    /// A backup or a restore failed.
+    #[error(transparent)]
+    Backup(#[from] server::backup::BackupError),
+    /// The export or import of a tenant failed.
+    #[error(transparent)]
+    Transfer(#[from] server::transfer::TransferError),
     /// The runtime refused.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),

@@ -2,6 +2,7 @@
 
 mod agents;
 mod args;
+mod backup;
 mod check;
 mod client;
 mod compare;
@@ -27,6 +28,7 @@ mod signal;
 mod sink;
 mod store;
 mod tail;
+mod tenant;
 mod threads;
 mod trace;
 mod versions;
@@ -176,6 +178,9 @@ async fn dispatch(
         Command::Seal(options) => evidence::seal(&place, &options, output).await,
         Command::Key { store } => serve::key(store, output),
         Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
+        Command::Backup(options) => backup::backup(&place, options, output).await,
+        Command::Restore(options) => backup::restore(&place, options, output).await,
+        Command::Tenant(command) => tenant::tenant(&place, command, output).await,
         Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
             CliError::io(format!("write the manual pages to {}", folder.display())),
         ),
@@ -212,6 +217,8 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::NoPages
         | CliError::UnknownAgent { .. } => 4,
         CliError::Interrupted { signal, .. } => signal.exit_code(),
+        CliError::Backup(error) => backup::code(error),
+        CliError::Transfer(error) => tenant::code(error),
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)

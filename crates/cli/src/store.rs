@@ -159,6 +159,19 @@ impl StoreLocation {
         })
     }
 
+    /// The store's file, which exists, and its key.
+    pub(crate) fn store_file(&self) -> Result<(PathBuf, Option<StoreKey>), CliError> {
+        // The keys of providers may be missing here: only the server needs them.
+        let config = self.checked()?.config;
+        let directory = self.directory(&config)?;
+        let file = server::store_file(&directory);
+        if file.exists() {
+            Ok((file, config.store.key))
+        } else {
+            Err(CliError::NoStore { directory })
+        }
+    }
+
     /// Rewrites the store with another key, or with none.
     pub(crate) async fn rekey(&self, key: Option<StoreKey>) -> Result<Vec<PathBuf>, CliError> {
         let config = self.config()?;

@@ -369,7 +369,7 @@ pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
 }
 
 /// The store's file in a data directory.
-pub(crate) fn store_file(data_dir: &Path) -> PathBuf {
+pub fn store_file(data_dir: &Path) -> PathBuf {
     data_dir.join(STORE_FILE)
 }
 

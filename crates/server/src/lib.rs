@@ -64,7 +64,7 @@ mod thread_locks;
 mod threads;
 mod tls;
 
-pub use app::{App, Exported, ImportSource, OpenError, open_to_others, store_files};
+pub use app::{App, Exported, ImportSource, OpenError, open_to_others, store_file, store_files};
 pub use auth::DEV_TENANT;
 pub use config::{Config, ConfigError};
 pub use error::{ExchangeError, render_error};
@@ -72,7 +72,20 @@ pub use inspect::{Inspection, inspect};
 pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
 pub use reactors::{AgentSummary, AgentsError, ToolSummary};
 pub use serve::{ServeError, Sockets, openapi, router, serve};
-pub use stores::{ChainEnd, Compared, Finding, OpenMode, PoisonedRun, Remedy, StoreKey};
+pub use stores::{
+    ChainEnd, Compared, Finding, OpenMode, PoisonedRun, Remedy, SqliteOptions, StoreKey,
+};
+/// All data of a tenant as lines, and back.
+pub mod transfer {
+    pub use stores::{TransferError, Transferred, export_tenant, import_tenant};
+}
+/// Backups of a store, and stores from them.
+pub mod backup {
+    pub use stores::{
+        BackupError, BackupKind, Manifest, Restored, Verified, back_up, restore_backup,
+        verify_backups,
+    };
+}
 pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};
 pub use tls::TlsError;
 

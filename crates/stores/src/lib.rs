@@ -24,6 +24,8 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, Chain, ChainBlock, ChainEnd, Compared, Finding, NoStoreKey, OpenMode, PoisonedRun,
-    Remedy, SqliteOptions, SqliteStore, Stats, StoreHealth, StoreKey, rekey,
+    Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, Finding, Manifest,
+    NoStoreKey, OpenMode, PoisonedRun, Remedy, Restored, SqliteOptions, SqliteStore, Stats,
+    StoreHealth, StoreKey, TransferError, Transferred, Verified, back_up, export_tenant,
+    import_tenant, rekey, restore_backup, verify_backups,
 };

@@ -1,6 +1,7 @@
 //! The SQLite store: one committing thread, a pool of reading threads, one file.
 
 mod append;
+mod backup;
 mod blocks;
 mod chain;
 mod check;
@@ -28,6 +29,7 @@ mod search;
 mod spelling;
 mod sums;
 mod sync;
+mod transfer;
 mod usage;
 mod value;
 mod waits;
@@ -35,6 +37,9 @@ mod wal;
 mod words;
 mod writer;
 
+pub use backup::{
+    BackupError, BackupKind, Manifest, Restored, Verified, back_up, restore_backup, verify_backups,
+};
 pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
@@ -42,6 +47,7 @@ pub use finding::{Finding, Remedy};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
+pub use transfer::{TransferError, Transferred, export_tenant, import_tenant};
 
 use crate::private;
 use error::failed;

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use jiff::Timestamp;
-use loomline_stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey, rekey};
+use loomline_stores::{
+    BackupError, BackupKind, OpenMode, SqliteOptions, SqliteStore, StoreKey, back_up, rekey,
+    restore_backup, verify_backups,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::objects::NewObject;
@@ -269,4 +272,62 @@ async fn copies_of_before_are_named_and_the_file_keeps_its_readers() {
     assert_eq!(rekey(&path, None, Some(&key("5a"))).unwrap(), vec![copy]);
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// Those files of a directory that have what was said in them.
+fn telling_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut files: Vec<_> = entries.map(|it| it.unwrap().path()).collect();
+    files.retain(|path| {
+        let bytes = std::fs::read(path).unwrap();
+        let mut windows = bytes.windows(SAID.len());
+        windows.any(|window| window == SAID.as_bytes())
+    });
+    files
+}
+
+#[tokio::test]
+async fn backups_of_an_encrypted_store_are_encrypted_and_can_be_restored() {
+    let (directory, path) = place();
+    let key = key("5a");
+    let store = open(&path, Some(&key));
+    let author = filled(&store).await;
+    let backups = directory.path().join("backups");
+    let kinds = [0, 1].map(|n| {
+        let taken = back_up(&path, Some(&key), &backups, false).unwrap();
+        assert!(taken.encrypted, "{n}");
+        taken.kind
+    });
+    assert_eq!(kinds, [BackupKind::Full, BackupKind::Increment]);
+    assert_eq!(telling_files(&backups), Vec::<PathBuf>::new());
+    assert_eq!(verify_backups(&backups, Some(&key)).unwrap().n_restored, 1);
+    let to = directory.path().join("restored/loomline.db");
+    for wrong in [None, Some("b6".repeat(32).parse().unwrap())] {
+        let refused = restore_backup(&backups, &to, None, wrong.as_ref());
+        let expected = matches!(
+            refused,
+            Err(BackupError::Store(StoreError::Key(
+                KeyError::Missing | KeyError::Wrong
+            )))
+        );
+        assert!(expected, "{refused:?}");
+        assert!(!to.exists());
+    }
+    restore_backup(&backups, &to, None, Some(&key)).unwrap();
+    let restored = open(&to, Some(&key));
+    assert_eq!(read(&restored, &author).await, read(&store, &author).await);
+}
+
+#[tokio::test]
+async fn a_store_with_a_new_key_gets_a_full_backup() {
+    let (directory, path) = place();
+    let store = open(&path, None);
+    filled(&store).await;
+    let backups = directory.path().join("backups");
+    back_up(&path, None, &backups, false).unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    rekey(&path, None, Some(&key("5a"))).unwrap();
+    let taken = back_up(&path, Some(&key("5a")), &backups, false).unwrap();
+    assert_eq!(taken.kind, BackupKind::Full);
 }

@@ -55,6 +55,10 @@ fn the_help_of_each_command_says_what_it_needs() {
         ("key", "--store"),
         ("rekey", "--new-key-env <VARIABLE>"),
         ("rekey", "--decrypt"),
+        ("backup", "--verify"),
+        ("restore", "--at <INSTANT>"),
+        ("tenant export", "-o acme.jsonl"),
+        ("tenant import", "<FILE>"),
         ("completions", "<SHELL>"),
     ];
     for (command, needs) in commands {
@@ -76,6 +80,8 @@ fn a_command_line_that_makes_no_sense_is_exit_2() {
         &["weave"],
         &["rekey"],
         &["rekey", "--decrypt", "--new-key-env", "KEY"],
+        &["restore", "backups"],
+        &["backup", "backups", "--full", "--verify"],
         &["export"],
         &["import", "x.json"],
         &["completions", "ksh"],

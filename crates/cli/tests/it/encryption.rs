@@ -181,4 +181,31 @@ mod supported {
         drop(tail);
         home.ok(&rekey);
     }
+
+    #[test]
+    fn an_encrypted_store_is_backed_up_and_restored_encrypted() {
+        let mut home = encrypted();
+        home.ok(&["run", SAID, "--thread", "private"]);
+        let (backups, to) = (home.path("backups"), home.path("restored"));
+        let (backups, to) = (backups.to_str().unwrap(), to.to_str().unwrap());
+        home.ok(&["backup", backups]);
+        home.ok(&["backup", backups]);
+        home.ok(&["backup", "--verify", backups]);
+        for file in std::fs::read_dir(backups).unwrap() {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            let mut windows = bytes.windows(SAID.len());
+            assert!(windows.all(|window| window != SAID.as_bytes()));
+        }
+        home.ok(&["restore", backups, "--to", to]);
+        let threads = home.ok_at(&home.path("restored"), &["threads", "list"]);
+        assert!(threads.contains("private"), "{threads}");
+        let other = key(&home);
+        home.set("KEY", &other);
+        let elsewhere = home.path("elsewhere");
+        refused(
+            &home,
+            &["restore", backups, "--to", elsewhere.to_str().unwrap()],
+        );
+        assert!(!elsewhere.join("loomline.db").exists());
+    }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod backup;
 mod beside;
 mod commands;
 mod conformance;

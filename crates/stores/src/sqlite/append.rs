@@ -273,17 +273,30 @@ pub(super) fn delete(
     thread: &ThreadId,
 ) -> Result<(), StoreError> {
     let no = deletable(conn, tenant, thread)?;
-    Tables::of(conn, no, &Blocks::default()).remove_some(usize::MAX)?;
-    for table in Tables::DERIVED
-        .into_iter()
-        .chain(["thread_tokens", "thread_blocks"])
-    {
+    delete_all(conn, no)
+}
+
+/// Deletes everything of the thread with this number.
+pub(super) fn delete_all(conn: &Connection, no: i64) -> Result<(), StoreError> {
+    delete_derived(conn, no)?;
+    for table in ["thread_tokens", "thread_blocks"] {
         conn.execute(&format!("DELETE FROM {table} WHERE thread_no = ?1"), [no])
             .map_err(statement)?;
     }
     objects::delete_sidecars(conn, no)?;
     conn.execute("DELETE FROM thread_threads WHERE no = ?1", [no])
         .map_err(statement)?;
+    Ok(())
+}
+
+/// Deletes what the tables and the full-text index derive from the log of a thread.
+pub(super) fn delete_derived(conn: &Connection, no: i64) -> Result<(), StoreError> {
+    Tables::of(conn, no, &Blocks::default()).remove_some(usize::MAX)?;
+    for table in Tables::DERIVED {
+        let sql = format!("DELETE FROM {table} WHERE thread_no = ?1");
+        let mut delete = conn.prepare_cached(&sql).map_err(statement)?;
+        delete.execute([no]).map_err(statement)?;
+    }
     Ok(())
 }
 

@@ -68,7 +68,8 @@ impl CheckpointTable for SqliteStore {
     }
 }
 
-fn save(
+/// Creates or replaces a checkpoint.
+pub(super) fn save(
     conn: &Connection,
     tenant: &TenantId,
     about: &CheckpointRow,

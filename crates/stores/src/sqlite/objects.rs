@@ -452,13 +452,17 @@ pub(super) fn seal_all(conn: &Connection) -> Result<(), StoreError> {
     let mut select = conn.prepare(sql).map_err(statement)?;
     let numbers = select.query_map([], |row| row.get::<_, i64>(0));
     let numbers: Vec<_> = numbers.and_then(Iterator::collect).map_err(statement)?;
+    numbers.into_iter().try_for_each(|no| seal(conn, no))
+}
+
+/// Adds the sum to the object with this number.
+pub(super) fn seal(conn: &Connection, no: i64) -> Result<(), StoreError> {
     let sql = format!("{OBJECT} WHERE o.no = ?1");
-    let mut select = conn.prepare(&sql).map_err(statement)?;
-    for no in numbers {
-        let read = select.query_row([no], |row| Ok(parse(row)));
-        let sum = read.map_err(statement)??.sum;
-        let sql = "UPDATE tenant_objects SET sum = ?2 WHERE no = ?1";
-        conn.execute(sql, params![no, sum]).map_err(statement)?;
-    }
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let read = select.query_row([no], |row| Ok(parse(row)));
+    let sum = read.map_err(statement)??.sum;
+    let sql = "UPDATE tenant_objects SET sum = ?2 WHERE no = ?1";
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    update.execute(params![no, sum]).map_err(statement)?;
     Ok(())
 }

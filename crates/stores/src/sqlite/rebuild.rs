@@ -23,15 +23,21 @@ pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
     }
     let numbers = words::numbers(conn)?;
     for no in &numbers {
-        let log = Log { conn, no: *no };
-        end(log)?;
-        fold(log, conn, true)?;
+        thread(conn, *no)?;
     }
     for no in numbers {
         Tables::of(conn, no, &Blocks::default()).find_calls()?;
         sums::seal_made(conn, no)?;
     }
     Ok(())
+}
+
+/// Folds the log of one thread into the tables and the index, which have nothing of it. The calls that are open
+/// are not found.
+pub(super) fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
+    let log = Log { conn, no };
+    end(log)?;
+    fold(log, conn, true)
 }
 
 /// Corrects where a thread's row says that the log ends, and its size.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod access;
+mod backup;
 mod checkpoints;
 mod commits;
 mod health;
@@ -11,6 +12,7 @@ mod medium;
 mod size;
 mod tables;
 mod traces;
+mod transfer;
 #[path = "../older/version_9.rs"]
 mod version_9;
 mod versions;

@@ -1,0 +1,116 @@
+//! Backups and restores, as an operator meets them, and what a kill leaves of them.
+
+use crate::support::cli::Home;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const KILLS: usize = 10;
+
+/// A home with threads that take some time to copy.
+fn filled() -> Home {
+    let home = Home::new();
+    let long = "word ".repeat(40_000);
+    for key in ["a", "b", "c"] {
+        home.feed(&["run", "-", "--thread", key], &long);
+    }
+    home.ok(&["run", "compute 6*7", "--thread", "answer"]);
+    home
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// The events of a thread of a data directory.
+fn events(home: &Home, data: &Path, key: &str) -> String {
+    home.ok_at(data, &["tail", key, "--no-follow"])
+}
+
+#[test]
+fn a_backup_beside_a_server_is_restored_and_sound() {
+    let home = filled();
+    let (backups, to) = (text(&home.path("backups")), home.path("restored"));
+    {
+        let _server = home.server();
+        home.ok(&["backup", &backups]);
+        home.ok(&["run", "compute 1+1", "--thread", "answer"]);
+        let second = &home.run(&["backup", &backups, "--json"]).json()[0];
+        assert_eq!(
+            (&second["kind"], &second["number"]),
+            (&"increment".into(), &2.into())
+        );
+        let verified = home.ok(&["backup", "--verify", &backups]);
+        assert!(verified.contains("ok  backup 2 (increment)"), "{verified}");
+    }
+    home.ok(&["restore", &backups, "--to", &text(&to)]);
+    assert_eq!(
+        events(&home, &to, "answer"),
+        events(&home, &home.data(), "answer")
+    );
+    home.ok_at(&to, &["doctor"]);
+    let again = home.run(&["restore", &backups, "--to", &text(&to)]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.err.contains("is not empty"), "{again:?}");
+    let none = text(&home.path("none"));
+    std::fs::create_dir(&none).unwrap();
+    assert_eq!(
+        home.run(&["restore", &none, "--to", &text(&home.path("x"))])
+            .code,
+        4
+    );
+}
+
+#[test]
+fn a_tenant_moves_to_another_store_with_the_same_documents() {
+    let home = filled();
+    let (file, to) = (text(&home.path("dev.jsonl")), home.path("moved"));
+    home.ok(&["tenant", "export", "dev", "-o", &file]);
+    home.ok_at(&to, &["tenant", "import", &file]);
+    let document = |data: &Path| home.ok_at(data, &["export", "--thread", "answer"]);
+    assert_eq!(document(&to), document(&home.data()));
+    assert_eq!(
+        events(&home, &to, "answer"),
+        events(&home, &home.data(), "answer")
+    );
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let cut = home.run(&["tenant", "import", &file, "--data", &text(&home.path("y"))]);
+    assert_eq!(cut.code, 3, "{cut:?}");
+    assert!(!home.path("y").exists());
+    assert_eq!(home.run(&["tenant", "export", "nobody"]).code, 4);
+}
+
+#[test]
+fn killed_backups_and_restores_leave_what_was_there_usable() {
+    let home = filled();
+    let backups = text(&home.path("backups"));
+    home.ok(&["backup", &backups]);
+    let begun = Instant::now();
+    home.ok(&["backup", &backups, "--full"]);
+    let whole = begun.elapsed();
+    let mut random = fastrand::Rng::with_seed(48);
+    let mut moment = || whole.mul_f64(random.f64() * 1.2);
+    for n in 0..KILLS {
+        let how: &[&str] = if n % 2 == 0 { &["--full"] } else { &[] };
+        kill(&home, &[&["backup", &backups], how].concat(), moment());
+        home.ok(&["backup", "--verify", &backups]);
+        home.ok(&["run", "compute 1+1", "--thread", "answer"]);
+    }
+    home.ok(&["backup", &backups]);
+    let expected = events(&home, &home.data(), "answer");
+    for n in 0..KILLS {
+        let to = home.path(&format!("restored-{n}"));
+        let restore = ["restore", &*backups, "--to", &*text(&to)];
+        kill(&home, &restore, moment());
+        if !to.join("loomline.db").exists() {
+            home.ok(&restore);
+        }
+        assert_eq!(events(&home, &to, "answer"), expected);
+    }
+}
+
+fn kill(home: &Home, arguments: &[&str], after: Duration) {
+    let running = home.spawn(arguments);
+    std::thread::sleep(after);
+    drop(running);
+}

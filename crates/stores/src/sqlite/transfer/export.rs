@@ -1,0 +1,221 @@
+//! A tenant's data as lines.
+
+use super::TransferError;
+use super::line::{
+    CheckpointLine, ContentLine, EndLine, EventText, EventsLine, FORMAT, Line, ObjectLine,
+    TenantLine, ThreadLine, TokenLine, Transferred,
+};
+use crate::sqlite::backup::hex;
+use crate::sqlite::blocks::{self, Log, Wanted};
+use crate::sqlite::connection::{exists, reading};
+use crate::sqlite::error::statement;
+use crate::sqlite::key::StoreKey;
+use crate::sqlite::migrations::MIGRATIONS;
+use crate::sqlite::schema;
+use crate::sqlite::value::{count, instant, int};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+use sha2::{Digest as _, Sha256};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+use store::StoreError;
+use timeline::Seq;
+
+/// Writes all data of a tenant, from one snapshot. Blocks. The store may be served meanwhile. Each line is one
+/// write. One block of events or one content is in memory.
+///
+/// # Errors
+///
+/// [`TransferError::NoTenant`] if there is nothing of the tenant, [`TransferError::Io`] if it can't be written,
+/// [`TransferError::Store`] if the store can't be read.
+pub fn export_tenant(
+    store: &Path,
+    key: Option<&StoreKey>,
+    tenant: &str,
+    to: &mut dyn Write,
+) -> Result<Transferred, TransferError> {
+    exists(store)?;
+    let conn = reading(store, key)?;
+    schema::known(&conn, MIGRATIONS)?;
+    let conn = conn.unchecked_transaction().map_err(statement)?;
+    if !has_any(&conn, tenant)? {
+        return Err(TransferError::NoTenant(tenant.to_owned()));
+    }
+    let mut lines = Lines {
+        to,
+        hash: Sha256::new(),
+        counts: Transferred::default(),
+        buffer: Vec::new(),
+    };
+    lines.write(&Line::Tenant(TenantLine {
+        format: FORMAT,
+        name: tenant.to_owned(),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        exported_at: Timestamp::now(),
+    }))?;
+    threads(&conn, tenant, &mut lines)?;
+    beside(&conn, tenant, &mut lines)?;
+    lines.end()
+}
+
+fn has_any(conn: &Connection, tenant: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM thread_threads WHERE tenant = ?1)
+                   OR EXISTS (SELECT 1 FROM tenant_objects WHERE tenant = ?1)
+                   OR EXISTS (SELECT 1 FROM agent_checkpoints WHERE tenant = ?1)";
+    conn.query_row(sql, [tenant], |row| row.get(0))
+        .map_err(statement)
+}
+
+/// The lines that are written, and what the last one says of them.
+struct Lines<'a> {
+    to: &'a mut dyn Write,
+    hash: Sha256,
+    counts: Transferred,
+    buffer: Vec<u8>,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, line: &Line) -> Result<(), TransferError> {
+        self.buffer.clear();
+        serde_json::to_writer(&mut self.buffer, line).map_err(std::io::Error::from)?;
+        self.buffer.push(b'\n');
+        self.hash.update(&self.buffer);
+        self.counts.count(line);
+        self.to.write_all(&self.buffer)?;
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<Transferred, TransferError> {
+        let sha256 = hex(&self.hash.clone().finalize());
+        let counts = self.counts;
+        self.write(&Line::End(EndLine { counts, sha256 }))?;
+        self.to.flush()?;
+        Ok(counts)
+    }
+
+    /// A line for each row of the tenant.
+    fn rows(
+        &mut self,
+        conn: &Connection,
+        sql: &str,
+        of: impl rusqlite::Params,
+        line: impl Fn(&Row<'_>) -> rusqlite::Result<Line>,
+    ) -> Result<(), TransferError> {
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let mut rows = select.query(of).map_err(statement)?;
+        while let Some(row) = rows.next().map_err(statement)? {
+            self.write(&line(row).map_err(statement)?)?;
+        }
+        Ok(())
+    }
+}
+
+// A fork has a higher number than its parent, which can't be deleted before it.
+fn threads(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), TransferError> {
+    let sql =
+        "SELECT t.no, t.id, t.key, p.id, t.fork_seq, t.created_at, t.head_seq, t.bytes, t.change
+               FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no
+               WHERE t.tenant = ?1 ORDER BY t.no";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let mut rows = select.query([tenant]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let no: i64 = row.get(0).map_err(statement)?;
+        let created_at: i64 = row.get(5).map_err(statement)?;
+        lines.write(&Line::Thread(ThreadLine {
+            id: row.get(1).map_err(statement)?,
+            key: row.get(2).map_err(statement)?,
+            parent: row.get(3).map_err(statement)?,
+            fork_seq: row.get(4).map_err(statement)?,
+            created_at: instant(created_at)?,
+            events: row.get(6).map_err(statement)?,
+            bytes: row.get(7).map_err(statement)?,
+            change: row.get(8).map_err(statement)?,
+        }))?;
+        events(conn, no, lines)?;
+        let sql =
+            "SELECT token, answer, seq FROM thread_tokens WHERE thread_no = ?1 ORDER BY seq, token";
+        lines.rows(conn, sql, [no], |row| {
+            Ok(Line::Token(TokenLine {
+                token: row.get(0)?,
+                answer: row.get(1)?,
+                seq: row.get(2)?,
+            }))
+        })?;
+    }
+    Ok(())
+}
+
+/// A line for each block of a log.
+fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), TransferError> {
+    let mut epoch_of = conn
+        .prepare_cached("SELECT epoch FROM thread_blocks WHERE id = ?1")
+        .map_err(statement)?;
+    // What writing fails with is no error of the store.
+    let mut failed = None;
+    let log = Log { conn, no };
+    log.read_blocks(Seq(1), Wanted::All, |block, first, reader| {
+        let epoch: i64 = epoch_of
+            .query_row([block], |row| row.get(0))
+            .map_err(statement)?;
+        let mut list = Vec::new();
+        for decoded in reader {
+            let damaged = |fault| blocks::damaged(conn, no, int(first), &fault);
+            let decoded = decoded.map_err(damaged)?;
+            list.push(EventText {
+                at: decoded.at,
+                text: decoded.text().map_err(damaged)?,
+            });
+        }
+        let epoch = count(epoch);
+        let line = Line::Events(EventsLine { first, epoch, list });
+        failed = lines.write(&line).err();
+        Ok(match failed {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// Contents, objects and checkpoints.
+fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), TransferError> {
+    let sql = "SELECT sha256, content FROM tenant_contents WHERE tenant = ?1 ORDER BY no";
+    lines.rows(conn, sql, [tenant], |row| {
+        let hash: [u8; 32] = row.get(0)?;
+        Ok(Line::Content(ContentLine {
+            sha256: hex(&hash),
+            data: STANDARD.encode(row.get_ref(1)?.as_blob()?),
+        }))
+    })?;
+    let sql = "SELECT o.kind, o.id, o.created_at, t.id, c.sha256, o.json
+               FROM tenant_objects o
+               LEFT JOIN thread_threads t ON t.no = o.thread_no
+               LEFT JOIN tenant_contents c ON c.no = o.content_no
+               WHERE o.tenant = ?1 ORDER BY o.no";
+    lines.rows(conn, sql, [tenant], |row| {
+        let content: Option<[u8; 32]> = row.get(4)?;
+        Ok(Line::Object(ObjectLine {
+            kind: row.get(0)?,
+            id: row.get(1)?,
+            created_at: row.get(2)?,
+            thread: row.get(3)?,
+            content: content.map(|hash| hex(&hash)),
+            text: row.get(5)?,
+        }))
+    })?;
+    let sql = "SELECT session_id, checkpoint_id, saved_at, step, agent_id, state
+               FROM agent_checkpoints WHERE tenant = ?1 ORDER BY no";
+    lines.rows(conn, sql, [tenant], |row| {
+        Ok(Line::Checkpoint(CheckpointLine {
+            session_id: row.get(0)?,
+            checkpoint_id: row.get(1)?,
+            saved_at: row.get(2)?,
+            step: row.get(3)?,
+            agent_id: row.get(4)?,
+            state: row.get(5)?,
+        }))
+    })
+}
