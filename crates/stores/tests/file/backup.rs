@@ -164,7 +164,11 @@ async fn five_increments_restore_every_row_of_the_store() {
         drill.delete(&last.thread).await;
         last = written(&drill.store, &format!("t{n}"), script()).await;
         drill
-            .put("changed", &format!("{{\"n\":{n}}}"), Some(&[n as u8; 100]))
+            .put(
+                "changed",
+                &format!("{{\"n\":{n}}}"),
+                Some(n.to_string().as_bytes()),
+            )
             .await;
         drill.put(&format!("new-{n}"), "{}", Some(b"one")).await;
         drill.save("s", &format!("{{\"n\":{n}}}")).await;
@@ -193,7 +197,7 @@ async fn events(store: &SqliteStore, author: &Author) -> Vec<String> {
 async fn an_unchanged_store_gives_an_increment_without_blocks() {
     let drill = Drill::new();
     written(&drill.store, "t", script()).await;
-    drill.put("f", "{}", Some(&[7; 100_000])).await;
+    drill.put("f", "{}", Some(&vec![7; 100_000])).await;
     drill.back_up();
     let taken = drill.back_up();
     let conn = Connection::open(drill.backups().join("000002.db")).unwrap();

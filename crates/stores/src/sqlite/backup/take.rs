@@ -197,12 +197,12 @@ fn blocks(from: &Connection, before: &Connection, to: &Connection) -> Result<(),
     while let Some(row) = rows.next().map_err(statement)? {
         let no: i64 = row.get(0).map_err(statement)?;
         let id: String = row.get(1).map_err(statement)?;
-        let head: i64 = row.get(2).map_err(statement)?;
+        let tail: i64 = row.get(2).map_err(statement)?;
         let sum: Option<[u8; 16]> = row.get(3).map_err(statement)?;
         let after = match ended(before, no, &id)? {
-            Some((end, had)) if end == head && had == sum => continue,
+            Some((end, last)) if end == tail && last == sum => continue,
             // A log only grows. Another thread of this number and id has other sums.
-            Some((end, had)) if sum_at(from, no, end)? == had => end,
+            Some((end, last)) if sum_at(from, no, end)? == last => end,
             _ => 0,
         };
         let sql = "SELECT * FROM thread_blocks WHERE thread_no = ?1 AND first > ?2 ORDER BY first";
@@ -279,7 +279,7 @@ pub(super) fn copy(
     table: &str,
 ) -> Result<(), StoreError> {
     let mut select = from.prepare_cached(select).map_err(statement)?;
-    let columns: Vec<&str> = select.column_names().into_iter().collect();
+    let columns: Vec<&str> = select.column_names().collect();
     let n = columns.len();
     let places = vec!["?"; n].join(", ");
     let sql = format!(

@@ -180,9 +180,11 @@ fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), Trans
     failed.map_or(Ok(()), Err)
 }
 
-/// Contents, objects and checkpoints.
+/// Contents, objects and checkpoints. They are read in the order of the tables: an index of tenants would make
+/// SQLite sort them in memory.
 fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), TransferError> {
-    let sql = "SELECT sha256, content FROM tenant_contents WHERE tenant = ?1 ORDER BY no";
+    let sql =
+        "SELECT sha256, content FROM tenant_contents NOT INDEXED WHERE tenant = ?1 ORDER BY no";
     lines.rows(conn, sql, [tenant], |row| {
         let hash: [u8; 32] = row.get(0)?;
         Ok(Line::Content(ContentLine {
@@ -191,7 +193,7 @@ fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), 
         }))
     })?;
     let sql = "SELECT o.kind, o.id, o.created_at, t.id, c.sha256, o.json
-               FROM tenant_objects o
+               FROM tenant_objects o NOT INDEXED
                LEFT JOIN thread_threads t ON t.no = o.thread_no
                LEFT JOIN tenant_contents c ON c.no = o.content_no
                WHERE o.tenant = ?1 ORDER BY o.no";
@@ -207,7 +209,7 @@ fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), 
         }))
     })?;
     let sql = "SELECT session_id, checkpoint_id, saved_at, step, agent_id, state
-               FROM agent_checkpoints WHERE tenant = ?1 ORDER BY no";
+               FROM agent_checkpoints NOT INDEXED WHERE tenant = ?1 ORDER BY no";
     lines.rows(conn, sql, [tenant], |row| {
         Ok(Line::Checkpoint(CheckpointLine {
             session_id: row.get(0)?,

@@ -59,7 +59,8 @@ pub fn import_tenant(
     let mut text = Vec::new();
     while next(&mut lines, &mut text)? {
         import.number += 1;
-        let line = serde_json::from_slice(&text).map_err(|error| import.wrong(error))?;
+        let line =
+            serde_json::from_slice(&text).map_err(|error| import.wrong(error.to_string()))?;
         import.counts.count(&line);
         import.take(line)?;
     }
@@ -144,10 +145,10 @@ impl<'a> Import<'a> {
         }
     }
 
-    fn wrong(&self, what: impl ToString) -> TransferError {
+    fn wrong(&self, what: impl Into<String>) -> TransferError {
         TransferError::Line {
             number: self.number,
-            what: what.to_string(),
+            what: what.into(),
         }
     }
 
@@ -257,7 +258,7 @@ impl<'a> Import<'a> {
         }
         let mut events: Vec<(Timestamp, Event, Option<&str>, usize)> = Vec::new();
         for it in &line.list {
-            let event = Event::decode(&it.text).map_err(|error| self.wrong(error))?;
+            let event = Event::decode(&it.text).map_err(|error| self.wrong(error.to_string()))?;
             // The text is kept where this program would write another one.
             let is_ours = event.encode().is_ok_and(|text| text == it.text);
             let raw = (!is_ours).then_some(it.text.as_str());
@@ -328,7 +329,7 @@ impl<'a> Import<'a> {
 
     fn content(&self, line: &ContentLine) -> Result<(), TransferError> {
         let content = STANDARD.decode(&line.data);
-        let content = content.map_err(|error| self.wrong(error))?;
+        let content = content.map_err(|error| self.wrong(error.to_string()))?;
         let hash = sha256(&content);
         if hex(&hash) != line.sha256 {
             return Err(self.wrong("the content has another SHA-256"));
