@@ -28,8 +28,13 @@ pub(crate) async fn prove(
     let id = match store.row(&id).await {
         Err(StoreError::NotFound) => {
             let tenant = place.tenant(&app, options.tenant.as_deref())?;
-            let row = store.find(&tenant, &options.thread).await;
-            row.map_err(RuntimeError::from)?.thread.id
+            match store.find(&tenant, &options.thread).await {
+                Err(StoreError::NotFound) => {
+                    let key = options.thread.clone();
+                    return Err(CliError::NotFound { key });
+                }
+                other => other.map_err(RuntimeError::from)?.thread.id,
+            }
         }
         other => other.map(|_| id).map_err(RuntimeError::from)?,
     };

@@ -1,6 +1,6 @@
 //! The chain of a log, and seals that are kept outside the store.
 
-use crate::support::Home;
+use crate::support::cli::Home;
 use serde_json::Value;
 
 /// A private key of Ed25519 in PKCS #8 (RFC 8410): a fixed prefix and 32 bytes.

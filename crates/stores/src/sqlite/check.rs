@@ -76,6 +76,9 @@ impl Activity {
     }
 }
 
+/// A part of the check: adds what it finds.
+type Part<'a> = dyn Fn(&mut Vec<Finding>) -> Result<(), StoreError> + 'a;
+
 /// Everything that is wrong.
 pub(super) fn check(conn: &Connection) -> Result<Vec<Finding>, StoreError> {
     // One snapshot: a server may write meanwhile.
@@ -83,7 +86,7 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<Finding>, StoreError> {
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let scratch = scratch()?;
     let mut found = Vec::new();
-    let parts: [&dyn Fn(&mut Vec<Finding>) -> Result<(), StoreError>; 8] = [
+    let parts: [&Part<'_>; 8] = [
         &|found| pages(conn, found),
         &|found| schema(conn, &scratch, found),
         &|found| logs::check(conn, &scratch, found),

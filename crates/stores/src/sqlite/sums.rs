@@ -46,13 +46,11 @@ impl Summing {
         value: Option<T>,
         with: impl FnOnce(Self, T) -> Self,
     ) -> Self {
-        match value {
-            Some(value) => with(self, value),
-            None => {
-                self.0.update([0]);
-                self
-            }
+        if let Some(value) = value {
+            return with(self, value);
         }
+        self.0.update([0]);
+        self
     }
 
     pub(super) fn end(self) -> Sum {

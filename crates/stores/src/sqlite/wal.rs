@@ -106,34 +106,38 @@ impl Log {
 
     fn frames(&mut self, page: usize, salts: [u8; 8]) -> std::io::Result<Option<LogFault>> {
         let (mut at, mut whole) = (HEADER as u64, HEADER as u64);
-        // Whether a frame is bad, was of this log, and whether its transaction's last frame was seen since.
-        let (mut is_bad, mut was_ours, mut has_ended) = (false, false, false);
+        // The sums that the frame before has, and whether a transaction ended there after the first bad frame.
+        let (mut stored, mut has_ended) = (self.sums, false);
+        let (mut is_bad, mut was_ours) = (false, false);
         let mut frame = vec![0; FRAME + page];
         while self.fill(&mut frame)? {
             at += frame.len() as u64;
             let is_last = word(&frame, 4) != 0;
+            let sums = (word(&frame, 16), word(&frame, 20));
             let found = frame.get(8..16).unwrap_or_default();
             let n_equal = found.iter().zip(salts).filter(|(a, b)| **a == *b).count();
-            if !is_bad {
+            // One of the two is right if the frame before has changed.
+            let follows = [self.sums, stored].into_iter().any(|before| {
+                self.sums = before;
                 self.add(frame.get(..8).unwrap_or_default());
                 self.add(frame.get(FRAME..).unwrap_or_default());
-                let sums = (word(&frame, 16), word(&frame, 20));
-                if n_equal == 8 && sums == self.sums && word(&frame, 0) != 0 {
-                    if is_last {
-                        whole = at;
-                    }
-                    continue;
+                self.sums == sums && n_equal == salts.len()
+            });
+            stored = sums;
+            if !is_bad && follows {
+                if is_last {
+                    whole = at;
                 }
-                is_bad = true;
+                continue;
+            }
+            // A transaction that failed leaves frames too, but nothing follows its end.
+            if follows && has_ended {
+                return Ok(Some(LogFault::Damaged(whole)));
             }
             // Frames of an earlier log have another random number.
-            if n_equal >= 7 {
-                if has_ended {
-                    return Ok(Some(LogFault::Damaged(whole)));
-                }
-                was_ours = true;
-                has_ended = is_last;
-            }
+            is_bad = true;
+            was_ours |= n_equal >= 7;
+            has_ended = is_last;
         }
         Ok(was_ours.then_some(LogFault::Torn(whole)))
     }

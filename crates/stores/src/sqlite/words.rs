@@ -12,7 +12,7 @@ use super::search::text_of;
 use super::sums::Summing;
 use super::value::{count, int};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use store::objects::sha256;
 use store::search::{spaced, text_of_content, text_of_part};
@@ -298,7 +298,7 @@ const COMPARED: usize = 1000;
 fn sum_words(
     conn: &Connection,
     mut thread_of: impl FnMut(i64) -> Result<i64, StoreError>,
-    sums: &mut HashMap<i64, WordSum>,
+    sums: &mut BTreeMap<i64, WordSum>,
 ) -> Result<(), StoreError> {
     let sql = "SELECT term, doc, col, offset FROM temp.word_places";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -327,7 +327,7 @@ pub(super) fn check(
 ) -> Result<(), StoreError> {
     let sql = "SELECT thread_no FROM thread_blocks WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let mut sums = HashMap::new();
+    let mut sums = BTreeMap::new();
     let thread_of = |doc: i64| {
         if doc >= TITLES {
             return Ok(doc.saturating_sub(TITLES));
@@ -340,7 +340,7 @@ pub(super) fn check(
     let mut n_indexed: i64 = 0;
     for no in numbers(conn)? {
         let (mut n_missing, mut n_texts): (u64, usize) = (0, 0);
-        let mut expected = HashMap::new();
+        let mut expected = BTreeMap::new();
         let none = Blocks::default();
         let tables = Tables::of(conn, no, &none);
         let scope = tables.scope()?;

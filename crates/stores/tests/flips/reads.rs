@@ -27,6 +27,7 @@ fn shown<T: Debug>(answer: Result<T, StoreError>) -> Read {
 }
 
 /// Asks everything.
+#[allow(clippy::too_many_lines, reason = "a list of questions")]
 pub(crate) async fn reads(store: &SqliteStore) -> Reads {
     let mut reads = Reads::new();
     let mut put = |name: String, answer| {
