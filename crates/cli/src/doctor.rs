@@ -8,7 +8,7 @@ use crate::store::StoreLocation;
 use runtime::RuntimeError;
 use serde_json::json;
 use server::{
-    App, DEV_TENANT, Finding, OpenError, OpenMode, PoisonedRun, Remedy, open_to_others,
+    App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, Remedy, StoreFault, open_to_others,
     render_error, store_files,
 };
 use std::io::ErrorKind;
@@ -415,7 +415,7 @@ impl Report<'_> {
     fn finding(
         &mut self,
         check: &str,
-        finding: &Finding,
+        finding: &StoreFault,
         advice: Option<String>,
     ) -> Result<(), CliError> {
         self.n_findings += 1;

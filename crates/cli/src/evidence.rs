@@ -1,4 +1,4 @@
-//! `prove` and `seal`: the chain of a log, and what is kept of all chains outside the store.
+//! `prove` and `seal`: the chain of a log, and a record of all chains outside the store.
 
 use crate::args::{ProveOptions, SealOptions};
 use crate::error::CliError;
@@ -69,7 +69,7 @@ pub(crate) async fn prove(
     })
 }
 
-/// What a seal file holds.
+/// The content of a seal file.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Seal {
     loomline_seal: u32,
@@ -203,7 +203,7 @@ impl Seal {
         self.threads.len()
     }
 
-    /// What differs in a store: the thread, and what is wrong.
+    /// The differences of a store: each thread and its fault.
     pub(crate) async fn differences(&self, app: &App) -> Result<Vec<(String, String)>, CliError> {
         let mut found = Vec::new();
         for thread in &self.threads {

@@ -73,7 +73,7 @@ pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
 pub use reactors::{AgentSummary, AgentsError, ToolSummary};
 pub use serve::{ServeError, Sockets, openapi, router, serve};
 pub use stores::{
-    ChainEnd, Compared, Finding, OpenMode, PoisonedRun, Remedy, SqliteOptions, StoreKey,
+    ChainEnd, Compared, OpenMode, PoisonedRun, Remedy, SqliteOptions, StoreFault, StoreKey,
 };
 /// All data of a tenant as lines, and back.
 pub mod transfer {

@@ -24,8 +24,8 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, Finding, Manifest,
-    NoStoreKey, OpenMode, PoisonedRun, Remedy, Restored, SqliteOptions, SqliteStore, Stats,
+    Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, Manifest, NoStoreKey,
+    OpenMode, PoisonedRun, Remedy, Restored, SqliteOptions, SqliteStore, Stats, StoreFault,
     StoreHealth, StoreKey, TransferError, Transferred, Verified, back_up, export_tenant,
     import_tenant, rekey, restore_backup, verify_backups,
 };

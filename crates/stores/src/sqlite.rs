@@ -9,7 +9,7 @@ mod checkpoints;
 mod connection;
 mod convert;
 mod error;
-mod finding;
+mod fault;
 mod health;
 mod key;
 mod kind;
@@ -43,7 +43,7 @@ pub use backup::{
 pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
-pub use finding::{Finding, Remedy};
+pub use fault::{Remedy, StoreFault};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
@@ -82,7 +82,7 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     health: Arc<Health>,
     quotas: Quotas,
-    /// What is wrong with the write-ahead log of a store that is only looked at.
+    /// The fault of the write-ahead log of a store that is only read.
     torn_log: Option<String>,
 }
 
@@ -196,9 +196,9 @@ impl SqliteStore {
     }
 
     /// All faults of the file; empty if it has none. Reads the whole file.
-    pub async fn findings(&self) -> Result<Vec<Finding>, StoreError> {
+    pub async fn findings(&self) -> Result<Vec<StoreFault>, StoreError> {
         let torn = self.torn_log.iter();
-        let torn = torn.map(|what| Finding::of_store(what, Remedy::Restore));
+        let torn = torn.map(|what| StoreFault::of_store(what, Remedy::Restore));
         let mut found: Vec<_> = torn.collect();
         found.append(&mut self.readers.run(check::check).await?);
         Ok(found)

@@ -5,7 +5,7 @@ mod logs;
 use super::checkpoints;
 use super::connection::wal;
 use super::error::statement;
-use super::finding::{Finding, Remedy};
+use super::fault::{Remedy, StoreFault};
 use super::health::{Health, StoreHealth};
 use super::migrations::MIGRATIONS;
 use super::objects;
@@ -77,10 +77,10 @@ impl Activity {
 }
 
 /// A part of the check: adds what it finds.
-type Part<'a> = dyn Fn(&mut Vec<Finding>) -> Result<(), StoreError> + 'a;
+type Part<'a> = dyn Fn(&mut Vec<StoreFault>) -> Result<(), StoreError> + 'a;
 
 /// Everything that is wrong.
-pub(super) fn check(conn: &Connection) -> Result<Vec<Finding>, StoreError> {
+pub(super) fn check(conn: &Connection) -> Result<Vec<StoreFault>, StoreError> {
     // One snapshot: a server may write meanwhile.
     words::prepare(conn)?;
     let conn = &conn.unchecked_transaction().map_err(statement)?;
@@ -99,7 +99,9 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<Finding>, StoreError> {
     for part in parts {
         match part(&mut found) {
             Ok(()) => {}
-            Err(StoreError::Damaged(what)) => found.push(Finding::of_store(what, Remedy::Restore)),
+            Err(StoreError::Damaged(what)) => {
+                found.push(StoreFault::of_store(what, Remedy::Restore));
+            }
             Err(other) => return Err(other),
         }
     }
@@ -122,11 +124,11 @@ fn scratch() -> Result<Connection, StoreError> {
     Ok(scratch)
 }
 
-fn pages(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+fn pages(conn: &Connection, found: &mut Vec<StoreFault>) -> Result<(), StoreError> {
     words::refresh(conn)?;
     let lines = texts(conn, "SELECT integrity_check FROM pragma_integrity_check")?;
     let lines = lines.into_iter().filter(|line| line != "ok");
-    found.extend(lines.map(|line| Finding::of_store(line, Remedy::Restore)));
+    found.extend(lines.map(|line| StoreFault::of_store(line, Remedy::Restore)));
     let lines = texts(
         conn,
         "SELECT format('row %s of %s refers to no row of %s', rowid, \"table\", parent)
@@ -135,7 +137,7 @@ fn pages(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> 
     found.extend(
         lines
             .into_iter()
-            .map(|line| Finding::of_store(line, Remedy::Restore)),
+            .map(|line| StoreFault::of_store(line, Remedy::Restore)),
     );
     Ok(())
 }
@@ -144,21 +146,21 @@ fn pages(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> 
 fn schema(
     conn: &Connection,
     scratch: &Connection,
-    found: &mut Vec<Finding>,
+    found: &mut Vec<StoreFault>,
 ) -> Result<(), StoreError> {
     let sql = "SELECT type || ' ' || name || ' of ' || tbl_name || ': ' || coalesce(sql, '') FROM main.sqlite_schema
                WHERE name NOT GLOB 'sqlite_*' AND name NOT GLOB 'thread_words_*' ORDER BY 1";
     let [ours, expected] = [texts(conn, sql)?, texts(scratch, sql)?];
     for other in ours.iter().filter(|it| !expected.contains(it)) {
         let name = other.split(':').next().unwrap_or_default();
-        found.push(Finding::of_store(
+        found.push(StoreFault::of_store(
             format!("the schema has another {name}"),
             Remedy::Restore,
         ));
     }
     for missing in expected.iter().filter(|it| !ours.contains(it)) {
         let name = missing.split(':').next().unwrap_or_default();
-        found.push(Finding::of_store(
+        found.push(StoreFault::of_store(
             format!("the schema lacks the {name}"),
             Remedy::Restore,
         ));
@@ -166,7 +168,7 @@ fn schema(
     Ok(())
 }
 
-fn usage(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+fn usage(conn: &Connection, found: &mut Vec<StoreFault>) -> Result<(), StoreError> {
     let mut lines = texts(
         conn,
         "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)
@@ -196,13 +198,13 @@ fn usage(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> 
     found.extend(
         lines
             .into_iter()
-            .map(|line| Finding::of_store(line, Remedy::Restore)),
+            .map(|line| StoreFault::of_store(line, Remedy::Restore)),
     );
     Ok(())
 }
 
 // One content at a time is in memory.
-fn contents(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+fn contents(conn: &Connection, found: &mut Vec<StoreFault>) -> Result<(), StoreError> {
     let sql = "SELECT no, tenant, sha256, content FROM tenant_contents";
     let mut select = conn.prepare(sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
@@ -214,7 +216,7 @@ fn contents(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreErro
         let hash: [u8; 32] = row.get(2).map_err(statement)?;
         let content = row.get_ref(3).map_err(statement)?.as_blob();
         if content.is_ok_and(|content| sha256(content) != hash) {
-            found.push(Finding::of_object(
+            found.push(StoreFault::of_object(
                 format!("tenant {tenant}, content {no}"),
                 "it is not what was kept: its hash is another",
             ));

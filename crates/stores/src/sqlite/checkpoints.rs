@@ -3,7 +3,7 @@
 use super::SqliteStore;
 use super::blocks::Sum;
 use super::error::statement;
-use super::finding::Finding;
+use super::fault::StoreFault;
 use super::sums::{self, Summing, changed};
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
@@ -128,7 +128,7 @@ pub(super) fn copy_older(conn: &Connection) -> Result<(), StoreError> {
 const ROW: &str =
     "SELECT session_id, checkpoint_id, saved_at, step, agent_id, tenant, sum, state_sum";
 
-/// What a row says, and the sum of its state. Refuses a row that has changed, or is of another tenant or session.
+/// The data of a row, and the sum of its state. Refuses a row that has changed, or is of another tenant or session.
 fn checked(
     row: &Row<'_>,
     tenant: &TenantId,
@@ -189,7 +189,7 @@ fn metadata(row: &Row<'_>) -> Result<CheckpointRow, StoreError> {
 }
 
 /// Adds the checkpoints that are not what was saved. One state at a time is in memory.
-pub(super) fn check(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+pub(super) fn check(conn: &Connection, found: &mut Vec<StoreFault>) -> Result<(), StoreError> {
     let sql = format!("{ROW}, state FROM agent_checkpoints ORDER BY no");
     let mut select = conn.prepare(&sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
@@ -204,7 +204,7 @@ pub(super) fn check(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), S
         };
         let session: String = row.get(0).map_err(statement)?;
         let object = format!("tenant {tenant}, checkpoint {session}");
-        found.push(Finding::of_object(object, sums::said(fault)));
+        found.push(StoreFault::of_object(object, sums::damage(fault)));
     }
     Ok(())
 }

@@ -18,12 +18,17 @@ pub(super) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> S
 pub(super) fn statement(error: rusqlite::Error) -> StoreError {
     let Some(cause) = error.sqlite_error() else {
         // A column has another type than the program writes.
-        return match error {
+        let is_damage = matches!(
+            error,
             rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::InvalidColumnType(..)
-            | rusqlite::Error::IntegralValueOutOfRange(..)
-            | rusqlite::Error::Utf8Error(..) => StoreError::Damaged(error.to_string()),
-            other => failed(other),
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::Utf8Error(..)
+        );
+        return if is_damage {
+            StoreError::Damaged(error.to_string())
+        } else {
+            failed(error)
         };
     };
     let unique = [

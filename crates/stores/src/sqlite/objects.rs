@@ -4,7 +4,7 @@ use super::SqliteStore;
 use super::append;
 use super::blocks::Sum;
 use super::error::{failed, statement};
-use super::finding::Finding;
+use super::fault::StoreFault;
 use super::sums::{self, Summing, changed};
 use super::usage;
 use super::value::{count, instant, int, nanos};
@@ -348,13 +348,13 @@ fn content(conn: &Connection, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError
     }
 }
 
-/// What the sum of an object covers, besides its key.
+/// The input of an object's sum, without its key.
 struct Summed<'a> {
     created_at: i64,
     json: &'a str,
     /// The hash and the length of its content.
     content: Option<([u8; 32], i64)>,
-    /// The number of the thread it lies beside.
+    /// The number of its thread, if it belongs to one.
     thread: Option<i64>,
 }
 
@@ -428,7 +428,7 @@ fn object(row: &Row<'_>, of: Option<&Key>) -> Result<SidecarObject, StoreError> 
 }
 
 /// Adds the objects that are not what was written.
-pub(super) fn check_all(conn: &Connection, found: &mut Vec<Finding>) -> Result<(), StoreError> {
+pub(super) fn check_all(conn: &Connection, found: &mut Vec<StoreFault>) -> Result<(), StoreError> {
     let sql = format!("{OBJECT} ORDER BY o.no");
     let mut select = conn.prepare(&sql).map_err(statement)?;
     let mut rows = select.query([]).map_err(statement)?;
@@ -440,7 +440,7 @@ pub(super) fn check_all(conn: &Connection, found: &mut Vec<Finding>) -> Result<(
                 row.get(0).map_err(statement)?,
             );
             let object = format!("tenant {tenant}, {kind} {id}");
-            found.push(Finding::of_object(object, sums::said(fault)));
+            found.push(StoreFault::of_object(object, sums::damage(fault)));
         }
     }
     Ok(())

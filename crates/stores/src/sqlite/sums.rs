@@ -2,7 +2,7 @@
 //!
 //! | row | covers |
 //! |---|---|
-//! | `thread_threads.row_sum` | what a thread is: tenant, id, key, status, title, metadata, fork, when it was made |
+//! | `thread_threads.row_sum` | the thread: tenant, id, key, status, title, metadata, fork, when it was made |
 //! | `thread_threads.end_sum` | where its log ends, which every append changes |
 //! | `thread_waits.sum` | the row |
 //! | `thread_tokens.sum` | the row |
@@ -72,15 +72,16 @@ pub(super) fn changed(what: &str) -> StoreError {
     ))
 }
 
-/// What an error says is damaged.
-pub(super) fn said(error: StoreError) -> String {
-    match error {
-        StoreError::Damaged(what) => what,
-        other => other.to_string(),
+/// The damage that an error names.
+pub(super) fn damage(error: StoreError) -> String {
+    if let StoreError::Damaged(what) = error {
+        what
+    } else {
+        error.to_string()
     }
 }
 
-/// What a thread is, besides where its log ends.
+/// A thread without the end of its log.
 pub(super) struct Made {
     pub(super) no: i64,
     pub(super) tenant: String,
@@ -155,7 +156,7 @@ impl Made {
     }
 }
 
-/// Refuses to go on with a thread's row that has changed.
+/// Refuses a thread's row that has changed.
 pub(super) fn check_made(conn: &Connection, no: i64) -> Result<(), StoreError> {
     match Made::of(conn, no)? {
         Some(made) => made.checked().map(|_| ()),
@@ -272,7 +273,7 @@ pub(super) struct Wait {
     pub(super) calls: Option<i64>,
     pub(super) calls_at: Option<i64>,
     pub(super) asks: Option<i64>,
-    pub(super) asked: Option<i64>,
+    pub(super) last_asks: Option<i64>,
     stored: Option<Sum>,
 }
 
@@ -288,7 +289,7 @@ impl Wait {
             calls: row.get(2)?,
             calls_at: row.get(3)?,
             asks: row.get(4)?,
-            asked: row.get(5)?,
+            last_asks: row.get(5)?,
             stored: row.get(6)?,
         })
     }
@@ -300,7 +301,7 @@ impl Wait {
             .optional(self.calls, Summing::int)
             .optional(self.calls_at, Summing::int)
             .optional(self.asks, Summing::int)
-            .optional(self.asked, Summing::int)
+            .optional(self.last_asks, Summing::int)
             .end()
     }
 

@@ -1,7 +1,7 @@
 //! Looks for damage in a write-ahead log before SQLite reads it.
 //!
-//! SQLite ends its reading where a checksum is wrong, and forgets all commits from there on. That is right for
-//! what a power loss has torn: the last transaction, which nobody was told of. Transactions follow each other only
+//! SQLite ends its reading where a checksum is wrong, and forgets all commits from there on. That is right after
+//! a power loss, which tears the last transaction; it was not acknowledged. Transactions follow each other only
 //! after a sync, so frames after the torn transaction mean that the log was whole and has changed since.
 
 use super::connection::{sibling, wal};
@@ -14,7 +14,7 @@ use store::StoreError;
 const HEADER: usize = 32;
 const FRAME: usize = 24;
 
-/// What is wrong with a log.
+/// A fault of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogFault {
     /// It was whole once: commits that were acknowledged would be lost. It is whole up to this byte.
@@ -66,7 +66,7 @@ pub(super) fn damaged(path: &Path, whole: u64) -> StoreError {
     ))
 }
 
-/// What is said of a last transaction that is not whole.
+/// The message about a last transaction that is not whole.
 pub(super) fn torn(path: &Path, whole: u64) -> String {
     format!(
         "the write-ahead log {} is not whole from byte {whole} on: its last transaction was torn by a power loss, or was \

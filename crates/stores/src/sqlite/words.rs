@@ -6,7 +6,7 @@
 
 use super::blocks::{Blocks, block_of, event_number, event_with_number};
 use super::error::statement;
-use super::finding::{Finding, Remedy};
+use super::fault::{Remedy, StoreFault};
 use super::projection::{PartKey, Tables};
 use super::search::text_of;
 use super::sums::Summing;
@@ -323,7 +323,7 @@ fn sum_words(
 pub(super) fn check(
     conn: &Connection,
     scratch: &Connection,
-    found: &mut Vec<Finding>,
+    found: &mut Vec<StoreFault>,
 ) -> Result<(), StoreError> {
     let sql = "SELECT thread_no FROM thread_blocks WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -377,7 +377,7 @@ pub(super) fn check(
         } else {
             "the full-text index has other words than its texts".to_owned()
         };
-        found.push(Finding::of_thread(&thread, what, Remedy::Rebuild));
+        found.push(StoreFault::of_thread(&thread, what, Remedy::Rebuild));
     }
     let sql = "SELECT count(*) FROM thread_words_docsize";
     let n_rows: i64 = conn
@@ -386,10 +386,10 @@ pub(super) fn check(
     let n_others = n_rows.saturating_sub(n_indexed);
     if n_others > 0 {
         let what = format!("the full-text index has {n_others} texts that no thread has");
-        found.push(Finding::of_store(what, Remedy::Rebuild));
+        found.push(StoreFault::of_store(what, Remedy::Rebuild));
     } else if !sums.is_empty() {
         let what = "the full-text index has words of texts that no thread has";
-        found.push(Finding::of_store(what, Remedy::Rebuild));
+        found.push(StoreFault::of_store(what, Remedy::Rebuild));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::super::blocks::{Log, Sum};
 use super::super::error::statement;
-use super::super::finding::{Finding, Remedy};
+use super::super::fault::{Remedy, StoreFault};
 use super::super::projection::Tables;
 use super::super::rebuild::{fold, measured};
 use super::super::sums::{self, LogEnd, Wait};
@@ -29,7 +29,7 @@ const TABLES: [(&str, &str); 6] = [
 pub(super) fn check(
     conn: &Connection,
     scratch: &Connection,
-    found: &mut Vec<Finding>,
+    found: &mut Vec<StoreFault>,
 ) -> Result<(), StoreError> {
     for no in words::numbers(conn)? {
         let log = Log { conn, no };
@@ -37,28 +37,28 @@ pub(super) fn check(
         match row_faults(log, &name) {
             Ok(()) => {}
             Err(StoreError::Damaged(what)) => {
-                found.push(Finding::of_thread(&name, what, Remedy::Rebuild));
+                found.push(StoreFault::of_thread(&name, what, Remedy::Rebuild));
             }
             Err(other) => return Err(other),
         }
         match sums::check_tokens(conn, no) {
             Ok(()) => {}
             Err(StoreError::Damaged(what)) => {
-                found.push(Finding::of_thread(&name, what, Remedy::Restore));
+                found.push(StoreFault::of_thread(&name, what, Remedy::Restore));
             }
             Err(other) => return Err(other),
         }
         match log_faults(log, found, &name) {
             Ok(()) => {}
             Err(StoreError::Damaged(what)) => {
-                found.push(Finding::of_thread(&name, what, Remedy::Restore));
+                found.push(StoreFault::of_thread(&name, what, Remedy::Restore));
                 continue;
             }
             Err(other) => return Err(other),
         }
         match table_faults(log, scratch, found, &name) {
             Err(StoreError::Damaged(what)) => {
-                found.push(Finding::of_thread(&name, what, Remedy::Rebuild));
+                found.push(StoreFault::of_thread(&name, what, Remedy::Rebuild));
             }
             other => other?,
         }
@@ -89,7 +89,7 @@ fn name(conn: &Connection, no: i64) -> Result<String, StoreError> {
 }
 
 /// Compares the end of a log with the thread's row.
-fn log_faults(log: Log<'_>, found: &mut Vec<Finding>, name: &str) -> Result<(), StoreError> {
+fn log_faults(log: Log<'_>, found: &mut Vec<StoreFault>, name: &str) -> Result<(), StoreError> {
     let end = measured(log)?;
     let sql = "SELECT t.head_seq, t.bytes, t.updated_at, t.sum, (
                    SELECT b.sum FROM thread_blocks b WHERE b.thread_no = t.no ORDER BY first DESC LIMIT 1)
@@ -110,14 +110,14 @@ fn log_faults(log: Log<'_>, found: &mut Vec<Finding>, name: &str) -> Result<(), 
             end.tail,
             count(tail)
         );
-        found.push(Finding::of_thread(name, what, Remedy::Restore));
+        found.push(StoreFault::of_thread(name, what, Remedy::Restore));
     } else if sum != last {
         let what = "the sum of its last block is not that of its row";
-        found.push(Finding::of_thread(name, what, Remedy::Restore));
+        found.push(StoreFault::of_thread(name, what, Remedy::Restore));
     }
     if bytes != end.bytes || end.at.is_some_and(|last| last != at) {
         let what = "its row has another size or another last instant than its log";
-        found.push(Finding::of_thread(name, what, Remedy::Rebuild));
+        found.push(StoreFault::of_thread(name, what, Remedy::Rebuild));
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ fn log_faults(log: Log<'_>, found: &mut Vec<Finding>, name: &str) -> Result<(), 
 fn table_faults(
     log: Log<'_>,
     scratch: &Connection,
-    found: &mut Vec<Finding>,
+    found: &mut Vec<StoreFault>,
     name: &str,
 ) -> Result<(), StoreError> {
     let no = log.no;
@@ -147,13 +147,13 @@ fn table_faults(
     let differs = first_difference(log.conn, scratch, &sql, no)?;
     if differs.is_some() {
         let what = "its row is not what its log says";
-        found.push(Finding::of_thread(name, what, Remedy::Rebuild));
+        found.push(StoreFault::of_thread(name, what, Remedy::Rebuild));
     }
     for (table, order) in TABLES {
         let sql = format!("SELECT * FROM {table} WHERE thread_no = ?1 ORDER BY {order}");
         if let Some(n) = first_difference(log.conn, scratch, &sql, no)? {
             let what = format!("row {n} of {table} is not what its log says");
-            found.push(Finding::of_thread(name, what, Remedy::Rebuild));
+            found.push(StoreFault::of_thread(name, what, Remedy::Rebuild));
         }
     }
     let sql = "SELECT calls, calls_at FROM thread_waits WHERE thread_no = ?1 AND calls IS NOT NULL";
@@ -162,7 +162,7 @@ fn table_faults(
         .query_row(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)));
     if calls.optional().map_err(statement)? != waits::open_calls(log.conn, no)? {
         let what = "the list of what waits is not what its log says";
-        found.push(Finding::of_thread(name, what, Remedy::Rebuild));
+        found.push(StoreFault::of_thread(name, what, Remedy::Rebuild));
     }
     Ok(())
 }

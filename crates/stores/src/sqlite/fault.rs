@@ -1,23 +1,23 @@
-//! What looking a store over finds.
+//! Faults that the check of a store finds.
 
 use std::fmt::{Display, Formatter, Result};
 
-/// Something that is wrong with a store.
+/// A fault of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct StoreFault {
     /// The thread, if it is about one.
     pub thread: Option<String>,
     /// The first event of the part of the log that is damaged, if it is the log.
     pub event: Option<u64>,
     /// The object, if it is about one: tenant, kind and id.
     pub object: Option<String>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What helps.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
-/// What helps against a fault of a store.
+/// The remedy for a fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The log is sound: the tables can be rebuilt from it.
@@ -38,7 +38,7 @@ impl Display for Remedy {
     }
 }
 
-impl Display for Finding {
+impl Display for StoreFault {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match (&self.thread, self.event) {
             (Some(thread), Some(event)) => write!(f, "thread {thread}, event {event}: ")?,
@@ -52,7 +52,7 @@ impl Display for Finding {
     }
 }
 
-impl Finding {
+impl StoreFault {
     /// A fault of the file.
     pub(super) fn of_store(what: impl Into<String>, remedy: Remedy) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Finding {
         }
     }
 
-    /// A fault of a thread. What is damaged in a log names its event.
+    /// A fault of a thread. Damage of a log names its event.
     pub(super) fn of_thread(thread: &str, what: impl Into<String>, remedy: Remedy) -> Self {
         let what = what.into();
         let place = what
