@@ -151,14 +151,6 @@ impl StoreLocation {
         app.map_err(|error| unopened(error, directory))
     }
 
-    /// The named tenant, or the only one.
-    pub(crate) fn tenant(&self, app: &App, name: Option<&str>) -> Result<TenantId, CliError> {
-        let tenants = app.config().tenants.keys().map(String::as_str);
-        tenant_of(tenants, name).map_err(|error| CliError::Usage {
-            what: error.to_string(),
-        })
-    }
-
     /// Rewrites the store with another key, or with none.
     pub(crate) async fn rekey(&self, key: Option<StoreKey>) -> Result<Vec<PathBuf>, CliError> {
         let config = self.config()?;
@@ -169,6 +161,14 @@ impl StoreLocation {
         });
         work.await.map_err(|_| CliError::WorkerStopped)?
     }
+}
+
+/// The named tenant, or the only one.
+pub(crate) fn tenant(app: &App, name: Option<&str>) -> Result<TenantId, CliError> {
+    let tenants = app.config().tenants.keys().map(String::as_str);
+    tenant_of(tenants, name).map_err(|error| CliError::Usage {
+        what: error.to_string(),
+    })
 }
 
 /// Checks the thread key, if one is named.
