@@ -27,7 +27,7 @@ pub(crate) async fn prove(
     let id: ThreadId = options.thread.as_str().into();
     let id = match store.row(&id).await {
         Err(StoreError::NotFound) => {
-            let tenant = place.tenant(&app, options.tenant.as_deref())?;
+            let tenant = crate::store::tenant(&app, options.tenant.as_deref())?;
             match store.find(&tenant, &options.thread).await {
                 Err(StoreError::NotFound) => {
                     let key = options.thread.clone();
@@ -72,7 +72,8 @@ pub(crate) async fn prove(
 /// The content of a seal file.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Seal {
-    loomline_seal: u32,
+    #[serde(rename = "loomline_seal")]
+    version: u32,
     at: Timestamp,
     n_threads: u64,
     n_events: u64,
@@ -111,7 +112,7 @@ pub(crate) async fn seal(
     let ends = ends.map_err(RuntimeError::from)?;
     let threads: Vec<_> = ends.into_iter().map(sealed).collect();
     let mut seal = Seal {
-        loomline_seal: VERSION,
+        version: VERSION,
         at: Timestamp::now(),
         n_threads: threads.len() as u64,
         n_events: threads.iter().map(|thread| thread.tail).sum(),
@@ -169,7 +170,7 @@ impl Seal {
             .map_err(CliError::io(format!("read the seal {}", file.display())))?;
         let seal: Self =
             serde_json::from_str(&text).map_err(|error| fault(file, &error.to_string()))?;
-        if seal.loomline_seal != VERSION {
+        if seal.version != VERSION {
             return Err(fault(file, "a newer program has written it"));
         }
         if seal.digest != seal.digest() {
@@ -234,7 +235,7 @@ impl Seal {
     }
 
     fn digest(&self) -> String {
-        let mut text = format!("loomline seal {}\n{}\n", self.loomline_seal, self.at);
+        let mut text = format!("loomline seal {}\n{}\n", self.version, self.at);
         for SealedThread { id, tail, sum } in &self.threads {
             // Writing to a string can't fail.
             let _ = writeln!(text, "{}:{id} {tail} {sum}", id.len());

@@ -151,14 +151,6 @@ impl StoreLocation {
         app.map_err(|error| unopened(error, directory))
     }
 
-    /// The named tenant, or the only one.
-    pub(crate) fn tenant(&self, app: &App, name: Option<&str>) -> Result<TenantId, CliError> {
-        let tenants = app.config().tenants.keys().map(String::as_str);
-        tenant_of(tenants, name).map_err(|error| CliError::Usage {
-            what: error.to_string(),
-        })
-    }
-
     /// The store's file, which exists, and its key.
     pub(crate) fn store_file(&self) -> Result<(PathBuf, Option<StoreKey>), CliError> {
         // The keys of providers may be missing here: only the server needs them.
@@ -182,6 +174,14 @@ impl StoreLocation {
         });
         work.await.map_err(|_| CliError::WorkerStopped)?
     }
+}
+
+/// The named tenant, or the only one.
+pub(crate) fn tenant(app: &App, name: Option<&str>) -> Result<TenantId, CliError> {
+    let tenants = app.config().tenants.keys().map(String::as_str);
+    tenant_of(tenants, name).map_err(|error| CliError::Usage {
+        what: error.to_string(),
+    })
 }
 
 /// Checks the thread key, if one is named.
