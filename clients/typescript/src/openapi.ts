@@ -1705,9 +1705,9 @@ export interface components {
         /** @description The result of a step (EK §4.6). */
         StepOutcome: {
             /** @description The calls the model made: ids and names; their content is in the parts. */
-            toolCalls?: unknown;
+            toolCalls?: components["schemas"]["Payload"];
             /** @description Their outcomes: ids and states; their content is in the parts. */
-            toolExecutionResults?: unknown;
+            toolExecutionResults?: components["schemas"]["Payload"];
             /** @description Whether another step follows. */
             continueLoop?: boolean | null;
             /** @description The error message of a failed step. */
@@ -2210,9 +2210,9 @@ export interface components {
         /** @description A step ended. */
         StepStatusChangedEvent: {
             /** @description The calls the model made: ids and names; their content is in the parts. */
-            toolCalls?: unknown;
+            toolCalls?: components["schemas"]["Payload"];
             /** @description Their outcomes: ids and states; their content is in the parts. */
-            toolExecutionResults?: unknown;
+            toolExecutionResults?: components["schemas"]["Payload"];
             /** @description Whether another step follows. */
             continueLoop?: boolean | null;
             /** @description The error message of a failed step. */
