@@ -71,8 +71,8 @@ impl Writer {
         })
     }
 
-    /// Does `work` in the next transaction and answers once that is durable. If work of the same transaction
-    /// fails halfway, `work` is done once more, and its failure undoes nothing else.
+    /// Does `work` in the next transaction and answers once that is durable. If other work of the transaction fails
+    /// halfway, the transaction begins anew, and work that had succeeded is done once more.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -168,8 +168,10 @@ struct Batch<'a> {
     transaction: Result<(), CommitFailed>,
     waiting: Vec<Box<dyn Request>>,
     bytes: usize,
-    // Whether a request failed after it had changed something.
-    is_spoiled: bool,
+    // Whether each request in `waiting` succeeded.
+    succeeded: Vec<bool>,
+    // Whether each further request has a savepoint, because one failed after it had changed something.
+    has_savepoints: bool,
 }
 
 struct Done {
@@ -190,7 +192,8 @@ impl<'a> Batch<'a> {
             transaction,
             waiting: Vec::new(),
             bytes: 0,
-            is_spoiled: false,
+            succeeded: Vec::new(),
+            has_savepoints: false,
         }
     }
 
@@ -202,13 +205,9 @@ impl<'a> Batch<'a> {
         self.add(first);
         while self.waiting.len() < REQUESTS
             && self.bytes < BYTES
-            && !self.is_spoiled
             && let Ok(request) = requests.try_recv()
         {
             self.add(request);
-        }
-        if self.is_spoiled {
-            self.repeat();
         }
         let committed = self.transaction.and_then(|()| execute(self.conn, "COMMIT"));
         let (n_changes, n_failures) = self.before;
@@ -228,31 +227,43 @@ impl<'a> Batch<'a> {
 
     fn add(&mut self, mut request: Box<dyn Request>) {
         self.bytes = self.bytes.saturating_add(request.bytes());
-        let n_changes = self.conn.total_changes();
-        let has_failed = match &self.transaction {
-            Ok(()) => request.run(self.conn).is_err(),
-            Err(_) => false,
-        };
-        self.is_spoiled = has_failed && self.conn.total_changes() > n_changes;
+        let mut has_succeeded = false;
+        if self.transaction.is_ok() {
+            let n_changes = self.conn.total_changes();
+            if self.has_savepoints {
+                match in_savepoint(self.conn, &mut *request) {
+                    Ok(succeeded) => has_succeeded = succeeded,
+                    Err(error) => self.transaction = Err(error),
+                }
+            } else {
+                has_succeeded = request.run(self.conn).is_ok();
+                if !has_succeeded && self.conn.total_changes() > n_changes {
+                    self.restart();
+                }
+            }
+        }
         self.waiting.push(request);
+        self.succeeded.push(has_succeeded);
         self.look_after();
     }
 
-    /// Does all requests again, each in a savepoint.
-    fn repeat(&mut self) {
-        if self.transaction.is_ok() {
-            let restarted =
-                execute(self.conn, "ROLLBACK").and_then(|()| execute(self.conn, "BEGIN IMMEDIATE"));
-            self.transaction = restarted;
+    /// Undoes what a failed request has changed: begins anew and does the requests before it again.
+    fn restart(&mut self) {
+        self.look_after();
+        if self.transaction.is_err() {
+            return;
         }
-        for n in 0..self.waiting.len() {
-            if let Some(request) = self.waiting.get_mut(n)
-                && self.transaction.is_ok()
-                && let Err(error) = in_savepoint(self.conn, &mut **request)
-            {
-                self.transaction = Err(error);
+        self.has_savepoints = true;
+        self.transaction =
+            execute(self.conn, "ROLLBACK").and_then(|()| execute(self.conn, "BEGIN IMMEDIATE"));
+        for (request, has_succeeded) in self.waiting.iter_mut().zip(&mut self.succeeded) {
+            if !*has_succeeded || self.transaction.is_err() {
+                continue;
             }
-            self.look_after();
+            match in_savepoint(self.conn, &mut **request) {
+                Ok(succeeded) => *has_succeeded = succeeded,
+                Err(error) => self.transaction = Err(error),
+            }
         }
     }
 
@@ -272,16 +283,17 @@ fn execute(conn: &Connection, sql: &str) -> Result<(), CommitFailed> {
         .map_err(|error| CommitFailed(Arc::new(error)))
 }
 
-fn in_savepoint(conn: &Connection, request: &mut dyn Request) -> Result<(), CommitFailed> {
+/// Does a request in a savepoint. Whether it succeeded.
+fn in_savepoint(conn: &Connection, request: &mut dyn Request) -> Result<bool, CommitFailed> {
     execute(conn, "SAVEPOINT request")?;
-    let has_failed = request.run(conn).is_err();
-    if has_failed && !conn.is_autocommit() {
+    let has_succeeded = request.run(conn).is_ok();
+    if !has_succeeded && !conn.is_autocommit() {
         execute(conn, "ROLLBACK TO request")?;
     }
     if !conn.is_autocommit() {
         execute(conn, "RELEASE request")?;
     }
-    Ok(())
+    Ok(has_succeeded)
 }
 
 #[cfg(test)]
