@@ -75,7 +75,12 @@ pub(crate) fn state(task: &Value) -> &str {
 /// What a stream says.
 pub(crate) fn told(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text);
-    let frames = answer.text.split_terminator("\n\n");
+    frames(&answer.text)
+}
+
+/// The messages of a stream's text.
+pub(crate) fn frames(text: &str) -> Vec<Value> {
+    let frames = text.split_terminator("\n\n");
     let frames = frames.filter(|frame| !frame.starts_with(':'));
     frames
         .map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap())

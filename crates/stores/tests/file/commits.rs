@@ -3,7 +3,7 @@
 use super::{open, place, written};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::suite::script;
 use store::{EventLog as _, Filter, ThreadRows, ThreadTable as _};
 use timeline::{Command, NewItem, Seq};
@@ -11,19 +11,21 @@ use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
+    const ROUNDS: u64 = 5;
     let (directory, path) = place();
     let store = open(&path);
     let acknowledged: Arc<Vec<AtomicU64>> = Arc::new((0..8).map(|_| AtomicU64::new(0)).collect());
-    let is_over = Arc::new(AtomicBool::new(false));
+    // How many appends each writer may have made.
+    let allowed = Arc::new(AtomicU64::new(0));
     let mut writers = JoinSet::new();
     for n in 0..8 {
         let (store, acknowledged) = (store.clone(), acknowledged.clone());
-        let is_over = is_over.clone();
+        let allowed = allowed.clone();
         writers.spawn(async move {
             let mut author = written(&store, &format!("t{n}"), vec![]).await;
-            for i in 0.. {
-                if is_over.load(Ordering::SeqCst) {
-                    break;
+            for i in 0..ROUNDS * 40 {
+                while i >= allowed.load(Ordering::SeqCst) {
+                    tokio::task::yield_now().await;
                 }
                 let content = serde_json::json!([{"type": "input_text", "text": "x".repeat(300)}]);
                 let item = NewItem::user(format!("i{i}"), content.into());
@@ -33,7 +35,8 @@ async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
         });
     }
     let mut n_known = 0;
-    for round in 0..5 {
+    for round in 0..ROUNDS {
+        allowed.fetch_add(40, Ordering::SeqCst);
         // Each round sees more than the one before.
         let known = loop {
             let tails = acknowledged.iter().map(|tail| tail.load(Ordering::SeqCst));
@@ -52,11 +55,14 @@ async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
         let torn = directory.path().join(format!("torn-{round}"));
         std::fs::copy(&path, &torn).unwrap();
         let bytes = std::fs::read(wal(&path)).unwrap();
-        std::fs::write(wal(&torn), &bytes[..bytes.len() / 5 * round]).unwrap();
+        std::fs::write(
+            wal(&torn),
+            &bytes[..bytes.len() / 5 * usize::try_from(round).unwrap()],
+        )
+        .unwrap();
         assert_holds(&torn, &[]).await;
     }
     assert!(n_known > 0 && !writers.is_empty());
-    is_over.store(true, Ordering::SeqCst);
     writers.join_all().await;
 }
 

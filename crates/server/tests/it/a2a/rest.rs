@@ -1,7 +1,9 @@
 //! The binding to HTTP and JSON.
 
-use super::{CONFIG, says, state, told};
+use super::{CONFIG, frames, says, state, told};
 use crate::harness::Server;
+use axum::body::Body;
+use futures_util::StreamExt as _;
 use serde_json::json;
 
 #[tokio::test]
@@ -72,11 +74,17 @@ async fn a_task_that_asks_is_followed_until_it_goes_on_and_ends() {
     let task = server.task("/a2a/clerk", json!("use compute 6 * 7")).await;
     let id = task["id"].as_str().unwrap();
     let path = format!("/a2a/v1/tasks/{id}:subscribe");
-    let follow = server.a2a("POST", &path, None);
+    let request = server.request("POST", &path).header("a2a-version", "1.0");
+    let (status, mut stream) = server.open(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(status, 200);
     let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0]["toolCallId"];
     let answer = json!({"taskId": id, "messageId": "m2", "parts": [{"data": {"toolCallId": call, "approved": true}}]});
-    let (followed, done) = tokio::join!(follow, server.task("/a2a", answer));
-    let said = told(&followed);
+    let done = server.task("/a2a", answer).await;
+    let mut followed = Vec::new();
+    while let Some(piece) = stream.next().await {
+        followed.extend_from_slice(&piece.unwrap());
+    }
+    let said = frames(std::str::from_utf8(&followed).unwrap());
     assert_eq!(said[0]["task"], task);
     assert_eq!(state(&said.last().unwrap()["statusUpdate"]), "COMPLETED");
     assert_eq!(state(&done), "COMPLETED");
