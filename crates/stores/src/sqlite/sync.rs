@@ -14,8 +14,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use store::StoreError;
 
-/// Maximum number of commits that wait for a sync.
-const COMMITS: usize = 64;
+/// Maximum number of commits in the queue, and in one sync besides its first.
+const QUEUED: usize = 1;
+
+/// Maximum number of commits that are written and not synced: one sync has two, one is in the queue, and one waits
+/// to enter it. A power loss can break them all, so the check of the write-ahead log depends on this number.
+pub(super) const UNSYNCED: usize = 2 * QUEUED + 2;
 
 /// The requests of one commit.
 type Answers = Vec<Box<dyn Request>>;
@@ -66,7 +70,7 @@ impl Syncer {
             failure: OnceLock::new(),
             health,
         });
-        let (queue, commits) = sync_channel(COMMITS);
+        let (queue, commits) = sync_channel(QUEUED);
         let synced = log.clone();
         let thread = std::thread::Builder::new()
             .name("store-sync".into())
@@ -121,7 +125,9 @@ pub(super) fn answer(requests: Answers, committed: &Result<(), CommitFailed>) {
 fn work(commits: &Receiver<Answers>, log: &SyncedLog) {
     while let Ok(first) = commits.recv() {
         // One sync is for all commits that were written before it began.
-        let waiting: Vec<_> = std::iter::once(first).chain(commits.try_iter()).collect();
+        let waiting: Vec<_> = std::iter::once(first)
+            .chain(commits.try_iter().take(QUEUED))
+            .collect();
         let synced = log.sync();
         for answers in waiting {
             answer(answers, &synced);

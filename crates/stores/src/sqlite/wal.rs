@@ -1,11 +1,12 @@
 //! Looks for damage in a write-ahead log before SQLite reads it.
 //!
 //! SQLite ends its reading where a checksum is wrong, and forgets all commits from there on. That is right after
-//! a power loss, which tears the last transaction; it was not acknowledged. Transactions follow each other only
-//! after a sync, so frames after the torn transaction mean that the log was whole and has changed since.
+//! a power loss, which tears the transactions that were not synced and thus not acknowledged. These are few
+//! ([`UNSYNCED`]). If more transactions follow a broken one, the log was whole and has changed since.
 
 use super::connection::{sibling, wal};
 use super::error::failed;
+use super::sync::UNSYNCED;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::Path;
@@ -19,7 +20,7 @@ const FRAME: usize = 24;
 pub(super) enum LogFault {
     /// It was whole once: commits that were acknowledged would be lost. It is whole up to this byte.
     Damaged(u64),
-    /// The last transaction is not whole: a power loss has torn it, or it has changed since.
+    /// One of the last transactions is not whole: a power loss has torn it, or it has changed since.
     Torn(u64),
 }
 
@@ -69,8 +70,8 @@ pub(super) fn damaged(path: &Path, whole: u64) -> StoreError {
 /// The message about a last transaction that is not whole.
 pub(super) fn torn(path: &Path, whole: u64) -> String {
     format!(
-        "the write-ahead log {} is not whole from byte {whole} on: its last transaction was torn by a power loss, or was \
-         changed since, and the next start of the server drops it",
+        "the write-ahead log {} is not whole from byte {whole} on: its last transactions were torn by a power loss, or were \
+         changed since, and the next start of the server drops them",
         wal(path).display()
     )
 }
@@ -106,8 +107,8 @@ impl Log {
 
     fn frames(&mut self, page: usize, salts: [u8; 8]) -> std::io::Result<Option<LogFault>> {
         let (mut at, mut whole) = (HEADER as u64, HEADER as u64);
-        // The sums that the frame before has, and whether a transaction ended there after the first bad frame.
-        let (mut stored, mut has_ended) = (self.sums, false);
+        // The sums that the frame before has, and the number of transactions that have ended since the first bad frame.
+        let (mut stored, mut n_ended) = (self.sums, 0);
         let (mut is_bad, mut was_ours) = (false, false);
         let mut frame = vec![0; FRAME + page];
         while self.fill(&mut frame)? {
@@ -131,13 +132,15 @@ impl Log {
                 continue;
             }
             // A transaction that failed leaves frames too, but nothing follows its end.
-            if follows && has_ended {
+            if follows && n_ended >= UNSYNCED {
                 return Ok(Some(LogFault::Damaged(whole)));
             }
             // Frames of an earlier log have another random number.
             is_bad = true;
             was_ours |= n_equal >= 7;
-            has_ended = is_last;
+            if is_last && (follows || n_ended == 0) {
+                n_ended += 1;
+            }
         }
         Ok(was_ours.then_some(LogFault::Torn(whole)))
     }
