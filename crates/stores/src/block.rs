@@ -17,10 +17,12 @@ mod event;
 mod split;
 mod wire;
 
+pub(crate) use event::Coded;
 pub(crate) use split::{ToStore, split};
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use store::Filter;
 use timeline::{Event, Payload};
 use wire::{Reader, Writer};
 
@@ -226,9 +228,9 @@ impl BlockWriter {
     }
 
     /// Adds an event. `raw` is its JSON text, if this program would write it otherwise.
-    pub(crate) fn add(&mut self, at: Timestamp, event: &Event, is_fact: bool, raw: Option<&str>) {
+    pub(crate) fn add(&mut self, at: Timestamp, event: &Event, raw: Option<&str>) {
         let differs = if at == self.last { 0 } else { INSTANT };
-        // What the log has in another form, and what only another program has written.
+        // Only another program writes an event that has no own form.
         let owned = if raw.is_none() && !event::is_plain(event) {
             event.encode().ok()
         } else {
@@ -250,7 +252,7 @@ impl BlockWriter {
         }
         self.last = at;
         self.n += 1;
-        self.facts += usize::from(is_fact);
+        self.facts += usize::from(Filter::Facts.keeps(event));
     }
 
     /// Ends the block.

@@ -54,7 +54,7 @@ async fn assert_migrates(name: &str, key: Option<StoreKey>) {
     }
 }
 
-/// Equal values; the first difference is told, as they are long.
+/// Asserts that values are equal. The message has the first difference only, because they are long.
 fn assert_equal(shown: &Value, recorded: &Value) {
     for (tenant, recorded) in recorded.as_object().unwrap() {
         for (part, recorded) in recorded.as_object().unwrap() {

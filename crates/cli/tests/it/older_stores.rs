@@ -167,7 +167,7 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(text).collect()
 }
 
-/// Equal texts; the first difference is told, as the lists are long.
+/// Asserts that texts are equal. The message has the first difference only, because the lists are long.
 fn assert_texts(key: &str, found: &[String], recorded: &[String]) {
     let differs = found.iter().zip(recorded).position(|(a, b)| a != b);
     if let Some(at) = differs {

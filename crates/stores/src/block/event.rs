@@ -10,6 +10,15 @@ use timeline::{
     Payload, Role, Seq, Step, StepId, StepOutcome, StepStatus, Thread, ThreadId, ThreadStatus,
 };
 
+/// A status, a type or a role with its code, in blocks and in columns of tables. Codes never change.
+pub(crate) trait Coded: Copy {
+    /// Its code.
+    fn code(self) -> u8;
+
+    /// The value with this code.
+    fn of_code(code: u8) -> Option<Self>;
+}
+
 macro_rules! ids {
     ($($id:ident)*) => {$(
         impl Field for $id {
@@ -26,20 +35,28 @@ macro_rules! ids {
 
 macro_rules! codes {
     ($($name:literal $type:ident: $($variant:ident)*;)*) => {$(
+        impl Coded for $type {
+            fn code(self) -> u8 {
+                // It has every variant: the match below does not compile otherwise.
+                let all = [$(Self::$variant,)*];
+                match self { $(Self::$variant => {})* }
+                let code = all.iter().position(|it| *it == self).unwrap_or_default();
+                u8::try_from(code).unwrap_or_default()
+            }
+
+            fn of_code(code: u8) -> Option<Self> {
+                [$(Self::$variant,)*].get(usize::from(code)).copied()
+            }
+        }
+
         impl Field for $type {
             fn write(&self, to: &mut Writer) {
-                let all = [$(Self::$variant,)*];
-                // The array has every variant: the match below does not compile otherwise.
-                match self { $(Self::$variant => {})* }
-                let code = all.iter().position(|it| it == self).unwrap_or_default();
-                to.byte(u8::try_from(code).unwrap_or_default());
+                to.byte(self.code());
             }
 
             fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
                 let code = from.byte()?;
-                let all = [$(Self::$variant,)*];
-                let found = all.get(usize::from(code)).copied();
-                found.ok_or(BlockFault::Code(code.into(), $name))
+                Self::of_code(code).ok_or(BlockFault::Code(code.into(), $name))
             }
         }
     )*};

@@ -17,8 +17,6 @@ pub(crate) struct ToStore<'e> {
     pub(crate) at: Timestamp,
     /// The event.
     pub(crate) event: &'e Event,
-    /// Whether transcripts depend on it.
-    pub(crate) is_fact: bool,
     /// The size of its JSON text, in bytes.
     pub(crate) size: usize,
     /// Its JSON text, if this program would write it otherwise.
@@ -32,7 +30,6 @@ pub(crate) fn split<'e>(events: impl IntoIterator<Item = ToStore<'e>>) -> Vec<Bl
     for ToStore {
         at,
         event,
-        is_fact,
         size,
         raw,
     } in events
@@ -42,7 +39,7 @@ pub(crate) fn split<'e>(events: impl IntoIterator<Item = ToStore<'e>>) -> Vec<Bl
             blocks.extend(open.take().map(BlockWriter::finish));
         }
         let block = open.get_or_insert_with(|| BlockWriter::new(at));
-        block.add(at, event, is_fact, raw);
+        block.add(at, event, raw);
     }
     blocks.extend(open.map(BlockWriter::finish));
     blocks

@@ -26,7 +26,6 @@ fn stored(events: &[(Timestamp, Event)]) -> Vec<Block> {
     split(events.iter().map(|(at, event)| ToStore {
         at: *at,
         event,
-        is_fact: true,
         size: 100,
         raw: None,
     }))
@@ -88,8 +87,8 @@ fn an_event_of_another_spelling_keeps_its_text() {
         r#"{ "type":"part.created","partKey":"other","stepId":"s","idx":0,"part":{"a":1.0} }"#;
     let event = Event::decode(text).unwrap();
     let mut writer = BlockWriter::new(Timestamp::UNIX_EPOCH);
-    writer.add(Timestamp::UNIX_EPOCH, &event, true, Some(text));
-    writer.add(Timestamp::UNIX_EPOCH, &event, true, None);
+    writer.add(Timestamp::UNIX_EPOCH, &event, Some(text));
+    writer.add(Timestamp::UNIX_EPOCH, &event, None);
     let block = writer.finish();
     let read: Vec<_> = BlockReader::new(&block.body)
         .unwrap()
@@ -142,11 +141,10 @@ fn a_large_event_has_a_block_of_its_own() {
     let blocks = split(events.iter().zip(sizes).map(|((at, event), size)| ToStore {
         at: *at,
         event,
-        is_fact: false,
         size,
         raw: None,
     }));
-    let counts: Vec<_> = blocks.iter().map(|block| (block.n, block.facts)).collect();
+    let counts: Vec<_> = blocks.iter().map(|block| block.n).collect();
     // The sizes are those of the texts: what the block has of them is less.
-    assert_eq!(counts, [(1, 0), (3, 0)]);
+    assert_eq!(counts, [1, 3]);
 }

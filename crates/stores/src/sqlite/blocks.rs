@@ -1,7 +1,6 @@
 //! The blocks of the log in their table: written with a chain of sums, read with the sums checked.
 
 use super::error::statement;
-use super::kind::{SHOWN, kind};
 use super::sums::{Summing, first_half};
 use super::value::{count, int};
 use crate::block::{
@@ -11,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
-use store::{Epoch, Logged, NewRecord, StoreError};
+use store::{Epoch, Filter, Logged, NewRecord, StoreError};
 use timeline::{Event, Payload, Record, Seq};
 
 /// The sum of a block, and of everything before it in its thread.
@@ -130,7 +129,6 @@ pub(super) fn insert(
     let to_store = records.iter().map(|record| ToStore {
         at: record.at,
         event: record.event(),
-        is_fact: kind(record.event()) != SHOWN,
         size: record.text().len(),
         raw: None,
     });
@@ -205,29 +203,19 @@ pub(super) struct Log<'a> {
     pub(super) no: i64,
 }
 
-/// Which events of a log are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// All.
-    All,
-    /// Facts.
-    Facts,
-}
-
 impl Log<'_> {
     /// Calls back with the events from `from` on, in order, until that breaks. Checks the sum of each block
     /// that it reads. Returns the sum of the last block that it saw.
     pub(super) fn read(
         &self,
         from: Seq,
-        wanted: Wanted,
+        filter: Filter,
         mut with: impl FnMut(Seq, Decoded<'_>) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<Option<Sum>, StoreError> {
-        self.read_blocks(from, wanted, |_, first, reader| {
+        self.read_blocks(from, filter, |_, first, reader| {
             for (seq, decoded) in (first..).zip(reader) {
                 let decoded = decoded.map_err(decode(self.conn, self.no, int(first)))?;
-                let is_wanted =
-                    seq >= from.0 && (wanted == Wanted::All || kind(&decoded.event) != SHOWN);
+                let is_wanted = seq >= from.0 && (filter.keeps(&decoded.event));
                 if is_wanted && with(Seq(seq), decoded)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -240,7 +228,7 @@ impl Log<'_> {
     pub(super) fn read_blocks(
         &self,
         from: Seq,
-        wanted: Wanted,
+        filter: Filter,
         mut with: impl FnMut(i64, u64, BlockReader<'_>) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<Option<Sum>, StoreError> {
         let sql = "SELECT first, n, facts, epoch, sum, id, body FROM thread_blocks
@@ -271,7 +259,7 @@ impl Log<'_> {
                     &"the events before it are missing",
                 ));
             }
-            if wanted == Wanted::Facts && facts == 0 {
+            if filter == Filter::Facts && facts == 0 {
                 continue;
             }
             let body = body(row, 6)?;
@@ -327,7 +315,7 @@ impl Log<'_> {
     /// The event at this position.
     pub(super) fn event(&self, seq: Seq) -> Result<Option<Event>, StoreError> {
         let mut found = None;
-        self.read(seq, Wanted::All, |at, decoded| {
+        self.read(seq, Filter::All, |at, decoded| {
             found = (at == seq).then_some(decoded.event);
             Ok(ControlFlow::Break(()))
         })?;
@@ -337,7 +325,7 @@ impl Log<'_> {
     /// The number of the event at this position among all events, and its instant.
     pub(super) fn numbered(&self, seq: Seq) -> Result<Option<(i64, i64)>, StoreError> {
         let mut found = None;
-        self.read_blocks(seq, Wanted::All, |block, first, mut reader| {
+        self.read_blocks(seq, Filter::All, |block, first, mut reader| {
             let Some(index) = seq.0.checked_sub(first) else {
                 return Ok(ControlFlow::Break(()));
             };
@@ -356,7 +344,7 @@ impl Log<'_> {
         &self,
         mut with: impl FnMut(&[Record], &Blocks) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        self.read_blocks(Seq(1), Wanted::All, |id, first, mut reader| {
+        self.read_blocks(Seq(1), Filter::All, |id, first, mut reader| {
             let mut records = Vec::new();
             for (seq, decoded) in (first..).zip(&mut reader) {
                 let Decoded { at, event, .. } =
@@ -393,7 +381,7 @@ pub(super) fn event_with_number(
     let first: i64 = first;
     let seq = Seq(count(first).saturating_add(index_of(number) as u64));
     let mut found = None;
-    Log { conn, no }.read_blocks(seq, Wanted::All, |id, first, mut reader| {
+    Log { conn, no }.read_blocks(seq, Filter::All, |id, first, mut reader| {
         if id != block_of(number) {
             return Err(damaged(conn, no, int(first), &"it has another number"));
         }

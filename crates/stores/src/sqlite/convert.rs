@@ -3,7 +3,6 @@
 use super::blocks::{self, Blocks, End, Log, Sum};
 use super::checkpoints;
 use super::error::statement;
-use super::kind::{SHOWN, kind};
 use super::objects;
 use super::projection::Tables;
 use super::rebuild::fold;
@@ -105,26 +104,31 @@ fn add(conn: &Connection, end: &mut End, batch: &[OldEvent]) -> Result<(), Store
     let to_store = batch.iter().map(|old| ToStore {
         at: old.at,
         event: &old.event,
-        is_fact: kind(&old.event) != SHOWN,
         size: old.text.len(),
         raw: differs(old).then_some(&*old.text),
     });
     let blocks = split(to_store);
-    let mut old = batch.iter();
+    let mut old = (end.tail.next().0..).zip(batch);
     for block in &blocks {
-        let unequal =
-            |seq: u64| StoreError::Damaged(format!("event {seq} is not the same in its block"));
         let reader = BlockReader::new(&block.body);
         let reader = reader.map_err(|fault| blocks::damaged(conn, end.thread, 0, &fault))?;
         for decoded in reader {
-            let decoded = decoded.map_err(|fault| blocks::damaged(conn, end.thread, 0, &fault))?;
-            let is_equal = old.next().is_some_and(|old| {
-                old.at == decoded.at && decoded.text().is_ok_and(|text| text == old.text)
+            let (seq, expected) = old.next().unzip();
+            let first = seq.map_or(0, int);
+            let damaged =
+                |fault: &dyn std::fmt::Display| blocks::damaged(conn, end.thread, first, fault);
+            let decoded = decoded.map_err(|fault| damaged(&fault))?;
+            let is_equal = expected.is_some_and(|expected: &OldEvent| {
+                expected.at == decoded.at && decoded.text().is_ok_and(|text| text == expected.text)
             });
             if !is_equal {
-                return Err(unequal(end.tail.0));
+                return Err(damaged(&"the event is not the same in its block"));
             }
         }
+    }
+    if let Some((seq, _)) = old.next() {
+        let fault = "the event is missing in its block";
+        return Err(blocks::damaged(conn, end.thread, int(seq), &fault));
     }
     let sum: Sum = blocks::insert_blocks(conn, *end, blocks)?.1;
     end.sum = sum;

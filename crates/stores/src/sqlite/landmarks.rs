@@ -2,8 +2,8 @@
 
 use super::error::statement;
 use super::rows::number;
-use super::spelling::item_type_of;
 use super::value::{count, int};
+use crate::block::Coded as _;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::{FoundExecution, Landmark, Side, StoreError};
 use timeline::{ItemType, Removed, Seq, ThreadId};
@@ -148,8 +148,8 @@ fn ran(row: &Row<'_>) -> Result<FoundExecution, StoreError> {
         Ok::<_, StoreError>(seq.map(|seq| Seq(count(seq))))
     };
     let id: String = row.get(0).map_err(statement)?;
-    let code: i64 = row.get(4).map_err(statement)?;
-    let trigger_type = item_type_of(code)
+    let code: u8 = row.get(4).map_err(statement)?;
+    let trigger_type = ItemType::of_code(code)
         .ok_or_else(|| StoreError::Damaged(format!("{code} is not the type of an item")))?;
     Ok(FoundExecution {
         execution_id: id.into(),

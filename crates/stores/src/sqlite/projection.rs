@@ -2,9 +2,9 @@
 
 use super::blocks::{Blocks, StoredRange};
 use super::error::{making, statement};
-use super::spelling::{code, item_type, role};
 use super::sums;
 use super::value::{int, nanos};
+use crate::block::Coded;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,10 +13,7 @@ use store::rows::{
     ContextRow, ExecutionChange, ExecutionRow, ItemChange, ItemRow, PartRow, RowChange, StepAnswer,
     StepChange, StepEnd, StepRow,
 };
-use timeline::{
-    ExecutionStatus, Interruption, Item, Machine as _, Payload, Seq, StepStatus, Thread,
-    ThreadStatus,
-};
+use timeline::{Interruption, Item, Machine as _, Payload, Seq, Thread, ThreadStatus};
 
 /// The tables of one thread.
 pub(super) struct Tables<'a> {
@@ -119,7 +116,7 @@ impl<'a> Tables<'a> {
             RowChange::ContextStatus(to, at) => {
                 let sql =
                     "UPDATE thread_contexts SET status = ?2, updated_at = ?3 WHERE thread_no = ?1";
-                self.run(sql, params![thread, code(*to), nanos(*at)])
+                self.run(sql, params![thread, to.code(), nanos(*at)])
             }
             RowChange::Item(row) => self.item(row),
             RowChange::ItemChange(id, change) => self.item_change(id, change),
@@ -227,7 +224,7 @@ impl<'a> Tables<'a> {
             self.thread,
             made.id.as_str(),
             made.key,
-            code(row.status),
+            row.status.code(),
             content.map(|it| it.block),
             content.map(|it| it.offset),
             content.map(|it| it.length),
@@ -248,9 +245,9 @@ impl<'a> Tables<'a> {
             self.thread,
             int(row.seq.0),
             id.as_str(),
-            item_type(row.item.item_type),
-            row.item.role.map(role),
-            code(row.status),
+            row.item.item_type.code(),
+            row.item.role.map(Coded::code),
+            row.status.code(),
             row.item.channel,
             self.written_by(row.item)?,
             row.item.run.is_some(),
@@ -280,7 +277,7 @@ impl<'a> Tables<'a> {
         if let Some((status, at)) = change.status {
             let sql = "UPDATE thread_items SET status = ?3, updated_at = ?4
                        WHERE thread_no = ?1 AND id = ?2";
-            self.run(sql, params![thread, id, code(status), nanos(at)])?;
+            self.run(sql, params![thread, id, status.code(), nanos(at)])?;
         }
         if let Some(started) = change.started {
             let sql = "UPDATE thread_items SET
@@ -309,7 +306,7 @@ impl<'a> Tables<'a> {
             self.item_seq(execution.trigger_item_id.as_str())?,
             self.item_seq(execution.reaction_item_id.as_str())?,
             execution.workflow_run_id,
-            code(row.status),
+            row.status.code(),
             run.and_then(|run| run.str_field("agent")),
             i64::from(execution.follows_handoff()),
             reason,
@@ -334,7 +331,7 @@ impl<'a> Tables<'a> {
         let values = params![
             self.thread,
             seq,
-            change.status.map(|(to, ..)| code::<ExecutionStatus>(to)),
+            change.status.map(|(to, ..)| to.code()),
             change.status.map(|(.., at)| nanos(at)),
             reason,
             detail,
@@ -357,7 +354,7 @@ impl<'a> Tables<'a> {
             int(row.seq.0),
             step.id.as_str(),
             self.item_seq(step.event_id.as_str())?,
-            code::<StepStatus>(step.status),
+            step.status.code(),
             nanos(step.created_at),
             step.updated_at.map(nanos),
         ];
@@ -431,7 +428,7 @@ impl<'a> Tables<'a> {
             self.thread,
             execution,
             iteration,
-            code::<StepStatus>(end.status),
+            end.status.code(),
             nanos(end.at),
             int(end.seq.0),
             block,

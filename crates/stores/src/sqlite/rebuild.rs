@@ -1,6 +1,6 @@
 //! Rebuilds the tables, the full-text index and the list of what waits from the log.
 
-use super::blocks::{Blocks, Log, Wanted};
+use super::blocks::{Blocks, Log};
 use super::error::statement;
 use super::projection::Tables;
 use super::sums;
@@ -9,8 +9,8 @@ use super::words;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use store::StoreError;
 use store::rows::row_changes;
+use store::{Filter, StoreError};
 use timeline::{Event, Record, Seq};
 
 /// Drops what the tables and the index hold and folds every log into them. Tenants, epochs, the order of lists,
@@ -68,7 +68,7 @@ pub(super) struct End {
 /// Reads a log to its end. Decodes every event and checks every sum.
 pub(super) fn measured(log: Log<'_>) -> Result<End, StoreError> {
     let mut end = End::default();
-    log.read(Seq(1), Wanted::All, |seq, decoded| {
+    log.read(Seq(1), Filter::All, |seq, decoded| {
         let text = decoded.text();
         let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
         end = End {

@@ -13,14 +13,14 @@ pub(super) trait Request: Send {
     fn bytes(&self) -> usize;
 
     /// Does the work in a transaction. The last result counts.
-    fn run(&mut self, conn: &Connection) -> Result<(), HasFailed>;
+    fn run(&mut self, conn: &Connection);
+
+    /// Whether the work was done and succeeded.
+    fn has_succeeded(&self) -> bool;
 
     /// Sends the answer, once it is known whether the commit is durable.
     fn answer(self: Box<Self>, committed: Result<(), CommitFailed>);
 }
-
-/// The work did not succeed. The answer has the reason.
-pub(super) struct HasFailed;
 
 /// A request whose answer has the type `T`.
 pub(super) struct QueuedRequest<T, F> {
@@ -40,9 +40,12 @@ where
         self.bytes
     }
 
-    fn run(&mut self, conn: &Connection) -> Result<(), HasFailed> {
+    fn run(&mut self, conn: &Connection) {
         self.done = (self.work)(conn);
-        self.done.as_ref().map(|_| ()).map_err(|_| HasFailed)
+    }
+
+    fn has_succeeded(&self) -> bool {
+        self.done.is_ok()
     }
 
     fn answer(self: Box<Self>, committed: Result<(), CommitFailed>) {

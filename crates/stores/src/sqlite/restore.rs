@@ -1,14 +1,14 @@
 //! The head of a log, from the tables and the end of the log: its cost is that of the running
 //! step and the waiting triggers, however long the thread is.
 
-use super::blocks::{self, Wanted};
+use super::blocks::{self};
 use super::error::statement;
 use super::rows;
-use super::spelling::{Coded, status_of};
-use super::value::{count, instant, int};
+use super::value::{count, int};
+use crate::block::Coded;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::ops::ControlFlow;
-use store::{Head, StoreError, inherited};
+use store::{Filter, Head, StoreError, inherited};
 use timeline::{
     Context, Event, ExecutionStatus, Item, Open, Payload, Seq, State, Thread, ThreadId, chunk_type,
 };
@@ -16,9 +16,7 @@ use timeline::{
 /// The end of the thread's log, with its state.
 pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreError> {
     let tx = conn.unchecked_transaction().map_err(statement)?;
-    let row = rows::row(&tx, thread)?;
-    let end = rows::end_of(&tx, thread)?;
-    let no = end.no;
+    let (no, row) = rows::numbered_row(&tx, thread)?;
     let log = Log { conn: &tx, no };
     let (mut thread, context) = log.made()?;
     thread.status = row.thread.status;
@@ -27,7 +25,7 @@ pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreEr
     Ok(Head {
         tenant: row.tenant,
         tail: row.tail,
-        last_at: instant(end.updated_at)?,
+        last_at: row.thread.updated_at.unwrap_or(row.thread.created_at),
         state: log.state(thread, context)?,
     })
 }
@@ -82,7 +80,7 @@ impl Log<'_> {
     // The thread and its context as they were made, and the context's status.
     fn made(&self) -> Result<(Thread, Context), StoreError> {
         let (mut thread, mut context) = (None, None);
-        self.log().read(Seq(1), Wanted::Facts, |_, decoded| {
+        self.log().read(Seq(1), Filter::Facts, |_, decoded| {
             if let Event::ThreadCreated { thread: made } = decoded.event {
                 thread = Some(made);
             } else if let Event::ContextCreated { context: made } = decoded.event {
@@ -98,7 +96,7 @@ impl Log<'_> {
         let (thread, mut context) =
             made.ok_or_else(|| StoreError::Damaged("a log without a beginning".into()))?;
         let sql = "SELECT status FROM thread_contexts WHERE thread_no = ?1";
-        if let Some(stands) = one(self.conn, sql, [self.no], |row| row.get::<_, i64>(0))? {
+        if let Some(stands) = one(self.conn, sql, [self.no], |row| row.get::<_, u8>(0))? {
             context.status = known(stands)?;
         }
         Ok((thread, context))
@@ -178,7 +176,7 @@ impl Log<'_> {
                    WHERE x.thread_no = ?1 AND x.seq < ?2 ORDER BY x.seq DESC LIMIT 1";
         let found = one(self.conn, sql, [no, before], |row| {
             Ok((
-                row.get::<_, i64>(0)?,
+                row.get::<_, u8>(0)?,
                 row.get::<_, i64>(1)?,
                 row.get::<_, Option<String>>(2)?,
                 row.get::<_, bool>(3)?,
@@ -236,7 +234,7 @@ impl Log<'_> {
             return Ok(());
         }
         let from = Seq(count(from));
-        self.log().read(from, Wanted::Facts, |seq, decoded| {
+        self.log().read(from, Filter::Facts, |seq, decoded| {
             if int(seq.0) >= to {
                 return Ok(ControlFlow::Break(()));
             }
@@ -268,8 +266,8 @@ impl Log<'_> {
 }
 
 /// The status with this code.
-fn known<S: Coded>(code: i64) -> Result<S, StoreError> {
-    status_of(code)
+fn known<S: Coded>(code: u8) -> Result<S, StoreError> {
+    S::of_code(code)
         .ok_or_else(|| StoreError::Damaged(format!("{code} is not the code of a status")))
 }
 

@@ -1,6 +1,6 @@
 //! Queries of the reading threads.
 
-use super::blocks::{Log, Wanted, logged};
+use super::blocks::{Log, logged};
 use super::error::statement;
 use super::sums::{LogEnd, Made, changed};
 use super::value::{count, instant, int, nanos};
@@ -57,13 +57,23 @@ pub(super) fn find(
 
 /// The row of the thread with this id.
 pub(super) fn row(conn: &Connection, thread: &ThreadId) -> Result<ThreadRow, StoreError> {
+    Ok(numbered_row(conn, thread)?.1)
+}
+
+/// The number and the row of the thread with this id.
+pub(super) fn numbered_row(
+    conn: &Connection,
+    thread: &ThreadId,
+) -> Result<(i64, ThreadRow), StoreError> {
     let sql = format!("{} WHERE t.id = ?1", select_row());
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let found = select.query_row([thread.as_str()], |row| Ok(thread_row(row)));
+    // The number is the first column.
+    let found = select.query_row([thread.as_str()], |row| Ok((row.get(0)?, thread_row(row))));
     let found = found.optional().map_err(statement)?;
-    let row = found.ok_or(StoreError::NotFound)??;
+    let (no, row) = found.ok_or(StoreError::NotFound)?;
+    let row = row?;
     if row.thread.id == *thread {
-        Ok(row)
+        Ok((no, row))
     } else {
         Err(changed("the index of threads"))
     }
@@ -168,16 +178,12 @@ pub(super) fn read(
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let end = end_of(conn, thread)?;
     let no = end.no;
-    let wanted = match filter {
-        Filter::All => Wanted::All,
-        Filter::Facts => Wanted::Facts,
-    };
     let (mut page, mut size) = (Vec::new(), PageSize::default());
     if limit == 0 {
         return Ok(page);
     }
     let mut is_whole = true;
-    let last = Log { conn, no }.read(after.next(), wanted, |seq, decoded| {
+    let last = Log { conn, no }.read(after.next(), filter, |seq, decoded| {
         let logged = logged(seq, decoded)?;
         if !size.add(logged.text.len()) {
             is_whole = false;

@@ -168,8 +168,6 @@ struct Batch<'a> {
     transaction: Result<(), CommitFailed>,
     waiting: Vec<Box<dyn Request>>,
     bytes: usize,
-    // Whether each request in `waiting` succeeded.
-    succeeded: Vec<bool>,
     // Whether each further request has a savepoint, because one failed after it had changed something.
     has_savepoints: bool,
 }
@@ -192,7 +190,6 @@ impl<'a> Batch<'a> {
             transaction,
             waiting: Vec::new(),
             bytes: 0,
-            succeeded: Vec::new(),
             has_savepoints: false,
         }
     }
@@ -227,23 +224,18 @@ impl<'a> Batch<'a> {
 
     fn add(&mut self, mut request: Box<dyn Request>) {
         self.bytes = self.bytes.saturating_add(request.bytes());
-        let mut has_succeeded = false;
         if self.transaction.is_ok() {
             let n_changes = self.conn.total_changes();
             if self.has_savepoints {
-                match in_savepoint(self.conn, &mut *request) {
-                    Ok(succeeded) => has_succeeded = succeeded,
-                    Err(error) => self.transaction = Err(error),
-                }
+                self.transaction = in_savepoint(self.conn, &mut *request);
             } else {
-                has_succeeded = request.run(self.conn).is_ok();
-                if !has_succeeded && self.conn.total_changes() > n_changes {
+                request.run(self.conn);
+                if !request.has_succeeded() && self.conn.total_changes() > n_changes {
                     self.restart();
                 }
             }
         }
         self.waiting.push(request);
-        self.succeeded.push(has_succeeded);
         self.look_after();
     }
 
@@ -256,13 +248,9 @@ impl<'a> Batch<'a> {
         self.has_savepoints = true;
         self.transaction =
             execute(self.conn, "ROLLBACK").and_then(|()| execute(self.conn, "BEGIN IMMEDIATE"));
-        for (request, has_succeeded) in self.waiting.iter_mut().zip(&mut self.succeeded) {
-            if !*has_succeeded || self.transaction.is_err() {
-                continue;
-            }
-            match in_savepoint(self.conn, &mut **request) {
-                Ok(succeeded) => *has_succeeded = succeeded,
-                Err(error) => self.transaction = Err(error),
+        for request in self.waiting.iter_mut().filter(|it| it.has_succeeded()) {
+            if self.transaction.is_ok() {
+                self.transaction = in_savepoint(self.conn, &mut **request);
             }
         }
     }
@@ -283,17 +271,17 @@ fn execute(conn: &Connection, sql: &str) -> Result<(), CommitFailed> {
         .map_err(|error| CommitFailed(Arc::new(error)))
 }
 
-/// Does a request in a savepoint. Whether it succeeded.
-fn in_savepoint(conn: &Connection, request: &mut dyn Request) -> Result<bool, CommitFailed> {
+/// Does a request in a savepoint. If it fails, nothing has changed.
+fn in_savepoint(conn: &Connection, request: &mut dyn Request) -> Result<(), CommitFailed> {
     execute(conn, "SAVEPOINT request")?;
-    let has_succeeded = request.run(conn).is_ok();
-    if !has_succeeded && !conn.is_autocommit() {
+    request.run(conn);
+    if !request.has_succeeded() && !conn.is_autocommit() {
         execute(conn, "ROLLBACK TO request")?;
     }
     if !conn.is_autocommit() {
         execute(conn, "RELEASE request")?;
     }
-    Ok(has_succeeded)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Files that other versions of the program have written.
 
-use super::version_9::{WITHOUT_V7, WITHOUT_V8, events_of_version_9, write_version_9};
+use super::version_9::{WITHOUT_V7, WITHOUT_V8, write_version_9};
 use super::{dump, open, place, read_only, selected, written};
+use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::Path;
 use store::suite::script;
 use store::{
@@ -54,8 +56,10 @@ const WITHOUT_V4: &str = "
 type OldEvent = (String, u64, Timestamp, String);
 
 fn old_events() -> Vec<OldEvent> {
-    let events = events_of_version_9();
-    let lines = events.lines();
+    let mut lines = String::new();
+    let mut packed = GzDecoder::new(&include_bytes!("../older/v9.jsonl.gz")[..]);
+    packed.read_to_string(&mut lines).unwrap();
+    let lines = lines.lines();
     lines.map(|it| serde_json::from_str(it).unwrap()).collect()
 }
 

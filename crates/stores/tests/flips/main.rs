@@ -85,8 +85,8 @@ fn within_patience<T: Send + 'static>(look: impl Future<Output = T> + Send + 'st
     answered.recv_timeout(PATIENCE).ok()
 }
 
-/// What is content: a read gives what was written, an error, or nothing. Other reads answer where something is, which
-/// threads are in a list, and what was derived: of these the check has to find what is wrong.
+/// The reads of content. Each gives the written value, an error or nothing. Other reads give positions, lists and
+/// derived values; the check must find their changes.
 const CONTENT: [&str; 9] = [
     "events",
     "facts",

@@ -6,7 +6,6 @@ use std::io::Read as _;
 use std::path::Path;
 
 /// Takes back what versions 8 and 9 have made.
-#[allow(dead_code, reason = "not every test crate needs it")]
 pub(crate) const WITHOUT_V8: &str = "
     DROP TABLE thread_waits;
     DROP TABLE thread_words;
@@ -14,7 +13,6 @@ pub(crate) const WITHOUT_V8: &str = "
     PRAGMA user_version=7;";
 
 /// Takes back what version 7 has made.
-#[allow(dead_code, reason = "not every test crate needs it")]
 pub(crate) const WITHOUT_V7: &str = "
     DROP TABLE tenant_usage;
     DROP TRIGGER tenant_usage_thread_made;
@@ -34,13 +32,4 @@ pub(crate) fn write_version_9(path: &Path, sql: &str) {
     packed.read_to_end(&mut file).unwrap();
     std::fs::write(path, file).unwrap();
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
-}
-
-/// The events of that store, one a line: thread, position, instant and JSON text.
-#[allow(dead_code, reason = "not every test crate needs it")]
-pub(crate) fn events_of_version_9() -> String {
-    let mut lines = String::new();
-    let mut packed = GzDecoder::new(&include_bytes!("v9.jsonl.gz")[..]);
-    packed.read_to_string(&mut lines).unwrap();
-    lines
 }

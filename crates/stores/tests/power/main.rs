@@ -1,4 +1,4 @@
-//! Power losses. What a store has acknowledged is there afterwards, and nothing else is half there.
+//! Power losses. Afterwards the store has everything that it acknowledged, and no half of anything else.
 //!
 //! A process of its own writes to a store until `lose_power.c`, which it has loaded, loses the power for
 //! it. That library decides which changes since the last sync are on the disk. Each store survives several
@@ -27,7 +27,7 @@ const DATABASE: &str = "loomline.db";
 /// The beginning of the library's last words.
 const LOST: &str = "lost ";
 
-/// What the tests are told by the environment.
+/// The settings of the tests, from the environment.
 fn told(name: &str) -> Option<String> {
     #[allow(clippy::disallowed_methods, reason = "a test may be told its seed")]
     std::env::var(name).ok()

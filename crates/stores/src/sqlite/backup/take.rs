@@ -224,8 +224,9 @@ pub(super) fn ended(conn: &Connection, no: i64, id: &str) -> Result<Option<Ended
 /// The sum of the block that ends with this event.
 fn sum_at(conn: &Connection, no: i64, end: i64) -> Result<Option<[u8; 16]>, StoreError> {
     let sql =
-        "SELECT sum FROM thread_blocks WHERE thread_no = ?1 AND first <= ?2 AND first + n - 1 = ?2
-               ORDER BY first DESC LIMIT 1";
+        "SELECT sum FROM (SELECT first, n, sum FROM thread_blocks WHERE thread_no = ?1 AND first <= ?2
+                            ORDER BY first DESC LIMIT 1)
+               WHERE first + n - 1 = ?2";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([no, end], |row| row.get(0));
     found.optional().map_err(statement)

@@ -6,7 +6,7 @@ use super::line::{
     TenantLine, ThreadLine, TokenLine, Transferred,
 };
 use crate::sqlite::backup::hex;
-use crate::sqlite::blocks::{self, Log, Wanted};
+use crate::sqlite::blocks::{self, Log};
 use crate::sqlite::connection::{exists, reading};
 use crate::sqlite::error::statement;
 use crate::sqlite::key::StoreKey;
@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use store::StoreError;
+use store::{Filter, StoreError};
 use timeline::Seq;
 
 /// Writes all data of a tenant, from one snapshot. Blocks. The store may be served meanwhile. Each line is one
@@ -156,7 +156,7 @@ fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), Trans
     // What writing fails with is no error of the store.
     let mut failed = None;
     let log = Log { conn, no };
-    log.read_blocks(Seq(1), Wanted::All, |block, first, reader| {
+    log.read_blocks(Seq(1), Filter::All, |block, first, reader| {
         let epoch: i64 = epoch_of
             .query_row([block], |row| row.get(0))
             .map_err(statement)?;

@@ -12,7 +12,6 @@ use crate::sqlite::backup::hex;
 use crate::sqlite::blocks::{self, Blocks, End};
 use crate::sqlite::connection::{SqliteOptions, exists, lock, writing};
 use crate::sqlite::error::{making, statement};
-use crate::sqlite::kind::{SHOWN, kind};
 use crate::sqlite::migrations::MIGRATIONS;
 use crate::sqlite::projection::Tables;
 use crate::sqlite::value::{count, instant, int, nanos};
@@ -267,7 +266,6 @@ impl<'a> Import<'a> {
         let blocks = split(events.iter().map(|(at, event, raw, size)| ToStore {
             at: *at,
             event,
-            is_fact: kind(event) != SHOWN,
             size: *size,
             raw: *raw,
         }));
