@@ -9,9 +9,9 @@ use super::sums::{self, LogEnd};
 use super::usage;
 use super::value::{count, int, nanos};
 use rusqlite::{Connection, OptionalExtension, params};
-use store::rows::row_changes;
+use store::rows::{RowChange, row_changes};
 use store::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
-use timeline::{Seq, Thread, ThreadId};
+use timeline::{Seq, Thread, ThreadId, ThreadStatus};
 
 /// The first records of a thread.
 pub(super) struct NewLog {
@@ -101,7 +101,7 @@ pub(super) fn create(
         tail: Seq::ZERO,
         sum,
     };
-    let sum = write(conn, end, first)?;
+    let (sum, _) = write(conn, end, first)?;
     let sql = "UPDATE thread_threads SET head_seq = ?2, sum = ?3 WHERE no = ?1";
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
     update
@@ -158,7 +158,7 @@ pub(super) fn append(
         tail: append.tail,
         sum: found.sum,
     };
-    let sum = write(conn, end, &append.records)?;
+    let (sum, status) = write(conn, end, &append.records)?;
     let bytes = int(size(&append.records) as u64);
     let after = LogEnd {
         no: found.no,
@@ -167,6 +167,7 @@ pub(super) fn append(
         bytes: found.end.bytes.saturating_add(bytes),
         change: found.change.unwrap_or(found.end.change),
         epoch: found.end.epoch,
+        status: status.unwrap_or(found.end.status),
         sum: Some(sum),
     };
     let values = params![
@@ -300,15 +301,25 @@ pub(super) fn delete_derived(conn: &Connection, no: i64) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Writes the blocks and the rows of the tables. Returns the sum of the last block.
-fn write(conn: &Connection, end: End, records: &[NewRecord]) -> Result<Sum, StoreError> {
+/// Writes the blocks and the rows of the tables. Returns the sum of the last block, and the thread's new status.
+fn write(
+    conn: &Connection,
+    end: End,
+    records: &[NewRecord],
+) -> Result<(Sum, Option<ThreadStatus>), StoreError> {
     let (blocks, sum) = blocks::insert(conn, end, records)?;
     let tables = Tables::of(conn, end.thread, &blocks);
     let numbered = (end.tail.next().0..).map(Seq).zip(records);
     let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, record.event())));
     tables.execute_all(&changes)?;
     tables.note_calls(records.iter().map(NewRecord::event))?;
-    Ok(sum)
+    let status = changes.iter().find_map(|change| {
+        if let RowChange::Thread(_, status) | RowChange::ThreadStatus(status) = change {
+            return Some(*status);
+        }
+        None
+    });
+    Ok((sum, status))
 }
 
 /// The instant of the last record.

@@ -70,10 +70,7 @@ impl<'a> Tables<'a> {
         let changes_row = |change: &RowChange<'_>| {
             matches!(
                 change,
-                RowChange::Thread(..)
-                    | RowChange::ThreadStatus(_)
-                    | RowChange::ThreadTitle(_)
-                    | RowChange::ThreadMetadata(_)
+                RowChange::Thread(..) | RowChange::ThreadTitle(_) | RowChange::ThreadMetadata(_)
             )
         };
         let is_sealed = self.is_sealed && changes.iter().any(changes_row);

@@ -37,7 +37,8 @@ pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
 pub(super) fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
     let log = Log { conn, no };
     end(log)?;
-    fold(log, conn, true)
+    fold(log, conn, true)?;
+    sums::seal_end(conn, no)
 }
 
 /// Corrects where a thread's row says that the log ends, and its size.
@@ -51,7 +52,7 @@ fn end(log: Log<'_>) -> Result<(), StoreError> {
     update
         .execute(params![log.no, bytes, at])
         .map_err(statement)?;
-    sums::seal_end(log.conn, log.no)
+    Ok(())
 }
 
 /// Where a log ends, and its size.

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use store::{
     Filter, KeyPattern, Logged, PageSize, StoreError, TenantId, ThreadFilter, ThreadRow, ThreadRows,
 };
-use timeline::{Fork, Machine, Payload, Seq, Thread, ThreadId, ThreadStatus};
+use timeline::{Fork, Machine, Payload, Seq, Thread, ThreadId};
 
 // The columns of what a thread is, and those of where its log ends.
 fn select_row() -> String {
@@ -217,12 +217,6 @@ pub(super) fn unfinished(conn: &Connection) -> Result<Vec<ThreadId>, StoreError>
         .collect()
 }
 
-/// The status of this name.
-pub(super) fn status<S: Machine>(all: &[S], name: &str) -> Result<S, StoreError> {
-    let found = all.iter().copied().find(|status| status.name() == name);
-    found.ok_or_else(|| StoreError::Damaged(format!("{name:?} is no status")))
-}
-
 fn thread_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {
     let made = Made::read(row).map_err(statement)?.checked()?;
     let end = LogEnd::read(row, Made::N_COLUMNS).map_err(statement)?;
@@ -237,7 +231,7 @@ fn thread_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {
         thread: Thread {
             id: made.id.into(),
             key: made.key,
-            status: status(ThreadStatus::ALL, &made.status)?,
+            status: end.status,
             created_at: instant(made.created_at)?,
             updated_at: Some(instant(end.updated_at)?),
             title: made.title,

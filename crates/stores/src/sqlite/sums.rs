@@ -2,8 +2,8 @@
 //!
 //! | row | covers |
 //! |---|---|
-//! | `thread_threads.row_sum` | the thread: tenant, id, key, status, title, metadata, fork, when it was made |
-//! | `thread_threads.end_sum` | where its log ends, which every append changes |
+//! | `thread_threads.row_sum` | the thread: tenant, id, key, title, metadata, fork, when it was made |
+//! | `thread_threads.end_sum` | the status and the end of its log, which appends change |
 //! | `thread_waits.sum` | the row |
 //! | `thread_tokens.sum` | the row |
 //! | `tenant_objects.sum` | the row, the hash and the length of its content |
@@ -14,6 +14,7 @@ use super::error::statement;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 use store::StoreError;
+use timeline::{Machine as _, ThreadStatus};
 
 /// A sum in the making: each value with its kind and its length.
 pub(super) struct Summing(Sha256);
@@ -87,7 +88,6 @@ pub(super) struct Made {
     pub(super) tenant: String,
     pub(super) id: String,
     pub(super) key: Option<String>,
-    pub(super) status: String,
     pub(super) created_at: i64,
     pub(super) title: Option<String>,
     pub(super) metadata: Option<String>,
@@ -99,10 +99,10 @@ pub(super) struct Made {
 impl Made {
     /// The columns of a thread `t` and what it is forked from, `p`. A parent is another row: the sum has its id.
     pub(super) const COLUMNS: &str =
-        "t.no, t.tenant, t.id, t.key, t.status, t.created_at, t.title, t.metadata,
+        "t.no, t.tenant, t.id, t.key, t.created_at, t.title, t.metadata,
         p.id, t.fork_seq, t.row_sum";
     /// How many columns.
-    pub(super) const N_COLUMNS: usize = 11;
+    pub(super) const N_COLUMNS: usize = 10;
 
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -110,13 +110,12 @@ impl Made {
             tenant: row.get(1)?,
             id: row.get(2)?,
             key: row.get(3)?,
-            status: row.get(4)?,
-            created_at: row.get(5)?,
-            title: row.get(6)?,
-            metadata: row.get(7)?,
-            parent: row.get(8)?,
-            fork_seq: row.get(9)?,
-            stored: row.get(10)?,
+            created_at: row.get(4)?,
+            title: row.get(5)?,
+            metadata: row.get(6)?,
+            parent: row.get(7)?,
+            fork_seq: row.get(8)?,
+            stored: row.get(9)?,
         })
     }
 
@@ -127,7 +126,6 @@ impl Made {
             .text(&self.tenant)
             .text(&self.id)
             .optional(self.key.as_ref(), text)
-            .text(&self.status)
             .int(self.created_at)
             .optional(self.title.as_ref(), text)
             .optional(self.metadata.as_ref(), text)
@@ -175,7 +173,17 @@ pub(super) fn seal_made(conn: &Connection, no: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Where a log ends, and what the next append depends on.
+/// The status in a column.
+fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadStatus> {
+    let name: String = row.get(column)?;
+    let found = ThreadStatus::ALL.iter().find(|it| it.name() == name);
+    let unknown = || format!("{name:?} is not the status of a thread").into();
+    found.copied().ok_or_else(|| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, unknown())
+    })
+}
+
+/// The status of a thread and the end of its log, which the next append depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogEnd {
     pub(super) no: i64,
@@ -184,13 +192,14 @@ pub(super) struct LogEnd {
     pub(super) bytes: i64,
     pub(super) change: i64,
     pub(super) epoch: i64,
+    pub(super) status: ThreadStatus,
     pub(super) sum: Option<Sum>,
 }
 
 impl LogEnd {
     /// The columns of a thread `t`.
     pub(super) const COLUMNS: &str =
-        "t.no, t.updated_at, t.head_seq, t.bytes, t.change, t.epoch, t.sum, t.end_sum";
+        "t.no, t.updated_at, t.head_seq, t.bytes, t.change, t.epoch, t.status, t.sum, t.end_sum";
 
     /// Reads the columns from this one on, of the thread with this id.
     pub(super) fn read(row: &Row<'_>, from: usize) -> rusqlite::Result<(Self, Option<Sum>)> {
@@ -201,9 +210,10 @@ impl LogEnd {
             bytes: row.get(from + 3)?,
             change: row.get(from + 4)?,
             epoch: row.get(from + 5)?,
-            sum: row.get(from + 6)?,
+            status: status(row, from + 6)?,
+            sum: row.get(from + 7)?,
         };
-        Ok((end, row.get(from + 7)?))
+        Ok((end, row.get(from + 8)?))
     }
 
     /// The sum, for the thread with this id: an index that leads to another row is noticed too.
@@ -216,6 +226,7 @@ impl LogEnd {
             .int(self.bytes)
             .int(self.change)
             .int(self.epoch)
+            .text(self.status.name())
             .optional(self.sum, |to, sum| to.bytes(&sum))
             .end()
     }
