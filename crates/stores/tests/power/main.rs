@@ -10,8 +10,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "seeds and counts")]
 
+mod backups;
 mod known;
+mod migration;
 mod process;
+#[path = "../older_stores/shown.rs"]
+mod shown;
 mod store_after;
 
 use known::Known;
@@ -154,39 +158,95 @@ fn survived(place: &Place, seed: u64, lie: &str) -> Report {
     report
 }
 
+/// The end of a process.
+enum End {
+    /// The power was lost.
+    Lost,
+    /// The process was done before.
+    Done,
+}
+
 /// Lets a process write until the power is lost. Returns what it said.
 fn lost(place: &Place, store: &Path, at: u64, seed: u64, lie: &str) -> Result<String, String> {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["no_power_loss_takes_what_was_acknowledged", "--exact"])
-        .args(["--nocapture", "--test-threads=1"])
-        .env("LD_PRELOAD", place.directory.path().join("lose_power.so"))
-        .env("LOSE_POWER_DIR", store)
-        .env("LOSE_POWER_AT", at.to_string())
-        .env("LOSE_POWER_SEED", seed.to_string())
-        .env("LOSE_POWER_LIE", lie)
-        .output()
-        .unwrap();
-    // A line that is cut off may end in mid-character.
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.signal() == Some(9) && said.lines().any(|line| line.starts_with(LOST)) {
-        return Ok(said);
+    let loss = Loss {
+        job: "write",
+        directory: store,
+        at,
+        seed,
+        lie,
+    };
+    match loss.of_process(place, &[])? {
+        (End::Lost, said) => Ok(said),
+        (End::Done, _) => Err("the process ended by itself".into()),
     }
-    let why = String::from_utf8_lossy(&output.stderr);
-    Err(format!(
-        "the process ended by itself, {}: {why}",
-        output.status
-    ))
+}
+
+/// A power loss for the files of one directory, at an operation of a process.
+struct Loss<'a> {
+    job: &'a str,
+    directory: &'a Path,
+    at: u64,
+    seed: u64,
+    lie: &'a str,
+}
+
+impl Loss<'_> {
+    /// Starts the process, with more variables. Returns how it ended and what it said.
+    fn of_process(
+        &self,
+        place: &Place,
+        variables: &[(&str, &Path)],
+    ) -> Result<(End, String), String> {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["no_power_loss_takes_what_was_acknowledged", "--exact"])
+            .args(["--nocapture", "--test-threads=1"])
+            .env("LD_PRELOAD", place.directory.path().join("lose_power.so"))
+            .env("LOSE_POWER_JOB", self.job)
+            .env("LOSE_POWER_DIR", self.directory)
+            .env("LOSE_POWER_AT", self.at.to_string())
+            .env("LOSE_POWER_SEED", self.seed.to_string())
+            .env("LOSE_POWER_LIE", self.lie)
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        // A line that is cut off may end in mid-character.
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok((End::Done, said));
+        }
+        if output.status.signal() == Some(9) && said.lines().any(|line| line.starts_with(LOST)) {
+            return Ok((End::Lost, said));
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        Err(format!(
+            "the process ended by itself, {}: {said} {why}",
+            output.status
+        ))
+    }
+}
+
+/// The work of the process that loses its power.
+fn work(directory: &str) {
+    match told("LOSE_POWER_JOB").as_deref() {
+        Some("migrate") => migration::migrate(directory),
+        Some("back up") => backups::back_up_again(directory),
+        _ => process::write_until_the_power_is_lost(directory),
+    }
+}
+
+/// The number of losses to simulate, and of stores for them.
+fn n_losses(default: u64) -> u64 {
+    told_number("LOOMLINE_POWER_LOSSES").unwrap_or(default)
 }
 
 #[test]
 fn no_power_loss_takes_what_was_acknowledged() {
     if let Some(directory) = told("LOSE_POWER_DIR") {
-        return process::write_until_the_power_is_lost(&directory);
+        return work(&directory);
     }
     let place = Place::new();
     let one = told_number("LOOMLINE_POWER_SEED");
-    let n_losses = told_number("LOOMLINE_POWER_LOSSES").unwrap_or(25);
-    let seeds = one.map_or(1..n_losses.div_ceil(LOSSES_PER_STORE) + 1, |seed| {
+    let seeds = one.map_or(1..n_losses(25).div_ceil(LOSSES_PER_STORE) + 1, |seed| {
         seed..seed + 1
     });
     let mut all = Report::default();
