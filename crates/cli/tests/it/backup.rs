@@ -1,6 +1,7 @@
 //! Backups and restores, as an operator meets them, and what a kill leaves of them.
 
 use crate::support::cli::Home;
+use crate::support::soak_repeats;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,7 @@ fn killed_backups_and_restores_leave_what_was_there_usable() {
     let whole = begun.elapsed();
     let mut random = fastrand::Rng::with_seed(48);
     let mut moment = || whole.mul_f64(random.f64() * 1.2);
-    for n in 0..KILLS {
+    for n in 0..KILLS * soak_repeats() as usize {
         let how: &[&str] = if n % 2 == 0 { &["--full"] } else { &[] };
         kill(&home, &[&["backup", &backups], how].concat(), moment());
         home.ok(&["backup", "--verify", &backups]);
@@ -98,7 +99,7 @@ fn killed_backups_and_restores_leave_what_was_there_usable() {
     }
     home.ok(&["backup", &backups]);
     let expected = events(&home, &home.data(), "answer");
-    for n in 0..KILLS {
+    for n in 0..KILLS * soak_repeats() as usize {
         let to = home.path(&format!("restored-{n}"));
         let restore = ["restore", &*backups, "--to", &*text(&to)];
         kill(&home, &restore, moment());

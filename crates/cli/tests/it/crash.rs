@@ -1,7 +1,7 @@
 //! Kills the real binary at random moments and holds what is left against what was acknowledged.
 //!
 //! The seed decides when. A failure prints it; `LOOMLINE_SEED=<n> cargo test --test it crash::` runs it
-//! again. Threads run with tools that write to a ledger, so that a tool that ran twice shows.
+//! again. `scripts/soak` kills more often, with more seeds. Threads run with tools that write to a ledger, so that a tool that ran twice shows.
 #![allow(
     clippy::print_stdout,
     clippy::similar_names,
@@ -9,6 +9,7 @@
 )]
 
 use crate::support::server::{self, Server};
+use crate::support::soak_repeats;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -187,7 +188,8 @@ fn kill_at_chosen_moments(mut server: Server, bed: &Bed, key: &str, effect: &str
     server
 }
 
-fn kill_at_random_moments(seed: u64, effect: &str) {
+fn kill_with_seed(seed: u64, effect: &str) {
+    println!("seed {seed}: {KILLS} kills");
     let bed = Bed::new(effect);
     let mut random = fastrand::Rng::with_seed(seed);
     let seen = Mutex::new(Acknowledged::default());
@@ -365,47 +367,48 @@ fn tools_ran_once(records: &[Record], ledger: &Path, effect: &str) {
     }
 }
 
-fn seed(default: u64) -> u64 {
+/// Kills with the seed of a test, and in a soak with seeds of its own.
+fn kill_at_random_moments(seed: u64, effect: &str) {
     #[allow(clippy::disallowed_methods, reason = "a test may be told its seed")]
     let told = std::env::var("LOOMLINE_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
-    let seed = told.unwrap_or(default);
-    println!("seed {seed}: {KILLS} kills");
-    seed
+    for n in 0..u64::from(soak_repeats()) {
+        kill_with_seed(told.unwrap_or(seed + 100 * n), effect);
+    }
 }
 
 #[test]
 fn thirty_kills_with_idempotent_tools_lose_nothing_seed_1() {
-    kill_at_random_moments(seed(1), "idempotent");
+    kill_at_random_moments(1, "idempotent");
 }
 
 #[test]
 fn thirty_kills_with_idempotent_tools_lose_nothing_seed_2() {
-    kill_at_random_moments(seed(2), "idempotent");
+    kill_at_random_moments(2, "idempotent");
 }
 
 #[test]
 fn thirty_kills_with_effect_tools_lose_nothing_seed_3() {
-    kill_at_random_moments(seed(3), "effect");
+    kill_at_random_moments(3, "effect");
 }
 
 #[test]
 fn thirty_kills_with_effect_tools_lose_nothing_seed_4() {
-    kill_at_random_moments(seed(4), "effect");
+    kill_at_random_moments(4, "effect");
 }
 
 #[test]
 fn thirty_kills_with_effect_tools_lose_nothing_seed_5() {
-    kill_at_random_moments(seed(5), "effect");
+    kill_at_random_moments(5, "effect");
 }
 
 #[test]
 fn thirty_kills_with_idempotent_tools_lose_nothing_seed_6() {
-    kill_at_random_moments(seed(6), "idempotent");
+    kill_at_random_moments(6, "idempotent");
 }
 
 #[test]
 fn thirty_kills_with_effect_tools_lose_nothing_seed_7() {
-    kill_at_random_moments(seed(7), "effect");
+    kill_at_random_moments(7, "effect");
 }

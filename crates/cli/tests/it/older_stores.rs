@@ -1,12 +1,15 @@
 //! Stores that earlier versions wrote. `fixtures/stores/README.md` says how they were made.
 
+#![allow(clippy::print_stdout, reason = "counts")]
+
 use crate::support::cli::{Home, fixture, records};
 use crate::support::server::Server;
+use crate::support::soak_repeats;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Everything that is recorded of a thread but its events and its document.
 const VIEWS: [(&str, &str, Option<&str>); 8] = [
@@ -337,4 +340,42 @@ fn a_store_of_version_9_migrates_with_equal_events_documents_and_hashes() {
 #[test]
 fn a_killed_store_of_version_9_migrates_with_equal_events_documents_and_hashes() {
     OldStore::of("main-v9", "killed").assert_migrates();
+}
+
+/// Starts the server and kills it after some time. Returns whether the migration had begun.
+fn kill_a_start(store: &OldStore, after: Duration) -> bool {
+    let server = store.home.spawn(&["serve", "--listen", "127.0.0.1:0"]);
+    std::thread::sleep(after);
+    drop(server);
+    let mut files = std::fs::read_dir(store.home.data()).unwrap();
+    files.any(|file| {
+        let name = file.unwrap().file_name();
+        name.to_str().unwrap().contains("backup-v9")
+    })
+}
+
+#[test]
+fn kills_during_a_migration_leave_a_store_that_migrates() {
+    const KILLS: u32 = 4;
+    let store = OldStore::of("main-v9", "stopped");
+    let begun = Instant::now();
+    let mut server = store.home.server();
+    let start = begun.elapsed();
+    server.stop();
+    let mut random = fastrand::Rng::with_seed(9);
+    let mut n_begun = 0;
+    for n in 0..KILLS * soak_repeats() {
+        let store = OldStore::of("main-v9", "stopped");
+        // The moments are spread over the whole start, whatever it takes on this machine.
+        let share = (f64::from(n % KILLS) + random.f64()) / f64::from(KILLS);
+        n_begun += u32::from(kill_a_start(&store, start.mul_f64(share)));
+        let mut server = store.home.server();
+        store.assert_runs_end(&server);
+        store.assert_shown(&server);
+        server.stop();
+        store.assert_sound();
+        store.assert_backed_up();
+    }
+    println!("{n_begun} kills met a migration that had begun");
+    assert!(n_begun > 0, "no kill met a migration");
 }
