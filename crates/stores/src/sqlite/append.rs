@@ -11,7 +11,7 @@ use super::value::{count, int, nanos};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::rows::{RowChange, row_changes};
 use store::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
-use timeline::{Seq, Thread, ThreadId, ThreadStatus};
+use timeline::{Machine as _, Payload, Seq, Thread, ThreadId, ThreadStatus};
 
 /// The first records of a thread.
 pub(super) struct NewLog {
@@ -40,6 +40,10 @@ impl NewLog {
 
     pub(super) fn bytes(&self) -> usize {
         size(&self.first)
+    }
+
+    fn updated_at(&self) -> i64 {
+        last(&self.first).unwrap_or_else(|| nanos(self.thread.created_at))
     }
 }
 
@@ -72,26 +76,7 @@ pub(super) fn create(
         owner_of(conn, tenant, &fork.thread_id)?;
     }
     quotas.check_thread(tenant, usage::of(conn, tenant)?, size(first) as u64)?;
-    let sql = "INSERT INTO thread_threads
-                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, sum, change)
-               VALUES (?1, ?2, ?3, 'open', ?4, ?5, 0, ?6, ?7, ?8,
-                       (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2))";
-    let created_at = nanos(thread.created_at);
-    let sum = blocks::seed(tenant.as_str(), thread.id.as_str());
-    let values = params![
-        thread.id.as_str(),
-        tenant.as_str(),
-        thread.key,
-        created_at,
-        last(first).unwrap_or(created_at),
-        int(size(first) as u64),
-        int(Epoch::FIRST.0),
-        sum,
-    ];
-    let insert = conn
-        .prepare_cached(sql)
-        .and_then(|mut insert| insert.insert(values));
-    let no = insert.map_err(making(thread.id.as_str()))?;
+    let (no, change) = insert_thread(conn, new)?;
     if let Some(token) = token {
         keep_token(conn, no, token, Seq(first.len() as u64))?;
     }
@@ -99,19 +84,52 @@ pub(super) fn create(
         thread: no,
         epoch: Epoch::FIRST,
         tail: Seq::ZERO,
-        sum,
+        sum: blocks::seed(tenant.as_str(), thread.id.as_str()),
     };
-    let (sum, _) = write(conn, end, first)?;
-    let sql = "UPDATE thread_threads SET head_seq = ?2, sum = ?3 WHERE no = ?1";
-    let mut update = conn.prepare_cached(sql).map_err(statement)?;
-    update
-        .execute(params![no, int(first.len() as u64), sum])
-        .map_err(statement)?;
-    sums::seal_end(conn, no)?;
+    let (sum, status) = write(conn, end, first, Some(thread))?;
+    let end = LogEnd {
+        no,
+        updated_at: new.updated_at(),
+        tail: int(first.len() as u64),
+        bytes: int(size(first) as u64),
+        change,
+        epoch: int(Epoch::FIRST.0),
+        status: status.unwrap_or(thread.status),
+        sum: Some(sum),
+    };
+    sums::seal_new(conn, thread.id.as_str(), &end)?;
     Ok(Created {
         thread: thread.id.clone(),
         claim: Some(Epoch::FIRST),
     })
+}
+
+/// Writes the row of a new thread, but its sums and the end of its log. Returns the thread's number and its position in
+/// the list.
+fn insert_thread(conn: &Connection, new: &NewLog) -> Result<(i64, i64), StoreError> {
+    let sql = "INSERT INTO thread_threads
+                   (id, tenant, key, status, title, metadata, fork_no, fork_seq, created_at, updated_at, head_seq, bytes,
+                    epoch, change)
+               VALUES (?1, ?2, ?3, 'open', ?4, ?5, (SELECT no FROM thread_threads WHERE id = ?6), ?7, ?8, ?9, 0, 0, ?10,
+                       (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2))
+               RETURNING no, change";
+    let thread = &new.thread;
+    let fork = thread.fork.as_ref();
+    let values = params![
+        thread.id.as_str(),
+        new.tenant.as_str(),
+        thread.key,
+        thread.title,
+        thread.metadata.as_ref().map(Payload::text),
+        fork.map(|fork| fork.thread_id.as_str()),
+        fork.map(|fork| int(fork.seq.0)),
+        nanos(thread.created_at),
+        new.updated_at(),
+        int(Epoch::FIRST.0),
+    ];
+    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    let found = insert.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)));
+    found.map_err(making(thread.id.as_str()))
 }
 
 /// Voids all claims and makes a new one.
@@ -158,7 +176,7 @@ pub(super) fn append(
         tail: append.tail,
         sum: found.sum,
     };
-    let (sum, status) = write(conn, end, &append.records)?;
+    let (sum, status) = write(conn, end, &append.records, None)?;
     let bytes = int(size(&append.records) as u64);
     let after = LogEnd {
         no: found.no,
@@ -177,17 +195,19 @@ pub(super) fn append(
         after.bytes,
         sum,
         after.end_sum(append.thread.as_str()),
+        after.status.name(),
     ];
     // Its index is left alone where the thread is the first of the list already.
     let sql = match found.change {
         None => {
             "UPDATE thread_threads
-             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6
+             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, status = ?7
              WHERE no = ?1"
         }
         Some(_) => {
             "UPDATE thread_threads
-             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, change = ?7
+             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, status = ?7,
+                 change = ?8
              WHERE no = ?1"
         }
     };
@@ -301,24 +321,33 @@ pub(super) fn delete_derived(conn: &Connection, no: i64) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Writes the blocks and the rows of the tables. Returns the sum of the last block, and the thread's new status.
+/// Writes the blocks and the rows of the tables. The row of a new thread is written already. Returns the sum of the last
+/// block, and the thread's new status.
 fn write(
     conn: &Connection,
     end: End,
     records: &[NewRecord],
+    new: Option<&Thread>,
 ) -> Result<(Sum, Option<ThreadStatus>), StoreError> {
     let (blocks, sum) = blocks::insert(conn, end, records)?;
-    let tables = Tables::of(conn, end.thread, &blocks);
+    let mut tables = Tables::of(conn, end.thread, &blocks);
     let numbered = (end.tail.next().0..).map(Seq).zip(records);
-    let changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, record.event())));
-    tables.execute_all(&changes)?;
-    tables.note_calls(records.iter().map(NewRecord::event))?;
+    let mut changes = row_changes(numbered.map(|(seq, record)| (seq, record.at, record.event())));
     let status = changes.iter().find_map(|change| {
         if let RowChange::Thread(_, status) | RowChange::ThreadStatus(status) = change {
             return Some(*status);
         }
         None
     });
+    // The status is written with the end of the log.
+    changes.retain(|change| !matches!(change, RowChange::ThreadStatus(_)));
+    if let Some(thread) = new {
+        tables.is_sealed = false;
+        changes.retain(|change| !matches!(change, RowChange::Thread(..)));
+        tables.add_title(thread.title.as_deref())?;
+    }
+    tables.execute_all(&changes)?;
+    tables.note_calls(records.iter().map(NewRecord::event))?;
     Ok((sum, status))
 }
 

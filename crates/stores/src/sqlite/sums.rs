@@ -173,6 +173,26 @@ pub(super) fn seal_made(conn: &Connection, no: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Writes the end of a new thread's log, and the sums of its row.
+pub(super) fn seal_new(conn: &Connection, id: &str, end: &LogEnd) -> Result<(), StoreError> {
+    let made = Made::of(conn, end.no)?.ok_or(StoreError::NotFound)?;
+    let sql = "UPDATE thread_threads
+               SET status = ?2, head_seq = ?3, bytes = ?4, sum = ?5, row_sum = ?6, end_sum = ?7
+               WHERE no = ?1";
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    let values = params![
+        end.no,
+        end.status.name(),
+        end.tail,
+        end.bytes,
+        end.sum,
+        made.sum(),
+        end.end_sum(id),
+    ];
+    update.execute(values).map_err(statement)?;
+    Ok(())
+}
+
 /// The status in a column.
 fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadStatus> {
     let name: String = row.get(column)?;

@@ -56,7 +56,7 @@ pub fn import_tenant(
     let mut import = Import::new(&tx);
     let mut lines = BufReader::new(from);
     let mut text = Vec::new();
-    while next(&mut lines, &mut text)? {
+    while next(&mut lines, &mut text, MAX_LINE)? {
         import.number += 1;
         let line =
             serde_json::from_slice(&text).map_err(|error| import.wrong(error.to_string()))?;
@@ -72,16 +72,19 @@ pub fn import_tenant(
     Ok(counts)
 }
 
-/// Reads a line without its end. Whether there was one.
-fn next(lines: &mut impl BufRead, text: &mut Vec<u8>) -> Result<bool, TransferError> {
+/// The largest line, in bytes. SQLite stores no larger content.
+const MAX_LINE: u64 = 1 << 30;
+
+/// Reads a line of at most `max` bytes without its end. Whether there was one.
+fn next(lines: &mut impl BufRead, text: &mut Vec<u8>, max: u64) -> Result<bool, TransferError> {
     text.clear();
-    if lines.read_until(b'\n', text)? == 0 {
+    if lines.take(max + 1).read_until(b'\n', text)? == 0 {
         return Ok(false);
     }
-    if text.pop() == Some(b'\n') {
-        Ok(true)
-    } else {
-        Err(TransferError::NotWhole("its last line is cut"))
+    match text.pop() {
+        Some(b'\n') => Ok(true),
+        _ if text.len() as u64 >= max => Err(TransferError::NotWhole("a line is too long")),
+        _ => Err(TransferError::NotWhole("its last line is cut")),
     }
 }
 
@@ -91,7 +94,7 @@ fn whole(from: &mut impl Read) -> Result<Transferred, TransferError> {
     let mut hash = Sha256::new();
     let (mut before, mut text) = (Vec::new(), Vec::new());
     let mut n: u64 = 0;
-    while next(&mut lines, &mut text)? {
+    while next(&mut lines, &mut text, MAX_LINE)? {
         if n > 0 {
             hash.update(&before);
             hash.update(b"\n");
@@ -406,5 +409,26 @@ impl<'a> Import<'a> {
             sums::seal_made(self.conn, *no)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_an_import_are_read_up_to_a_size() {
+        let read = |mut lines: &[u8]| {
+            let mut text = Vec::new();
+            let found = next(&mut lines, &mut text, 5);
+            found
+                .map(|is_line| is_line.then_some(text))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(read(b"12345\n6"), Ok(Some(b"12345".to_vec())));
+        assert_eq!(read(b""), Ok(None));
+        assert!(read(b"1234").unwrap_err().contains("is cut"));
+        assert!(read(b"123456\n").unwrap_err().contains("is too long"));
+        assert!(read(b"12345678").unwrap_err().contains("is too long"));
     }
 }
