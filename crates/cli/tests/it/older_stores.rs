@@ -338,3 +338,13 @@ fn a_store_of_version_9_migrates_with_equal_events_documents_and_hashes() {
 fn a_killed_store_of_version_9_migrates_with_equal_events_documents_and_hashes() {
     OldStore::of("main-v9", "killed").assert_migrates();
 }
+
+#[test]
+fn a_store_of_version_10_migrates_with_equal_events_documents_and_hashes() {
+    OldStore::of("main-v10", "stopped").assert_migrates();
+}
+
+#[test]
+fn a_killed_store_of_version_10_migrates_with_equal_events_documents_and_hashes() {
+    OldStore::of("main-v10", "killed").assert_migrates();
+}

@@ -11,6 +11,7 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Quotas, StoreError};
 
 /// Whether a store is served or only looked at.
@@ -40,6 +41,9 @@ pub struct SqliteOptions {
 }
 
 const STATEMENTS: usize = 96;
+
+/// How long the writer waits for another process.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Locks the file for this process, until the lock is dropped or the process ends.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
@@ -121,6 +125,7 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
     let cache_kib = options.cache_kib.unwrap_or(65_536);
     conn.execute_batch(&format!(
         "PRAGMA busy_timeout=5000;
+         PRAGMA auto_vacuum=INCREMENTAL;
          PRAGMA journal_mode=WAL;
          PRAGMA synchronous=FULL;
          PRAGMA fullfsync=1;
