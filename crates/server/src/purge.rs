@@ -25,6 +25,7 @@ const PAGE: usize = 500;
 /// What is to be purged of a tenant.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the options of a command")]
 pub struct Purge {
     /// Keys or ids of threads.
     pub threads: Vec<String>,
@@ -150,6 +151,10 @@ struct Work<'a> {
     purged: Purged,
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an operator reaches all threads of a tenant"
+)]
 impl<'a> Work<'a> {
     fn new(app: &'a App, api: Option<&'a Api>, tenant: &'a TenantId, purge: &'a Purge) -> Self {
         Self {
@@ -234,10 +239,9 @@ impl<'a> Work<'a> {
             match found {
                 Ok(row) => wanted.push(row),
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
-                    self.purged.kept.push(KeptThread {
-                        key: name.clone(),
-                        why: "there is no such thread".to_owned(),
-                    })
+                    let why = "there is no such thread".to_owned();
+                    let key = name.clone();
+                    self.purged.kept.push(KeptThread { key, why });
                 }
                 Err(error) => return Err(error),
             }

@@ -86,3 +86,99 @@ async fn delete(app: &App, tenant: &TenantId, since: Timestamp) -> Result<usize,
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests act as operators")]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use runtime::NewThreadRequest;
+    use stores::OpenMode;
+
+    const CONFIG: &str = r"
+        [tenants.acme]
+        key_hashes = []
+        delete_threads_after_days = 30
+
+        [tenants.globex]
+        key_hashes = []
+    ";
+
+    async fn keys(app: &App, tenant: &str) -> Vec<String> {
+        let rows = app.store().oldest_threads(&tenant.into(), 0, 100).await;
+        let key = |row: &runtime::ThreadRow| key_of(row).to_owned();
+        rows.unwrap().iter().map(key).collect()
+    }
+
+    async fn make(app: &App, tenant: &str, key: &str) {
+        let new = NewThreadRequest {
+            key: Some(key.to_owned()),
+            ..NewThreadRequest::default()
+        };
+        let made = app.runtime().get_or_create(&tenant.into(), new).await;
+        made.unwrap();
+    }
+
+    #[tokio::test]
+    async fn threads_are_deleted_after_the_time_of_their_tenant_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::parse(CONFIG, &|_| None).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        for tenant in ["acme", "globex"] {
+            make(&app, tenant, "one").await;
+            make(&app, tenant, "two").await;
+        }
+        let days = |n: i64| Timestamp::now() + SignedDuration::from_hours(24 * n);
+        sweep(&app, days(29)).await;
+        assert_eq!(keys(&app, "acme").await, ["one", "two"]);
+
+        sweep(&app, days(31)).await;
+
+        assert_eq!(keys(&app, "acme").await, Vec::<String>::new());
+        assert_eq!(keys(&app, "globex").await, ["one", "two"]);
+        assert!(!app.store().has_deleted());
+        assert_eq!(app.store().activity().wal_bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn a_thread_with_forks_stays_until_they_are_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::parse(CONFIG, &|_| None).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        make(&app, "acme", "parent").await;
+        let fork = Some("fork".to_owned());
+        let forked = app
+            .runtime()
+            .fork(&"acme".into(), "parent", fork, None)
+            .await;
+        forked.unwrap();
+        let later = Timestamp::now() + SignedDuration::from_hours(24 * 31);
+        sweep(&app, later).await;
+        assert_eq!(keys(&app, "acme").await, ["parent"]);
+        sweep(&app, later).await;
+        assert_eq!(keys(&app, "acme").await, Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_has_grown_is_not_deleted() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::parse(CONFIG, &|_| None).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        make(&app, "acme", "one").await;
+        let tenant = TenantId::from("acme");
+        let row = app.runtime().find(&tenant, "one").await.unwrap();
+        let update = timeline::ThreadUpdate {
+            title: Some(Some("new".to_owned())),
+            metadata: None,
+        };
+        app.runtime()
+            .update_thread(&tenant, "one", update)
+            .await
+            .unwrap();
+        let deleted = app.runtime().delete_at_rest(&tenant, "one", row.tail).await;
+        assert!(!deleted.unwrap());
+        let row = app.runtime().find(&tenant, "one").await.unwrap();
+        let deleted = app.runtime().delete_at_rest(&tenant, "one", row.tail).await;
+        assert!(deleted.unwrap());
+    }
+}

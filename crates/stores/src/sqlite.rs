@@ -451,14 +451,10 @@ impl ThreadTable for SqliteStore {
             let mut were_many = false;
             let deleted = loop {
                 let (tenant, thread) = ids();
-                let words = writer.run(0, move |conn| append::delete_words(conn, &tenant, &thread));
-                match words.await {
+                let delete = move |conn: &_| append::delete_some(conn, &tenant, &thread);
+                match writer.run(0, delete).await {
                     Ok(true) => were_many = true,
-                    Ok(false) => {
-                        let (tenant, thread) = ids();
-                        let delete = move |conn: &_| append::delete(conn, &tenant, &thread);
-                        break writer.run(0, delete).await;
-                    }
+                    Ok(false) => break Ok(()),
                     Err(error) => break Err(error),
                 }
             };

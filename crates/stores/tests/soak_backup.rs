@@ -204,7 +204,7 @@ async fn a_part_of_a_large_store_is_erased() {
     }
     println!("\nmade {} MiB\n", size(&path) / MIB);
     println!("| step | seconds | MiB | MiB of memory |\n|---|---|---|---|");
-    let sampled = async {
+    let taking = async {
         let mut samples = Samples::default();
         for n in fifth() {
             samples.append(store.samples_of_thread(&id(n)).await.unwrap());
@@ -214,7 +214,7 @@ async fn a_part_of_a_large_store_is_erased() {
         }
         samples
     };
-    let samples = awaited("samples", sampled, |_| 0).await;
+    let samples = awaited("samples", taking, |_| 0).await;
     let deleted = async {
         for n in fifth() {
             store.delete(&acme, &id(n)).await.unwrap();

@@ -160,7 +160,12 @@ fn of_members(members: Map<String, Value>) -> Map<String, Value> {
             Value::String(_) if ADDRESSES.contains(&key.as_str()) => Value::String(String::new()),
             // Parts within a part.
             Value::Array(parts) if key == "content" => of_value(Value::Array(parts)),
-            other => empty(&other),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => empty(&value),
         };
         (key, value)
     });

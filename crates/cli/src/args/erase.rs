@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true)
     .args(["threads", "unchanged_days", "all", "removed"]))]
 pub(crate) struct Purge {

@@ -152,9 +152,12 @@ fn kind(table: &str) -> String {
     known.to_owned()
 }
 
+/// A query with a tenant and two numbers, and what they are.
+type Part = (&'static str, fn(&mut TenantStorage, [u64; 2]));
+
 fn tenants(conn: &Connection) -> Result<Vec<TenantStorage>, StoreError> {
     let mut tenants: BTreeMap<String, TenantStorage> = BTreeMap::new();
-    let parts: [(&str, fn(&mut TenantStorage, [u64; 2])); 6] = [
+    let parts: [Part; 6] = [
         (
             "SELECT tenant, count(*), sum(head_seq) FROM thread_threads GROUP BY tenant",
             |it, [threads, events]| (it.threads, it.events) = (threads, events),

@@ -2,7 +2,10 @@
 
 use super::{dump, open, place, written};
 use jiff::Timestamp;
-use loomline_stores::{Searched, SqliteStore};
+use loomline_stores::{
+    BackupKind, Searched, SqliteOptions, SqliteStore, back_up, export_tenant, import_tenant,
+    restore_backup,
+};
 use rusqlite::Connection;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -556,5 +559,53 @@ async fn storage_shows_bytes_by_kind_tenant_and_thread() {
     assert_eq!(
         one.texts.values().sum::<u64>(),
         store.row(&large.thread).await.unwrap().bytes
+    );
+}
+
+#[tokio::test]
+async fn a_backup_after_an_erasure_is_full_and_restores_the_erased_blocks() {
+    let (directory, path) = place();
+    let store = open(&path);
+    let mut author = write(&store, "t", 3).await;
+    remove(&mut author).await;
+    let backups = directory.path().join("backups");
+    let kind = || back_up(&path, None, &backups, false).unwrap().kind;
+    assert_eq!([kind(), kind()], [BackupKind::Full, BackupKind::Increment]);
+    store.erase_removed(&author.thread).await.unwrap();
+    store.reclaim().await.unwrap();
+    assert_eq!([kind(), kind()], [BackupKind::Full, BackupKind::Increment]);
+    let to = directory.path().join("restored/loomline.db");
+    restore_backup(&backups, &to, None, None).unwrap();
+    let restored = open(&to);
+    assert_sound(&restored).await;
+    let chain = restored.chain(&author.thread).await.unwrap();
+    assert_eq!(
+        chain.blocks,
+        store.chain(&author.thread).await.unwrap().blocks
+    );
+    let removed: Vec<_> = REMOVED.iter().map(|kind| secret("t", kind)).collect();
+    assert_eq!(left(&to, &removed), Vec::<&String>::new());
+}
+
+#[tokio::test]
+async fn an_erased_thread_is_exported_and_imported_with_its_chain() {
+    let (directory, path) = place();
+    let store = open(&path);
+    let mut author = write(&store, "t", 3).await;
+    remove(&mut author).await;
+    store.erase_removed(&author.thread).await.unwrap();
+    let mut lines = Vec::new();
+    export_tenant(&path, None, "acme", &mut lines).unwrap();
+    let to = directory.path().join("imported/loomline.db");
+    std::fs::create_dir(to.parent().unwrap()).unwrap();
+    let mut from = std::io::Cursor::new(lines);
+    import_tenant(&to, &SqliteOptions::default(), &mut from).unwrap();
+    let imported = open(&to);
+    assert_sound(&imported).await;
+    let chain = imported.chain(&author.thread).await.unwrap();
+    assert!(chain.holds);
+    assert_eq!(
+        chain.blocks,
+        store.chain(&author.thread).await.unwrap().blocks
     );
 }

@@ -329,10 +329,13 @@ impl Places<'_> {
         let sql = "SELECT execution_seq, iteration, 0, end_seq FROM thread_steps
                    WHERE thread_no = ?1 AND end_seq BETWEEN ?3 AND ?4 AND ?2 > 0";
         for (execution, iteration, _, event) in self.rows(sql, last)? {
-            let outcome = match self.event(event) {
-                Some(Event::StepStatusChanged { outcome, .. }) => outcome,
-                Some(Event::StepCreated { step }) => &step.outcome,
-                _ => continue,
+            let event = self.event(event);
+            let outcome = if let Some(Event::StepStatusChanged { outcome, .. }) = event {
+                outcome
+            } else if let Some(Event::StepCreated { step }) = event {
+                &step.outcome
+            } else {
+                continue;
             };
             let (calls, n_calls) = self.range(outcome.tool_calls.as_ref());
             let (results, n_results) = self.range(outcome.tool_execution_results.as_ref());

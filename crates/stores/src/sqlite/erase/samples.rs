@@ -491,7 +491,8 @@ mod tests {
 
     #[test]
     fn each_page_of_a_long_text_has_samples() {
-        let text: String = (0..5000).map(|n| format!("{n} ")).collect();
+        let words: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
+        let text = words.join(" ");
         let mut samples = Samples::default();
         samples.add(text.as_bytes());
         for page in text.as_bytes().chunks_exact(4000) {
