@@ -55,14 +55,14 @@ pub(crate) async fn purge(
         let why = format!("{} samples of it are still in the store", purged.proof.left);
         return Err(CliError::NotPurged { why });
     }
-    if has_names && !purged.kept.is_empty() {
-        let why = format!("{} of the threads stay", purged.kept.len());
+    if has_names && !purged.remaining.is_empty() {
+        let why = format!("{} of the threads stay", purged.remaining.len());
         return Err(CliError::NotPurged { why });
     }
     Ok(())
 }
 
-/// What a person is asked.
+/// The question on a terminal.
 fn question(options: &Purge) -> String {
     let threads = match (&*options.threads, options.unchanged_days) {
         ([one], _) => format!("thread {}", clean(one)),
@@ -89,8 +89,8 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
         let (key, bytes) = (clean(&thread.key), thread.bytes);
         output.line(&format!("{key}  {DIM}{bytes} bytes{DIM:#}"))?;
     }
-    for kept in &purged.kept {
-        let (key, why) = (clean(&kept.key), clean(&kept.why));
+    for remaining in &purged.remaining {
+        let (key, why) = (clean(&remaining.key), clean(&remaining.why));
         output.line(&format!("{BAD}stays{BAD:#} {key}: {why}"))?;
     }
     output.line(&format!(

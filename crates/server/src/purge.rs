@@ -22,7 +22,7 @@ const MAX_REQUEST: usize = 16 << 20;
 /// Rows of a page of the list.
 const PAGE: usize = 500;
 
-/// What is to be purged of a tenant.
+/// A selection of data of a tenant.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "the options of a command")]
@@ -54,8 +54,8 @@ pub struct PurgedThread {
 
 /// A thread that stays although it was to be purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptThread {
-    /// Its key, or what was asked for.
+pub struct RemainingThread {
+    /// Its key, or the requested name.
     pub key: String,
     /// Why it stays.
     pub why: String,
@@ -69,7 +69,7 @@ pub struct Purged {
     /// The deleted threads, those of sub-agents included.
     pub threads: Vec<PurgedThread>,
     /// The threads that stay, and why.
-    pub kept: Vec<KeptThread>,
+    pub remaining: Vec<RemainingThread>,
     /// Removed messages and answers whose content was erased.
     pub entries: u64,
     /// Blocks of the log that were written anew for them.
@@ -241,7 +241,7 @@ impl<'a> Work<'a> {
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     let why = "there is no such thread".to_owned();
                     let key = name.clone();
-                    self.purged.kept.push(KeptThread { key, why });
+                    self.purged.remaining.push(RemainingThread { key, why });
                 }
                 Err(error) => return Err(error),
             }
@@ -272,7 +272,7 @@ impl<'a> Work<'a> {
     }
 
     fn keep(&mut self, row: &ThreadRow, why: impl Into<String>) {
-        self.purged.kept.push(KeptThread {
+        self.purged.remaining.push(RemainingThread {
             key: key_of(row).to_owned(),
             why: why.into(),
         });

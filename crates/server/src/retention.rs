@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 const PAUSE: Duration = Duration::from_mins(1);
 /// Threads that are looked at together.
 const PAGE: usize = 100;
-/// Maximum number of threads that one sweep deletes for a tenant. The next one goes on.
+/// Maximum number of threads that one sweep deletes for a tenant. The next one continues.
 const DELETED: usize = 1000;
 
 /// Sweeps until the set is dropped.

@@ -25,8 +25,8 @@ mod sqlite;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
     Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, ErasedEntries,
-    ErasedTenant, Found, Manifest, NoStoreKey, OpenMode, PoisonedRun, Reclaimed, Remedy, Restored,
-    Samples, Searched, SqliteOptions, SqliteStore, Stats, StoreFault, StoreHealth, StoreKey,
-    StoreStorage, TenantStorage, ThreadStorage, TransferError, Transferred, Verified, back_up,
-    export_tenant, import_tenant, rekey, restore_backup, search_files, verify_backups,
+    ErasedTenant, FoundSamples, Manifest, NoStoreKey, OpenMode, PoisonedRun, Reclaimed, Remedy,
+    Restored, Samples, Searched, SqliteOptions, SqliteStore, Stats, StoreFault, StoreHealth,
+    StoreKey, StoreStorage, TenantStorage, ThreadStorage, TransferError, Transferred, Verified,
+    back_up, export_tenant, import_tenant, rekey, restore_backup, search_files, verify_backups,
 };

@@ -26,6 +26,7 @@ mod restore;
 mod rows;
 mod schema;
 mod search;
+mod space;
 mod storage;
 mod sums;
 mod sync;
@@ -43,7 +44,9 @@ pub use backup::{
 pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
-pub use erase::{ErasedEntries, ErasedTenant, Found, Reclaimed, Samples, Searched, search_files};
+pub use erase::{
+    ErasedEntries, ErasedTenant, FoundSamples, Reclaimed, Samples, Searched, search_files,
+};
 pub use fault::{Remedy, StoreFault};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};

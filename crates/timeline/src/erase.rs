@@ -9,7 +9,7 @@ use crate::event::{Event, chunk_type};
 use crate::payload::Payload;
 use serde_json::{Map, Value};
 
-/// What a text says after it was erased.
+/// The text in place of an erased one.
 pub const ERASED: &str = "[erased]";
 
 /// The members of parts and chunks that name what they belong to. Their short texts stay.

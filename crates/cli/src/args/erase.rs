@@ -11,7 +11,7 @@ pub(crate) struct Purge {
     /// The keys or ids of the threads.
     #[arg(value_name = "KEY")]
     pub(crate) threads: Vec<String>,
-    /// All threads that have not changed for so many days.
+    /// All threads that have not changed for this number of days.
     #[arg(long, value_name = "N", conflicts_with = "threads")]
     pub(crate) unchanged_days: Option<u32>,
     /// All threads, files, other objects and checkpoints of the tenant. Runs are stopped.

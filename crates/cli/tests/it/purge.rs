@@ -74,7 +74,7 @@ fn purge_of_a_tenant_leaves_nothing_of_it() {
     home.ok(&["threads", "fork", "t1", "fork"]);
     let purged = one(&home, &["purge", "--all", "--json"]);
     assert_eq!(purged["threads"].as_array().unwrap().len(), 2, "{purged}");
-    assert_eq!(purged["kept"], json!([]));
+    assert_eq!(purged["remaining"], json!([]));
     assert!(!has(&home.data(), &secret(1)));
     let storage = one(&home, &["storage", "--json"]);
     assert_eq!(storage["tenants"], json!([]));

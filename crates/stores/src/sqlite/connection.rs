@@ -11,7 +11,6 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use store::{Quotas, StoreError};
 
 /// Whether a store is served or only looked at.
@@ -41,9 +40,6 @@ pub struct SqliteOptions {
 }
 
 const STATEMENTS: usize = 96;
-
-/// How long the writer waits for another process.
-pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Locks the file for this process, until the lock is dropped or the process ends.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {

@@ -7,18 +7,16 @@
 
 mod removed;
 mod samples;
-mod space;
 mod tenant;
 
 pub use removed::ErasedEntries;
-pub use samples::{Found, Samples, Searched, search_files};
+pub use samples::{FoundSamples, Samples, Searched, search_files};
 pub use tenant::ErasedTenant;
-
-pub(super) use space::compact;
 
 use super::SqliteStore;
 use super::error::failed;
 use super::rows;
+use super::space;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -59,7 +57,7 @@ impl SqliteStore {
         Ok(erased)
     }
 
-    /// What [`erase_removed`](Self::erase_removed) would erase.
+    /// The counts of [`erase_removed`](Self::erase_removed), if nothing is changed.
     pub async fn erasable(&self, thread: &ThreadId) -> Result<ErasedEntries, StoreError> {
         let id = thread.clone();
         let plan = self.readers.run(move |conn| removed::plan(conn, &id));
@@ -189,7 +187,7 @@ impl SqliteStore {
             let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
             found.map(Some).map_err(failed)
         };
-        let in_files: Option<Found> = in_files.await?;
+        let in_files: Option<FoundSamples> = in_files.await?;
         let wanted = samples.clone();
         let in_values = self
             .readers

@@ -313,7 +313,7 @@ fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
     Ok(n_deleted > 0)
 }
 
-/// Deletes objects of a tenant, at most so many. Returns how many.
+/// Deletes at most this number of objects of a tenant. Returns how many.
 pub(super) fn delete_some(
     conn: &Connection,
     tenant: &TenantId,

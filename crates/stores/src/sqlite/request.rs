@@ -18,7 +18,7 @@ pub(super) trait Request: Send {
     /// Whether the work was done and succeeded.
     fn has_succeeded(&self) -> bool;
 
-    /// What is to be done after the commit.
+    /// The work after the commit.
     fn wants(&self) -> Option<AfterCommit> {
         None
     }

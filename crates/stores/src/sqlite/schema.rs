@@ -2,8 +2,8 @@
 
 use super::connection::sibling;
 use super::convert;
-use super::erase;
 use super::error::{failed, statement};
+use super::space;
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -71,9 +71,9 @@ pub(super) fn upgrade(
     ))
     .map_err(statement)?;
     tx.commit().map_err(statement)?;
-    if version > 0 && (converts || !returns_space(conn)?) {
+    if version > 0 && (converts || !space::returns_space(conn)?) {
         // The old log was most of the file. A file that was made before version 11 does not shrink otherwise.
-        if let Err(error) = erase::compact(conn, path) {
+        if let Err(error) = space::compact(conn, path) {
             tracing::warn!(%error, "the space of the older store was not returned");
         }
     }
@@ -106,11 +106,6 @@ fn versions(conn: &Connection, migrations: &[&str]) -> Result<(usize, usize), St
         return Err(StoreError::TooNew { found, known });
     }
     Ok((found as usize, known))
-}
-
-/// Whether the file can shrink without `VACUUM`: its pages have a map of their parents.
-pub(super) fn returns_space(conn: &Connection) -> Result<bool, StoreError> {
-    Ok(pragma(conn, "PRAGMA auto_vacuum")? == 2)
 }
 
 /// Rewrites a page with its content, to find out whether a commit succeeds.

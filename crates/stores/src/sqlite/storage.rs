@@ -1,4 +1,4 @@
-//! What takes the space of a store: by kind, by tenant and by thread.
+//! The space of a store by kind, by tenant and by thread.
 
 use super::SqliteStore;
 use super::blocks::Log;

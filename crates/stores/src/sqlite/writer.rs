@@ -1,11 +1,10 @@
 //! The only thread that commits. It takes all queued requests and commits them once. A second thread syncs the
 //! write-ahead log, then answers them, while the next requests are committed.
 
-use super::connection::BUSY;
-use super::erase::compact;
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
 use super::request::{AfterCommit, Maintenance, QueuedRequest, Request};
+use super::space::compact;
 use super::sync::{Syncer, answer};
 use rusqlite::Connection;
 use std::fs::File;
@@ -187,7 +186,7 @@ fn write(
     }
 }
 
-/// How long emptying the log waits for readers that have just begun. Longer ones prevent it.
+/// How long emptying the log waits for readers. Longer ones prevent it.
 const READERS: Duration = Duration::from_millis(20);
 
 fn maintain(conn: &Connection, wanted: AfterCommit) -> Result<bool, StoreError> {
@@ -196,11 +195,15 @@ fn maintain(conn: &Connection, wanted: AfterCommit) -> Result<bool, StoreError> 
         compact(conn, path.unwrap_or(Path::new(".")))?;
         return Ok(true);
     }
+    let usual: u64 = conn
+        .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
+        .map_err(statement)?;
     conn.busy_timeout(READERS).map_err(statement)?;
     let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, i64>(0)
     });
-    conn.busy_timeout(BUSY).map_err(statement)?;
+    conn.busy_timeout(Duration::from_millis(usual))
+        .map_err(statement)?;
     Ok(busy.map_err(statement)? == 0)
 }
 

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use store::{Filter, StoreError, TenantId};
 use timeline::{Event, Payload, Removed, Seq, ThreadId};
 
-/// What was erased of the removed entries of a thread.
+/// The counts of an erasure of removed entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasedEntries {
     /// Removed items and steps that have no content now.
@@ -25,7 +25,7 @@ pub struct ErasedEntries {
     pub shown_by_forks: u64,
 }
 
-/// What is to be erased of a thread.
+/// The removed entries of a thread, and the blocks with their content.
 pub(super) struct Plan {
     no: i64,
     thread: ThreadId,

@@ -33,7 +33,7 @@ const CHUNK: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     windows: Vec<u128>,
-    /// Of the samples, those whose hash ends with so many zero bits are taken.
+    /// The number of zero bits at the end of the hash of each sample that is taken.
     thinned: u32,
     n_texts: u64,
     n_short: u64,
@@ -285,11 +285,11 @@ fn bit(window: u128) -> (usize, u64) {
 
 /// Samples that were found, each with its first place.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct FoundSamples {
     windows: BTreeMap<u128, String>,
 }
 
-impl Found {
+impl FoundSamples {
     /// The number of samples.
     pub fn len(&self) -> usize {
         self.windows.len()
@@ -306,10 +306,10 @@ impl Found {
 /// # Errors
 ///
 /// If a file can't be read.
-pub fn search_files(path: &Path, samples: &Samples) -> std::io::Result<Found> {
+pub fn search_files(path: &Path, samples: &Samples) -> std::io::Result<FoundSamples> {
     let matcher = Matcher::new(samples.windows.clone());
     let path = std::fs::canonicalize(path)?;
-    let mut found = Found::default();
+    let mut found = FoundSamples::default();
     for file in [path.clone(), wal(&path)] {
         let mut bytes = match File::open(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -338,11 +338,11 @@ pub fn search_files(path: &Path, samples: &Samples) -> std::io::Result<Found> {
 #[derive(Debug, Default)]
 pub(super) struct InValues {
     /// In tables with content.
-    content: Found,
+    content: FoundSamples,
     /// In the tables of the full-text index.
-    index: Found,
+    index: FoundSamples,
     /// In the statements of the schema, which are no content.
-    schema: Found,
+    schema: FoundSamples,
 }
 
 /// Searches all values of all tables.
@@ -433,7 +433,11 @@ pub struct Searched {
 }
 
 impl Searched {
-    pub(super) fn of(samples: &Samples, in_files: Option<Found>, in_values: InValues) -> Self {
+    pub(super) fn of(
+        samples: &Samples,
+        in_files: Option<FoundSamples>,
+        in_values: InValues,
+    ) -> Self {
         let InValues {
             mut content,
             index,

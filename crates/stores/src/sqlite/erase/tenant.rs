@@ -1,4 +1,4 @@
-//! What a tenant has besides its threads.
+//! The data of a tenant that belongs to no thread.
 
 use super::super::error::statement;
 use super::super::objects;
@@ -9,7 +9,7 @@ use store::{StoreError, TenantId};
 /// Rows that one commit erases.
 const ROWS: u32 = 64;
 
-/// What was erased of a tenant besides its threads.
+/// The counts of an erasure of a tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasedTenant {
     /// Objects, such as files and assistants.

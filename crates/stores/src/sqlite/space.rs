@@ -1,15 +1,20 @@
 //! The space of the file.
 
-use super::super::error::statement;
-use super::super::schema;
-use super::super::value::count;
+use super::error::statement;
+use super::value::count;
 use rusqlite::Connection;
 use std::path::Path;
 use store::StoreError;
 
-/// Returns at most so many free pages. The bytes of these pages; 0 if none is left.
+/// Whether the file can shrink without `VACUUM`: its pages have a map of their parents.
+pub(super) fn returns_space(conn: &Connection) -> Result<bool, StoreError> {
+    let mode = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get::<_, i64>(0));
+    Ok(mode.map_err(statement)? == 2)
+}
+
+/// Returns at most this number of free pages. The bytes of these pages; 0 if none is left.
 pub(super) fn shrink(conn: &Connection, pages: u32) -> Result<u64, StoreError> {
-    if !schema::returns_space(conn)? {
+    if !returns_space(conn)? {
         return Ok(0);
     }
     let before = free_pages(conn)?;
@@ -32,8 +37,8 @@ fn free_pages(conn: &Connection) -> Result<u64, StoreError> {
     pages.map(count).map_err(statement)
 }
 
-/// Writes the whole file anew. Its copy is a file beside it for that time, not memory.
-pub(in crate::sqlite) fn compact(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+/// Writes the whole file anew. For that time, the copy is a file in the same directory.
+pub(super) fn compact(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let directory = directory.display().to_string().replace('\'', "''");
     // All other connections of the process have their temporary tables in memory.
