@@ -195,14 +195,14 @@ fn maintain(conn: &Connection, wanted: AfterCommit) -> Result<bool, StoreError> 
         compact(conn, path.unwrap_or(Path::new(".")))?;
         return Ok(true);
     }
-    let usual: u64 = conn
+    let usual: u32 = conn
         .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
         .map_err(statement)?;
     conn.busy_timeout(READERS).map_err(statement)?;
     let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, i64>(0)
     });
-    conn.busy_timeout(Duration::from_millis(usual))
+    conn.busy_timeout(Duration::from_millis(usual.into()))
         .map_err(statement)?;
     Ok(busy.map_err(statement)? == 0)
 }
