@@ -2,6 +2,7 @@
 
 mod backup;
 mod documents;
+mod erase;
 mod listen;
 #[cfg(test)]
 mod reference;
@@ -9,6 +10,7 @@ mod versions;
 
 pub(crate) use backup::{Backup, Restore, Tenant};
 pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
+pub(crate) use erase::{Purge, Storage};
 pub(crate) use listen::Listen;
 pub(crate) use versions::{
     Attribution, Diff, Downgrade, ForeignTools, Merge, Patch, Render, Unanswered, Upgrade,
@@ -274,6 +276,18 @@ pub(crate) enum Command {
     /// Export and import all data of a tenant.
     #[command(subcommand)]
     Tenant(Tenant),
+    /// Delete threads or removed messages for good, return their space, and prove that their bytes are gone.
+    #[command(after_help = "Examples:
+  loomline purge support-42
+  loomline purge --unchanged-days 365 --tenant acme --dry-run
+  loomline purge --removed
+  loomline purge --all --tenant acme")]
+    Purge(Purge),
+    /// Show what takes the space of the store: by kind, by tenant and by thread.
+    #[command(after_help = "Examples:
+  loomline storage
+  loomline storage --thread support-42")]
+    Storage(Storage),
     /// Print completions for a shell.
     #[command(
         after_help = "Example:\n  loomline completions bash > /usr/share/bash-completion/completions/loomline"

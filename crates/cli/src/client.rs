@@ -18,6 +18,7 @@ use runtime::{Filter, Logged, ThreadFilter};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use server::purge::{PURGE_PATH, Purge, Purged};
 use server::{LocalServer, TENANT_HEADER};
 use std::time::Duration;
 use timeline::{Seq, Transcript};
@@ -378,6 +379,20 @@ impl Client {
     pub(crate) async fn delete(&self, key: &str) -> Result<(), CliError> {
         let request = self.request(Method::DELETE, &["threads", key]);
         self.send(request, key).await.map(drop)
+    }
+
+    /// Purges data of the tenant. Only a server on this machine does it.
+    pub(crate) async fn purge(&self, purge: &Purge) -> Result<Purged, CliError> {
+        let mut url = self.base.clone();
+        url.set_path(PURGE_PATH);
+        let mut request = self.http.post(url).json(purge);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        if let Some(tenant) = &self.tenant {
+            request = request.header(TENANT_HEADER, tenant);
+        }
+        self.json(request, "").await
     }
 
     /// A thread in a form, and what that form has no place for.

@@ -288,6 +288,12 @@ pub(crate) enum CliError {
         /// The thread.
         thread: String,
     },
+    /// Something that was to be purged is still there.
+    #[error("the purge is not complete: {why}")]
+    NotPurged {
+        /// Why.
+        why: String,
+    },
     /// A file is no seal, or a key can't sign one.
     #[error("can't use {file}: {why}")]
     Seal {

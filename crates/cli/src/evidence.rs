@@ -16,6 +16,29 @@ use store::objects::sha256;
 use store::{StoreError, ThreadTable as _};
 use timeline::ThreadId;
 
+/// The thread with this id, or with this key of a tenant.
+pub(crate) async fn thread_id(
+    app: &App,
+    name: &str,
+    tenant: Option<&str>,
+) -> Result<ThreadId, CliError> {
+    let store = app.store();
+    let id: ThreadId = name.into();
+    match store.row(&id).await {
+        Err(StoreError::NotFound) => {
+            let tenant = crate::store::tenant(app, tenant)?;
+            match store.find(&tenant, name).await {
+                Err(StoreError::NotFound) => {
+                    let key = name.to_owned();
+                    Err(CliError::NotFound { key })
+                }
+                other => Ok(other.map_err(RuntimeError::from)?.thread.id),
+            }
+        }
+        other => Ok(other.map(|_| id).map_err(RuntimeError::from)?),
+    }
+}
+
 /// Prints the chain of a thread and checks it.
 pub(crate) async fn prove(
     place: &StoreLocation,
@@ -24,29 +47,22 @@ pub(crate) async fn prove(
 ) -> Result<(), CliError> {
     let app = place.look()?;
     let store = app.store();
-    let id: ThreadId = options.thread.as_str().into();
-    let id = match store.row(&id).await {
-        Err(StoreError::NotFound) => {
-            let tenant = crate::store::tenant(&app, options.tenant.as_deref())?;
-            match store.find(&tenant, &options.thread).await {
-                Err(StoreError::NotFound) => {
-                    let key = options.thread.clone();
-                    return Err(CliError::NotFound { key });
-                }
-                other => other.map_err(RuntimeError::from)?.thread.id,
-            }
-        }
-        other => other.map(|_| id).map_err(RuntimeError::from)?,
-    };
+    let id = thread_id(&app, &options.thread, options.tenant.as_deref()).await?;
     let chain = store.chain(&id).await.map_err(RuntimeError::from)?;
     for block in &chain.blocks {
         let (digest, sum) = (hex(&block.digest), hex(&block.sum));
         output.value(&json!({
             "first": block.first, "events": block.n_events, "sha256": digest, "sum": sum, "holds": block.holds,
+            "erased": block.erased.map(|digest| hex(&digest)),
         }))?;
+        let erased = if block.erased.is_some() {
+            "  erased"
+        } else {
+            ""
+        };
         let mark = if block.holds { GOOD } else { BAD };
         output.line(&format!(
-            "{mark}{}{mark:#}  {:>8} {:>6}  {digest}  {sum}",
+            "{mark}{}{mark:#}  {:>8} {:>6}  {digest}  {sum}{erased}",
             if block.holds { "ok " } else { "bad" },
             block.first,
             block.n_events,

@@ -16,6 +16,7 @@ mod input;
 mod jsonl;
 mod output;
 mod progress;
+mod purge;
 mod rekey;
 mod render;
 mod report;
@@ -26,6 +27,7 @@ mod serve;
 mod setup;
 mod signal;
 mod sink;
+mod storage;
 mod store;
 mod tail;
 mod tenant;
@@ -181,6 +183,8 @@ async fn dispatch(
         Command::Backup(options) => backup::backup(&place, options, output).await,
         Command::Restore(options) => backup::restore(&place, options, output).await,
         Command::Tenant(command) => tenant::tenant(&place, command, output).await,
+        Command::Purge(options) => purge::purge(&place, options, output).await,
+        Command::Storage(options) => storage::storage(&place, options, output).await,
         Command::Man { folder } => clap_mangen::generate_to(Arguments::command(), &folder).map_err(
             CliError::io(format!("write the manual pages to {}", folder.display())),
         ),
@@ -246,6 +250,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Telemetry(_)
         | CliError::RunFailed { .. }
         | CliError::BrokenChain { .. }
+        | CliError::NotPurged { .. }
         | CliError::Seal { .. }
         | CliError::Unhealthy { .. } => 1,
     })

@@ -60,7 +60,8 @@ pub(crate) async fn threads(
         Threads::Delete { key, yes, whose } => {
             let reach = place.reach(&whose, OpenMode::ReadWrite)?;
             let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-            if terminal && !yes && !confirmed(&key, std::io::stdin().lock())? {
+            let question = format!("Delete thread {} and everything of it?", clean(&key));
+            if terminal && !yes && !confirmed(&question, std::io::stdin().lock())? {
                 return Err(CliError::NotConfirmed { key });
             }
             match &reach {
@@ -78,9 +79,9 @@ pub(crate) async fn threads(
 }
 
 /// Prompts on a terminal for confirmation of a deletion. Only "yes" confirms.
-fn confirmed(key: &str, mut answer: impl BufRead) -> Result<bool, CliError> {
+pub(crate) fn confirmed(question: &str, mut answer: impl BufRead) -> Result<bool, CliError> {
     let mut line = String::new();
-    let question = format!("Delete thread {} and everything of it? [y/N] ", clean(key));
+    let question = format!("{question} [y/N] ");
     let asked = std::io::stderr().lock().write_all(question.as_bytes());
     asked
         .and_then(|()| answer.read_line(&mut line))

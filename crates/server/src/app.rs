@@ -220,6 +220,16 @@ impl App {
         &self.store
     }
 
+    /// The copies of the store that migrations have left.
+    pub(crate) fn store_copies(&self) -> Vec<PathBuf> {
+        let files = SqliteStore::files(self.store.path()).into_iter();
+        let is_copy = |path: &PathBuf| {
+            let name = path.file_name().map(std::ffi::OsStr::to_string_lossy);
+            name.is_some_and(|name| name.contains(".backup-v"))
+        };
+        files.filter(is_copy).collect()
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }

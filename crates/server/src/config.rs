@@ -155,6 +155,8 @@ pub struct TenantConfig {
     pub keys: Vec<KeyConfig>,
     /// Its budgets.
     pub limits: TenantLimits,
+    /// How long a thread at rest stays after its last change. Without it, threads stay until they are deleted.
+    pub delete_threads_after: Option<Duration>,
 }
 
 impl AsRef<[KeyConfig]> for TenantConfig {

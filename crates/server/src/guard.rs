@@ -272,7 +272,7 @@ pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
     bearer(headers).or_else(|| api_key(headers))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers
         .get(header::AUTHORIZATION)?
         .to_str()

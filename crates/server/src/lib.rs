@@ -54,6 +54,8 @@ mod openapi;
 mod operator;
 pub mod outbound;
 mod protocol;
+pub mod purge;
+mod retention;
 mod routes;
 mod serve;
 mod sse;
@@ -74,6 +76,7 @@ pub use reactors::{AgentSummary, AgentsError, ToolSummary};
 pub use serve::{ServeError, Sockets, openapi, router, serve};
 pub use stores::{
     ChainEnd, Compared, OpenMode, PoisonedRun, Remedy, SqliteOptions, StoreFault, StoreKey,
+    StoreStorage, TenantStorage, ThreadStorage,
 };
 /// All data of a tenant as lines, and back.
 pub mod transfer {

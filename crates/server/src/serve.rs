@@ -14,6 +14,8 @@ use crate::local::LocalListener;
 use crate::openapi::{Description, Document};
 use crate::operator;
 use crate::protocol::{Protocol, RouteTable, Rules};
+use crate::purge;
+use crate::retention;
 use crate::routes::PROTOCOLS;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
@@ -23,6 +25,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::post;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
@@ -186,6 +189,7 @@ pub async fn serve(
     tracing::info!(%addr, tls = sockets.is_tls(), "serving");
     let grace = app.config().limits.shutdown_grace;
     let _figures = operator::listen(&app, &shutdown).await?;
+    let _retention = retention::start(&app);
     let router = router(app.clone(), shutdown.clone());
     let served = async {
         sockets.answer(&app, router, &shutdown).await;
@@ -298,6 +302,8 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
     router
         .route_layer(Extension(Arc::new(description)))
         .route_layer(from_fn_with_state(guard, guard::check_policy))
+        // It checks by itself that the local listener has the request.
+        .route(purge::PURGE_PATH, post(purge::purge))
         .fallback(|| async { ApiError::UnknownRoute })
         .method_not_allowed_fallback(|| async { ApiError::UnknownMethod })
         .layer(layers)

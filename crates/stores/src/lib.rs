@@ -24,8 +24,9 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, Manifest, NoStoreKey,
-    OpenMode, PoisonedRun, Remedy, Restored, SqliteOptions, SqliteStore, Stats, StoreFault,
-    StoreHealth, StoreKey, TransferError, Transferred, Verified, back_up, export_tenant,
-    import_tenant, rekey, restore_backup, verify_backups,
+    Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, ErasedEntries,
+    ErasedTenant, FoundSamples, Manifest, NoStoreKey, OpenMode, PoisonedRun, Reclaimed, Remedy,
+    Restored, Samples, Searched, SqliteOptions, SqliteStore, Stats, StoreFault, StoreHealth,
+    StoreKey, StoreStorage, TenantStorage, ThreadStorage, TransferError, Transferred, Verified,
+    back_up, export_tenant, import_tenant, rekey, restore_backup, search_files, verify_backups,
 };

@@ -8,6 +8,7 @@ mod check;
 mod checkpoints;
 mod connection;
 mod convert;
+mod erase;
 mod error;
 mod fault;
 mod health;
@@ -25,6 +26,8 @@ mod restore;
 mod rows;
 mod schema;
 mod search;
+mod space;
+mod storage;
 mod sums;
 mod sync;
 mod transfer;
@@ -41,10 +44,14 @@ pub use backup::{
 pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
+pub use erase::{
+    ErasedEntries, ErasedTenant, FoundSamples, Reclaimed, Samples, Searched, search_files,
+};
 pub use fault::{Remedy, StoreFault};
 pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
+pub use storage::{StoreStorage, TenantStorage, ThreadStorage};
 pub use transfer::{TransferError, Transferred, export_tenant, import_tenant};
 
 use crate::private;
@@ -56,6 +63,7 @@ use readers::Readers;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
@@ -80,6 +88,9 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     health: Arc<Health>,
     quotas: Quotas,
+    is_encrypted: bool,
+    /// Whether something was deleted since its space was returned.
+    has_deleted: AtomicBool,
     /// The fault of the write-ahead log of a store that is only read.
     torn_log: Option<String>,
 }
@@ -143,6 +154,8 @@ impl SqliteStore {
             writer,
             health,
             quotas: options.quotas.clone(),
+            is_encrypted: options.key.is_some(),
+            has_deleted: AtomicBool::new(false),
             torn_log,
         })
     }
@@ -435,19 +448,16 @@ impl ThreadTable for SqliteStore {
         // Its words go in several commits if they are many, because each costs a look-up: other writes
         // go between them.
         Box::pin(async move {
+            self.has_deleted.store(true, Ordering::Relaxed);
             let ids = || (tenant.clone(), thread.clone());
             let writer = self.writer()?;
             let mut were_many = false;
             let deleted = loop {
                 let (tenant, thread) = ids();
-                let words = writer.run(0, move |conn| append::delete_words(conn, &tenant, &thread));
-                match words.await {
+                let delete = move |conn: &_| append::delete_some(conn, &tenant, &thread);
+                match writer.run(0, delete).await {
                     Ok(true) => were_many = true,
-                    Ok(false) => {
-                        let (tenant, thread) = ids();
-                        let delete = move |conn: &_| append::delete(conn, &tenant, &thread);
-                        break writer.run(0, delete).await;
-                    }
+                    Ok(false) => break Ok(()),
                     Err(error) => break Err(error),
                 }
             };

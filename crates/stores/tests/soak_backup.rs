@@ -1,12 +1,12 @@
-//! Backups, restores, exports and imports of a large store, with their times and memory. `scripts/soak-backup` runs
-//! it with a gigabyte; alone it has some megabytes.
+//! Backups, restores, exports, imports and erasures of a large store, with their times and memory.
+//! `scripts/soak-backup` and `scripts/soak-erase` run it with a gigabyte; alone it has some megabytes.
 #![cfg(all(feature = "sqlite", target_os = "linux"))]
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "the table")]
 
 use jiff::Timestamp;
 use loomline_stores::{
-    SqliteOptions, SqliteStore, back_up, export_tenant, import_tenant, restore_backup,
+    Samples, SqliteOptions, SqliteStore, back_up, export_tenant, import_tenant, restore_backup,
     verify_backups,
 };
 use std::fs::File;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use store::objects::NewObject;
 use store::suite::Author;
-use store::{Store, TenantId, ThreadTable as _};
-use timeline::{Command, NewItem, NewThread};
+use store::{Append, EventLog as _, NewRecord, Store, TenantId, ThreadTable as _};
+use timeline::{Command, NewItem, NewThread, Removed, ThreadId};
 
 const MIB: u64 = 1 << 20;
 /// The text of one thread, in bytes.
@@ -150,4 +150,96 @@ async fn a_large_store_is_backed_up_restored_exported_and_imported() {
     };
     let counts = measured("tenant import", import, |_| size(&imported));
     assert_eq!(counts, exported);
+}
+
+/// Does something that waits, and prints its time, the largest memory of the process meanwhile, and a size.
+async fn awaited<T>(name: &str, work: impl Future<Output = T>, size: impl FnOnce(&T) -> u64) -> T {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = memory("VmRSS:");
+    let begun = Instant::now();
+    let done = work.await;
+    let seconds = begun.elapsed().as_secs_f64();
+    let more = memory("VmHWM:").saturating_sub(before);
+    let size = size(&done) / MIB;
+    println!("| {name} | {seconds:.1} | {size} | {more} |");
+    done
+}
+
+#[tokio::test]
+async fn a_part_of_a_large_store_is_erased() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("loomline.db");
+    let bytes = megabytes() * MIB;
+    let mut random = fastrand::Rng::with_seed(49);
+    let store = SqliteStore::open(&path, &SqliteOptions::default()).unwrap();
+    let store = Arc::new(store);
+    fill(&store, "t", bytes, &mut random).await;
+    store.reclaim().await.unwrap();
+    let acme = TenantId::from("acme");
+    let n_threads = (bytes * 3 / 4).div_ceil(THREAD);
+    let id = |n: u64| ThreadId::from(format!("t-{n}").as_str());
+    let fifth = || (0..n_threads).filter(|n| n % 5 == 1);
+    // A tenth of all threads has removed messages.
+    let tenth = || (0..n_threads).filter(|n| n % 10 == 5);
+    for n in tenth() {
+        let claim = store.claim(&id(n)).await.unwrap();
+        let (mut state, mut records) = (claim.head.state, Vec::new());
+        for nth in 0..4 {
+            let what = Removed::Item(format!("t-{n}-0-{nth}").as_str().into());
+            let at = Timestamp::UNIX_EPOCH;
+            for event in state.decide(Command::Remove { what }, at).unwrap() {
+                state.apply(&event);
+                records.push(NewRecord::new(at, event).unwrap());
+            }
+        }
+        let append = Append {
+            thread: id(n),
+            epoch: claim.epoch,
+            tail: claim.head.tail,
+            records,
+            token: None,
+            is_limited: false,
+        };
+        store.append(append).await.unwrap();
+    }
+    println!("\nmade {} MiB\n", size(&path) / MIB);
+    println!("| step | seconds | MiB | MiB of memory |\n|---|---|---|---|");
+    let taking = async {
+        let mut samples = Samples::default();
+        for n in fifth() {
+            samples.append(store.samples_of_thread(&id(n)).await.unwrap());
+        }
+        for n in tenth() {
+            samples.append(store.samples_of_removed(&id(n)).await.unwrap());
+        }
+        samples
+    };
+    let samples = awaited("samples", taking, |_| 0).await;
+    let deleted = async {
+        for n in fifth() {
+            store.delete(&acme, &id(n)).await.unwrap();
+        }
+    };
+    awaited("delete a fifth of the threads", deleted, |()| 0).await;
+    let erased = async {
+        for n in tenth() {
+            let erased = store.erase_removed(&id(n)).await.unwrap();
+            assert_eq!(erased.entries, 4);
+        }
+    };
+    awaited("erase removed messages of a tenth", erased, |()| 0).await;
+    let returned = async { store.reclaim().await.unwrap() };
+    let returned = awaited("return the space", returned, |it| it.bytes).await;
+    assert!(returned.is_log_empty);
+    let search = async { store.search_for(samples.clone()).await.unwrap() };
+    let found = awaited("search", search, |_| size(&path)).await;
+    println!("{found:?}");
+    let compact = async { store.compact().await.unwrap() };
+    awaited("write the file anew", compact, |()| size(&path)).await;
+    let search = async { store.search_for(samples).await.unwrap() };
+    let found = awaited("search", search, |_| size(&path)).await;
+    assert_eq!(found.left, 0, "{found:?}");
+    let check = async { store.check().await.unwrap() };
+    let found = awaited("check", check, |_| 0).await;
+    assert_eq!(found, Vec::<String>::new());
 }

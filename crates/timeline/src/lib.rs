@@ -28,6 +28,7 @@ mod command;
 mod content;
 mod decide;
 mod entity;
+mod erase;
 mod event;
 mod ids;
 mod payload;
@@ -50,6 +51,7 @@ pub use entity::{
     Context, Execution, Fork, Interruption, Item, ItemType, OpenCall, OpenChild, OpenKind, Part,
     Role, Step, StepOutcome, Thread,
 };
+pub use erase::ERASED;
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
 pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 pub use payload::Payload;

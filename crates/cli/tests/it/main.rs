@@ -36,6 +36,7 @@ mod modes;
 mod older_stores;
 mod poison;
 mod policies;
+mod purge;
 #[cfg(test)]
 mod recorded;
 #[path = "../../../../tests/reference.rs"]

@@ -379,3 +379,13 @@ fn kills_during_a_migration_leave_a_store_that_migrates() {
     println!("{n_begun} kills met a migration that had begun");
     assert!(n_begun > 0, "no kill met a migration");
 }
+
+#[test]
+fn a_store_of_version_10_migrates_with_equal_events_documents_and_hashes() {
+    OldStore::of("main-v10", "stopped").assert_migrates();
+}
+
+#[test]
+fn a_killed_store_of_version_10_migrates_with_equal_events_documents_and_hashes() {
+    OldStore::of("main-v10", "killed").assert_migrates();
+}

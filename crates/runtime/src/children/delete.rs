@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use store::Run;
-use store::{Filter, StoreError, TenantId};
+use store::{Filter, StoreError, TenantId, ThreadRow};
 use timeline::{Command, Ending, Event, Interruption, Seq, ThreadId};
 
 /// The interruption of sub-agents' runs whose threads are deleted.
@@ -24,6 +24,8 @@ enum Running {
     Refuses,
     /// It ends, and queued triggers never start.
     IsStopped,
+    /// The thread stays, also if something waits to run, or if its log has grown beyond this event.
+    AtRest(Seq),
 }
 
 impl Runtime {
@@ -48,6 +50,55 @@ impl Runtime {
         self.delete_with(tenant, key, Running::IsStopped).await
     }
 
+    /// Deletes a thread at rest whose log ends with this event. False if something runs, waits to run, or was
+    /// written since.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::HasForks`], and errors of the store.
+    pub async fn delete_at_rest(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        tail: Seq,
+    ) -> Result<bool, RuntimeError> {
+        let deleted = self.delete_with(tenant, key, Running::AtRest(tail)).await;
+        match deleted {
+            Ok(()) => Ok(true),
+            Err(RuntimeError::Busy(_) | RuntimeError::Store(StoreError::Conflict { .. })) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The threads of a thread's sub-agents, at any depth. They are deleted with it. Reads their logs.
+    pub async fn subagents(
+        &self,
+        tenant: &TenantId,
+        thread: &ThreadId,
+    ) -> Result<Vec<ThreadRow>, RuntimeError> {
+        let (mut found, mut above) = (Vec::new(), vec![thread.clone()]);
+        while let Some(parent) = above.pop() {
+            for child in self.started_by(&parent).await? {
+                if let Some(row) = self.child_row(tenant, &parent, &child).await? {
+                    above.push(child);
+                    found.push(row);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Drops what memory has of a thread's removed entries, after the store has erased them.
+    pub async fn forget_removed(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let mut held = live.hold().await?;
+        held.core()?.generation += 1;
+        live.forget_recent();
+        Ok(())
+    }
+
     async fn delete_with(
         &self,
         tenant: &TenantId,
@@ -69,10 +120,22 @@ impl Runtime {
         async move {
             let children = {
                 let mut held = live.hold().await?;
-                if let Some(active) = held.core()?.state.active()
-                    && running == Running::Refuses
+                let core = held.core()?;
+                if let Some(active) = core.state.active()
+                    && running != Running::IsStopped
                 {
                     return Err(RuntimeError::Busy(active.execution.id.clone()));
+                }
+                if let Running::AtRest(expected) = running
+                    && (core.tail != expected || core.state.waiting().next().is_some())
+                {
+                    let (thread, found) = (live.thread.clone(), core.tail);
+                    return Err(StoreError::Conflict {
+                        thread,
+                        expected,
+                        found,
+                    }
+                    .into());
                 }
                 // Before anything ends: a refusal changes nothing. No fork comes between.
                 let _forks = live.forks().await;
@@ -91,6 +154,10 @@ impl Runtime {
                 self.forget(live);
                 self.inner.subscriptions.wake_after_deletion(tenant);
                 children
+            };
+            let running = match running {
+                Running::AtRest(_) => Running::Refuses,
+                Running::Refuses | Running::IsStopped => running,
             };
             // Each is deleted under its own lock alone.
             for child in children {

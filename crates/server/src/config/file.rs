@@ -181,6 +181,7 @@ pub(super) struct Tenant {
     pub(super) keys: BTreeMap<String, Key>,
     #[serde(default)]
     pub(super) limits: TenantTable,
+    pub(super) delete_threads_after_days: Option<NonZeroU32>,
 }
 
 #[derive(Deserialize)]

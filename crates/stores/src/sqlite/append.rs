@@ -251,15 +251,20 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
 /// Maximum number of texts whose words one request removes from the index.
 const TEXTS: usize = 16;
 
-/// Removes words of a thread that is to be deleted, if it has many texts. Whether there are more.
-pub(super) fn delete_words(
+/// Deletes a thread with all its data and its sidecar objects; if it has many texts, the words of some of them first.
+/// Whether it has more.
+pub(super) fn delete_some(
     conn: &Connection,
     tenant: &TenantId,
     thread: &ThreadId,
 ) -> Result<bool, StoreError> {
     let no = deletable(conn, tenant, thread)?;
     let none = Blocks::default();
-    Ok(Tables::of(conn, no, &none).remove_some(TEXTS)? == TEXTS)
+    if Tables::of(conn, no, &none).remove_some(TEXTS)? == TEXTS {
+        return Ok(true);
+    }
+    delete_all(conn, no)?;
+    Ok(false)
 }
 
 /// Adds the words again of a thread that could not be deleted.
@@ -285,16 +290,6 @@ fn deletable(conn: &Connection, tenant: &TenantId, thread: &ThreadId) -> Result<
         });
     }
     Ok(no)
-}
-
-/// Deletes a thread with all its data and its sidecar objects.
-pub(super) fn delete(
-    conn: &Connection,
-    tenant: &TenantId,
-    thread: &ThreadId,
-) -> Result<(), StoreError> {
-    let no = deletable(conn, tenant, thread)?;
-    delete_all(conn, no)
 }
 
 /// Deletes everything of the thread with this number.

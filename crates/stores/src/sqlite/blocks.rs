@@ -58,6 +58,31 @@ impl Summed {
     }
 }
 
+/// The digests of an erased block: the SHA-256 of the body that was written, and that of the body in its place.
+pub(super) type Erased = [u8; 64];
+
+/// The digest of a body that the chain has: of an erased block, that of the body before. `None` if the body is
+/// not what was written.
+pub(super) fn digest(body: &[u8], erased: Option<&Erased>) -> Option<[u8; 32]> {
+    let found: [u8; 32] = Sha256::digest(body).into();
+    let Some((written, stored)) = erased.and_then(|it| it.split_first_chunk::<32>()) else {
+        return Some(found);
+    };
+    (*stored == found).then_some(*written)
+}
+
+/// The digests of a block with this body, if another body had the first digest.
+pub(super) fn erased(written: [u8; 32], body: &[u8]) -> Erased {
+    let stored: [u8; 32] = Sha256::digest(body).into();
+    let mut erased = [0; 64];
+    let both = written.into_iter().chain(stored);
+    erased
+        .iter_mut()
+        .zip(both)
+        .for_each(|(to, byte)| *to = byte);
+    erased
+}
+
 /// The number of the event at this index of a block, among the events of all threads.
 pub(super) fn event_number(block: i64, index: u64) -> i64 {
     block
@@ -132,17 +157,18 @@ pub(super) fn insert(
         size: record.text().len(),
         raw: None,
     });
-    insert_blocks(conn, end, split(to_store))
+    insert_blocks(conn, end, split(to_store), None)
 }
 
-/// Stores blocks.
+/// Stores blocks. `written` is the digest of the body that an erased block had.
 pub(super) fn insert_blocks(
     conn: &Connection,
     end: End,
     blocks: Vec<Block>,
+    written: Option<[u8; 32]>,
 ) -> Result<(Blocks, Sum), StoreError> {
-    let sql = "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let sql = "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body, erased)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
     let (mut first, mut sum) = (end.tail.next().0, end.sum);
     let mut stored = Blocks::default();
@@ -152,8 +178,9 @@ pub(super) fn insert_blocks(
             n: int(block.n as u64),
             facts: int(block.facts as u64),
             epoch: int(end.epoch.0),
-            digest: Sha256::digest(&block.body).into(),
+            digest: written.unwrap_or_else(|| Sha256::digest(&block.body).into()),
         };
+        let erased = written.map(|written| erased(written, &block.body));
         sum = summed.after(sum);
         let id = insert
             .insert(params![
@@ -163,7 +190,8 @@ pub(super) fn insert_blocks(
                 summed.epoch,
                 summed.facts,
                 sum,
-                block.body
+                block.body,
+                erased
             ])
             .map_err(statement)?;
         let next = first + block.n as u64;
@@ -231,7 +259,7 @@ impl Log<'_> {
         filter: Filter,
         mut with: impl FnMut(i64, u64, BlockReader<'_>) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<Option<Sum>, StoreError> {
-        let sql = "SELECT first, n, facts, epoch, sum, id, body FROM thread_blocks
+        let sql = "SELECT first, n, facts, epoch, sum, id, body, erased FROM thread_blocks
                    WHERE thread_no = ?1 AND first >= coalesce(
                        (SELECT max(first) FROM thread_blocks WHERE thread_no = ?1 AND first <= ?2), 1)
                    ORDER BY first";
@@ -263,14 +291,20 @@ impl Log<'_> {
                 continue;
             }
             let body = body(row, 6)?;
-            let summed = Summed {
-                first,
-                n,
-                facts,
-                epoch: row.get(3).map_err(statement)?,
-                digest: Sha256::digest(body).into(),
+            let erased: Option<Erased> = row.get(7).map_err(statement)?;
+            let epoch = row.get(3).map_err(statement)?;
+            let digest = digest(body, erased.as_ref());
+            let sum_of = |digest| {
+                let summed = Summed {
+                    first,
+                    n,
+                    facts,
+                    epoch,
+                    digest,
+                };
+                summed.after(sum_before)
             };
-            if summed.after(sum_before) != sum {
+            if digest.map(sum_of) != Some(sum) {
                 return Err(damaged(
                     self.conn,
                     self.no,

@@ -1,6 +1,6 @@
 //! The chain of a log as evidence: what `prove` prints, and what a seal keeps outside the store.
 
-use super::blocks::{self, Sum, Summed};
+use super::blocks::{self, Erased, Sum, Summed};
 use super::error::statement;
 use super::rows::row;
 use super::sums::LogEnd;
@@ -17,8 +17,10 @@ pub struct ChainBlock {
     pub first: u64,
     /// The number of its events.
     pub n_events: u64,
-    /// The SHA-256 of its body.
+    /// The SHA-256 of its body as it was written.
     pub digest: [u8; 32],
+    /// The SHA-256 of the body that it has since its content was erased.
+    pub erased: Option<[u8; 32]>,
     /// The stored sum of it and of all blocks before.
     pub sum: [u8; 16],
     /// Whether it continues the chain.
@@ -67,28 +69,33 @@ pub(super) fn chain(conn: &Connection, thread: &ThreadId) -> Result<Chain, Store
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let row = row(conn, thread)?;
     let end = LogEnd::of(conn, thread.as_str())?.ok_or(StoreError::NotFound)?;
-    let sql = "SELECT first, n, facts, epoch, sum, body FROM thread_blocks WHERE thread_no = ?1 ORDER BY first";
+    let sql = "SELECT first, n, facts, epoch, sum, body, erased FROM thread_blocks WHERE thread_no = ?1 ORDER BY first";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let mut rows = select.query([end.no]).map_err(statement)?;
     let mut found = Vec::new();
     let (mut before, mut next) = (blocks::seed(row.tenant.as_str(), thread.as_str()), 1);
     let mut holds = true;
     while holds && let Some(row) = rows.next().map_err(statement)? {
+        let body = blocks::body(row, 5)?;
+        let erased: Option<Erased> = row.get(6).map_err(statement)?;
+        let digest = blocks::digest(body, erased.as_ref());
+        let stored: [u8; 32] = Sha256::digest(body).into();
         let summed = Summed {
             first: row.get(0).map_err(statement)?,
             n: row.get(1).map_err(statement)?,
             facts: row.get(2).map_err(statement)?,
             epoch: row.get(3).map_err(statement)?,
-            digest: Sha256::digest(blocks::body(row, 5)?).into(),
+            digest: digest.unwrap_or(stored),
         };
         let sum: Sum = row.get(4).map_err(statement)?;
-        holds = summed.first == next && summed.after(before) == sum;
+        holds = digest.is_some() && summed.first == next && summed.after(before) == sum;
         before = sum;
         next = summed.first.saturating_add(summed.n);
         found.push(ChainBlock {
             first: count(summed.first),
             n_events: count(summed.n),
             digest: summed.digest,
+            erased: erased.map(|_| stored),
             sum,
             holds,
         });

@@ -121,6 +121,7 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
     let cache_kib = options.cache_kib.unwrap_or(65_536);
     conn.execute_batch(&format!(
         "PRAGMA busy_timeout=5000;
+         PRAGMA auto_vacuum=INCREMENTAL;
          PRAGMA journal_mode=WAL;
          PRAGMA synchronous=FULL;
          PRAGMA fullfsync=1;

@@ -130,7 +130,7 @@ fn add(conn: &Connection, end: &mut End, batch: &[OldEvent]) -> Result<(), Store
         let fault = "the event is missing in its block";
         return Err(blocks::damaged(conn, end.thread, int(seq), &fault));
     }
-    let sum: Sum = blocks::insert_blocks(conn, *end, blocks)?.1;
+    let sum: Sum = blocks::insert_blocks(conn, *end, blocks, None)?.1;
     end.sum = sum;
     end.tail = Seq(end.tail.0 + batch.len() as u64);
     Ok(())

@@ -11,6 +11,7 @@ use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use store::objects::{NewObject, ObjectPage, ObjectTable, SidecarObject, sha256};
 use store::{Quotas, StorageUsage, StoreError, TenantId};
 
@@ -91,6 +92,7 @@ impl ObjectTable for SqliteStore {
             let is_as_read = as_read.is_none() || get(conn, &key)? == as_read;
             Ok(is_as_read && delete(conn, &key)?)
         };
+        self.has_deleted.store(true, Ordering::Relaxed);
         Box::pin(async move { self.writer()?.run(0, delete).await })
     }
 
@@ -309,6 +311,26 @@ fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
     let n_deleted = delete.execute(key.columns()).map_err(statement)?;
     forget(conn, content)?;
     Ok(n_deleted > 0)
+}
+
+/// Deletes at most this number of objects of a tenant. Returns how many.
+pub(super) fn delete_some(
+    conn: &Connection,
+    tenant: &TenantId,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "SELECT kind, id FROM tenant_objects WHERE tenant = ?1 LIMIT ?2";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let keys = select.query_map(params![tenant.as_str(), limit], |row| {
+        let (kind, id): (String, String) = (row.get(0)?, row.get(1)?);
+        Ok(Key::of(tenant, &kind, &id))
+    });
+    let keys = keys.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let keys = keys.map_err(statement)?;
+    for key in &keys {
+        delete(conn, key)?;
+    }
+    Ok(keys.len() as u64)
 }
 
 /// Deletes the sidecar objects of a thread, by the thread's number. The cost grows with their number.

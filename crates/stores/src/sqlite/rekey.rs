@@ -132,7 +132,7 @@ impl Copy {
             .map_err(statement)?;
         // What is not finished is thrown away, so nothing needs to be undone.
         store
-            .execute_batch("PRAGMA copy.journal_mode=OFF; PRAGMA copy.synchronous=OFF;")
+            .execute_batch("PRAGMA copy.auto_vacuum=INCREMENTAL; PRAGMA copy.journal_mode=OFF; PRAGMA copy.synchronous=OFF;")
             .map_err(statement)?;
         store
             .query_row("SELECT sqlcipher_export('copy')", [], |_| Ok(()))

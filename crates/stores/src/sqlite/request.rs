@@ -18,8 +18,58 @@ pub(super) trait Request: Send {
     /// Whether the work was done and succeeded.
     fn has_succeeded(&self) -> bool;
 
+    /// The work after the commit.
+    fn wants(&self) -> Option<AfterCommit> {
+        None
+    }
+
+    /// Notes whether that was done.
+    fn note(&mut self, _done: Result<bool, StoreError>) {}
+
     /// Sends the answer, once it is known whether the commit is durable.
     fn answer(self: Box<Self>, committed: Result<(), CommitFailed>);
+}
+
+/// Work that is not done in a transaction, but after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterCommit {
+    /// The write-ahead log is emptied.
+    EmptyLog,
+    /// The whole file is written anew.
+    Compact,
+}
+
+/// A request for such work. Its answer says whether it could be done.
+pub(super) struct Maintenance {
+    pub(super) wanted: AfterCommit,
+    pub(super) done: Result<bool, StoreError>,
+    pub(super) answer: oneshot::Sender<Result<bool, StoreError>>,
+}
+
+impl Request for Maintenance {
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&mut self, _: &Connection) {}
+
+    fn has_succeeded(&self) -> bool {
+        true
+    }
+
+    fn wants(&self) -> Option<AfterCommit> {
+        Some(self.wanted)
+    }
+
+    fn note(&mut self, done: Result<bool, StoreError>) {
+        self.done = done;
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), CommitFailed>) {
+        let answer = committed.map_err(failed).and(self.done);
+        // Nobody may be waiting any more.
+        let _ = self.answer.send(answer);
+    }
 }
 
 /// A request whose answer has the type `T`.

@@ -146,6 +146,25 @@ pub(super) fn list(
     rows.map(row).collect()
 }
 
+/// The tenant's threads that changed first, after a place in the order of changes.
+pub(super) fn oldest(
+    conn: &Connection,
+    tenant: &TenantId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = format!(
+        "{} WHERE t.tenant = ?1 AND t.change > ?2 ORDER BY t.change LIMIT ?3",
+        select_row()
+    );
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let values = params![tenant.as_str(), int(after), int(limit as u64)];
+    let rows = select
+        .query_map(values, |row| Ok(thread_row(row)))
+        .map_err(statement)?;
+    rows.map(|row| row.map_err(statement)?).collect()
+}
+
 /// The threads that are forked from this one, in the order they were made.
 pub(super) fn forks(conn: &Connection, thread: &ThreadId) -> Result<Vec<ThreadRow>, StoreError> {
     let no = number(conn, thread)?;

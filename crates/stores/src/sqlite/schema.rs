@@ -3,6 +3,7 @@
 use super::connection::sibling;
 use super::convert;
 use super::error::{failed, statement};
+use super::space;
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -34,6 +35,26 @@ pub(super) fn migrate(
             path.display()
         )));
     }
+    upgrade(conn, path, migrations)?;
+    tracing::info!(
+        from = version,
+        to = migrations.len(),
+        "the store's schema was migrated"
+    );
+    Ok(())
+}
+
+/// Migrates a file to the newest version, in one transaction, without a copy.
+pub(super) fn upgrade(
+    conn: &mut Connection,
+    path: &Path,
+    migrations: &[&str],
+) -> Result<(), StoreError> {
+    let (version, _) = versions(conn, migrations)?;
+    let missing = migrations.get(version..).unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(());
+    }
     let tx = conn
         .transaction_with_behavior(TransactionBehavior::Exclusive)
         .map_err(statement)?;
@@ -50,17 +71,12 @@ pub(super) fn migrate(
     ))
     .map_err(statement)?;
     tx.commit().map_err(statement)?;
-    if converts && version > 0 {
-        // The old log was most of the file.
-        if let Err(error) = conn.execute_batch("VACUUM") {
-            tracing::warn!(%error, "the space of the older log was not returned");
+    if version > 0 && (converts || !space::returns_space(conn)?) {
+        // The old log was most of the file. A file that was made before version 11 does not shrink otherwise.
+        if let Err(error) = space::compact(conn, path) {
+            tracing::warn!(%error, "the space of the older store was not returned");
         }
     }
-    tracing::info!(
-        from = version,
-        to = newest,
-        "the store's schema was migrated"
-    );
     Ok(())
 }
 

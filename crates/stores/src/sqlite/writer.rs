@@ -1,9 +1,10 @@
 //! The only thread that commits. It takes all queued requests and commits them once. A second thread syncs the
 //! write-ahead log, then answers them, while the next requests are committed.
 
-use super::error::{CommitFailed, failed};
+use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
-use super::request::{QueuedRequest, Request};
+use super::request::{AfterCommit, Maintenance, QueuedRequest, Request};
+use super::space::compact;
 use super::sync::{Syncer, answer};
 use rusqlite::Connection;
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use store::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -78,11 +80,6 @@ impl Writer {
         bytes: usize,
         work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let queue = self
-            .queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
         let (answer, answered) = oneshot::channel();
         let request = QueuedRequest {
             bytes,
@@ -91,13 +88,39 @@ impl Writer {
             answer,
             health: self.health.clone(),
         };
-        queue
-            .ok_or(StoreError::Closed)?
-            .send(Box::new(request))
-            .await
-            .map_err(|_| StoreError::Closed)?;
+        self.send(Box::new(request)).await?;
         // A writer that panicked has dropped every answer.
         answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Writes all commits into the database and empties the write-ahead log. False if a reader prevents it.
+    pub(super) async fn empty_log(&self) -> Result<bool, StoreError> {
+        self.maintain(AfterCommit::EmptyLog).await
+    }
+
+    /// Writes the whole file anew.
+    pub(super) async fn compact(&self) -> Result<(), StoreError> {
+        self.maintain(AfterCommit::Compact).await.map(drop)
+    }
+
+    async fn maintain(&self, wanted: AfterCommit) -> Result<bool, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let request = Maintenance {
+            wanted,
+            done: Ok(false),
+            answer,
+        };
+        self.send(Box::new(request)).await?;
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn send(&self, request: Box<dyn Request>) -> Result<(), StoreError> {
+        let queue = {
+            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.clone().ok_or(StoreError::Closed)?
+        };
+        let sent = queue.send(request).await;
+        sent.map_err(|_| StoreError::Closed)
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -136,13 +159,22 @@ fn write(
     health: &Health,
 ) {
     while let Some(first) = requests.blocking_recv() {
-        let Done { committed, waiting } =
-            Batch::new(conn, health, syncer).take(first, &mut requests);
+        let Done {
+            committed,
+            mut waiting,
+        } = Batch::new(conn, health, syncer).take(first, &mut requests);
         if committed.is_ok() {
             counters.commits.fetch_add(1, Ordering::Relaxed);
             counters
                 .requests
                 .fetch_add(waiting.len() as u64, Ordering::Relaxed);
+        }
+        if committed.is_ok() {
+            for request in &mut waiting {
+                if let Some(wanted) = request.wants() {
+                    request.note(maintain(conn, wanted));
+                }
+            }
         }
         match committed {
             // A request that is alone is answered without another thread.
@@ -152,6 +184,27 @@ fn write(
             committed => answer(waiting, &committed),
         }
     }
+}
+
+/// How long emptying the log waits for readers. Longer ones prevent it.
+const READERS: Duration = Duration::from_millis(20);
+
+fn maintain(conn: &Connection, wanted: AfterCommit) -> Result<bool, StoreError> {
+    if wanted == AfterCommit::Compact {
+        let path = conn.path().map(Path::new);
+        compact(conn, path.unwrap_or(Path::new(".")))?;
+        return Ok(true);
+    }
+    let usual: u32 = conn
+        .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
+        .map_err(statement)?;
+    conn.busy_timeout(READERS).map_err(statement)?;
+    let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    conn.busy_timeout(Duration::from_millis(usual.into()))
+        .map_err(statement)?;
+    Ok(busy.map_err(statement)? == 0)
 }
 
 fn truncate(conn: &Connection) {
@@ -287,7 +340,6 @@ fn in_savepoint(conn: &Connection, request: &mut dyn Request) -> Result<(), Comm
 #[cfg(test)]
 mod tests {
     use super::super::connection::{SqliteOptions, lock, wal, writing};
-    use super::super::error::statement;
     use super::*;
     use tempfile::TempDir;
 

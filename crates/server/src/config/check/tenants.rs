@@ -7,6 +7,8 @@ use super::{Checker, ConfigError};
 use crate::auth::{self, KeyConfig, Rights, ThreadPattern};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::time::Duration;
 use toml::Spanned;
 
 impl Checker<'_> {
@@ -66,7 +68,13 @@ impl Checker<'_> {
             keys.push(self.key(name, key)?);
         }
         let limits = tenant_limits(&tenant.limits, default);
-        Ok(TenantConfig { keys, limits })
+        let days = tenant.delete_threads_after_days.map(NonZeroU64::from);
+        let hours = days.map(|days| days.get() * 24);
+        Ok(TenantConfig {
+            keys,
+            limits,
+            delete_threads_after: hours.map(Duration::from_hours),
+        })
     }
 
     fn key(&self, name: &str, key: &Key) -> Result<KeyConfig, ConfigError> {

@@ -7,12 +7,11 @@ use super::apply::{forget, threads};
 use super::take::{copy, ended};
 use crate::block::BlockReader;
 use crate::sqlite::append;
-use crate::sqlite::blocks::{self, Sum, Summed};
+use crate::sqlite::blocks::{self, Erased, Sum, Summed};
 use crate::sqlite::error::statement;
 use crate::sqlite::value::nanos;
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params};
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use store::StoreError;
 
@@ -79,9 +78,20 @@ fn last_block(
     (mut end, mut sum): (i64, Sum),
     at: Timestamp,
 ) -> Result<Option<Last>, StoreError> {
-    let sql = "SELECT first, n, facts, epoch, sum, body FROM thread_blocks
-               WHERE thread_no = ?1 AND first > ?2 ORDER BY first";
-    let mut select = next.prepare_cached(sql).map_err(statement)?;
+    // A backup of before version 11 has no erased blocks.
+    let has_erased: bool = next
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM pragma_table_info('thread_blocks') WHERE name = 'erased')",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(statement)?;
+    let erased = if has_erased { "erased" } else { "NULL" };
+    let sql = format!(
+        "SELECT first, n, facts, epoch, sum, body, {erased} FROM thread_blocks
+         WHERE thread_no = ?1 AND first > ?2 ORDER BY first"
+    );
+    let mut select = next.prepare_cached(&sql).map_err(statement)?;
     let mut rows = select.query([no, end]).map_err(statement)?;
     let mut last = None;
     while let Some(row) = rows.next().map_err(statement)? {
@@ -108,6 +118,10 @@ fn read(
     let first = row.get(0).map_err(statement)?;
     let body: Vec<u8> = row.get(5).map_err(statement)?;
     let damaged = |fault| blocks::damaged(next, no, first, &fault);
+    let erased: Option<Erased> = row.get(6).map_err(statement)?;
+    let digest = blocks::digest(&body, erased.as_ref());
+    let digest = digest
+        .ok_or_else(|| blocks::damaged(next, no, first, &"its content is not what was written"))?;
     let mut is_early = true;
     for decoded in BlockReader::new(&body).map_err(damaged)? {
         is_early &= nanos(decoded.map_err(damaged)?.at) <= nanos(at);
@@ -117,7 +131,7 @@ fn read(
         n: row.get(1).map_err(statement)?,
         facts: row.get(2).map_err(statement)?,
         epoch: row.get(3).map_err(statement)?,
-        digest: Sha256::digest(&body).into(),
+        digest,
     };
     Ok((summed, row.get(4).map_err(statement)?, is_early))
 }

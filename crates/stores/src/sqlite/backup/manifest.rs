@@ -52,6 +52,9 @@ pub struct Manifest {
     pub bytes: u64,
     /// The SHA-256 of the file.
     pub sha256: String,
+    /// The SHA-256 of which blocks were erased. An increment can't erase what a backup before it has.
+    #[serde(default)]
+    pub erasures: Option<String>,
     /// The size of the store.
     #[serde(flatten)]
     pub counts: StoreCounts,
@@ -76,6 +79,9 @@ pub struct StoreCounts {
     pub contents: u64,
     /// Checkpoints of agents.
     pub checkpoints: u64,
+    /// Blocks whose content was erased.
+    #[serde(default)]
+    pub erased: u64,
 }
 
 impl Manifest {

@@ -3,9 +3,10 @@
 use super::BackupError;
 use super::LOCK;
 use super::chain::Chain;
-use super::file::{create, io, partial, publish, remove, sum};
+use super::file::{create, hex, io, partial, publish, remove, sum};
 use super::manifest::{BackupKind, FORMAT, Manifest, Previous, StoreCounts};
 use crate::private;
+use crate::sqlite::blocks::Erased;
 use crate::sqlite::connection::{exists, lock, reading};
 use crate::sqlite::error::statement;
 use crate::sqlite::key::{self, StoreKey};
@@ -16,6 +17,7 @@ use jiff::Timestamp;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, params};
+use sha2::{Digest as _, Sha256};
 use std::path::Path;
 use store::StoreError;
 
@@ -64,7 +66,9 @@ pub fn back_up(
     let snapshot = from.unchecked_transaction().map_err(statement)?;
     let counts = counts(&snapshot)?;
     let schema = version(&snapshot)?;
-    let before = continued(&chain, key, schema).filter(|_| !is_full);
+    let erasures = erasures(&snapshot)?;
+    let before =
+        continued(&chain, key, schema).filter(|(last, _)| !is_full && last.erasures == erasures);
     let filled = match &before {
         Some((_, before)) => increment(&snapshot, before, &new, key),
         None => full(&snapshot, &new, key),
@@ -94,6 +98,7 @@ pub fn back_up(
         encrypted: key.is_some(),
         bytes,
         sha256,
+        erasures,
         counts,
     };
     manifest.write(directory)?;
@@ -129,7 +134,8 @@ pub(super) fn scratch(path: &Path, key: Option<&StoreKey>) -> Result<Connection,
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = key::opened(path, flags, key)?;
     conn.execute_batch(
-        "PRAGMA journal_mode=OFF;
+        "PRAGMA auto_vacuum=INCREMENTAL;
+         PRAGMA journal_mode=OFF;
          PRAGMA synchronous=OFF;
          PRAGMA locking_mode=EXCLUSIVE;
          PRAGMA temp_store=MEMORY;
@@ -301,6 +307,26 @@ pub(super) fn copy(
     Ok(())
 }
 
+/// The SHA-256 of the threads and the digests of all erased blocks; `None` if there are none.
+fn erasures(conn: &Connection) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT t.id, b.first, b.erased FROM thread_blocks b JOIN thread_threads t ON t.no = b.thread_no
+               WHERE b.erased IS NOT NULL ORDER BY b.thread_no, b.first";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    let mut hash = None;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let id: String = row.get(0).map_err(statement)?;
+        let first: i64 = row.get(1).map_err(statement)?;
+        let erased: Erased = row.get(2).map_err(statement)?;
+        let hash: &mut Sha256 = hash.get_or_insert_default();
+        hash.update((id.len() as u64).to_le_bytes());
+        hash.update(id);
+        hash.update(first.to_le_bytes());
+        hash.update(erased);
+    }
+    Ok(hash.map(|hash| hex(&hash.finalize())))
+}
+
 fn version(conn: &Connection) -> Result<u64, StoreError> {
     let version = conn.query_row("PRAGMA user_version", [], |row| row.get(0));
     version.map(count).map_err(statement)
@@ -315,7 +341,8 @@ pub(super) fn counts(conn: &Connection) -> Result<StoreCounts, StoreError> {
                       (SELECT count(*) FROM thread_tokens),
                       (SELECT count(*) FROM tenant_objects),
                       (SELECT count(*) FROM tenant_contents),
-                      (SELECT count(*) FROM agent_checkpoints)";
+                      (SELECT count(*) FROM agent_checkpoints),
+                      (SELECT count(*) FROM thread_blocks WHERE erased IS NOT NULL)";
     conn.query_row(sql, [], |row| {
         Ok(StoreCounts {
             threads: count(row.get(0)?),
@@ -326,6 +353,7 @@ pub(super) fn counts(conn: &Connection) -> Result<StoreCounts, StoreError> {
             objects: count(row.get(5)?),
             contents: count(row.get(6)?),
             checkpoints: count(row.get(7)?),
+            erased: count(row.get(8)?),
         })
     })
     .map_err(statement)

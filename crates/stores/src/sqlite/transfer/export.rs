@@ -6,7 +6,7 @@ use super::line::{
     TenantLine, ThreadLine, TokenLine, Transferred,
 };
 use crate::sqlite::backup::hex;
-use crate::sqlite::blocks::{self, Log};
+use crate::sqlite::blocks::{self, Erased, Log};
 use crate::sqlite::connection::{exists, reading};
 use crate::sqlite::error::statement;
 use crate::sqlite::key::StoreKey;
@@ -150,16 +150,17 @@ fn threads(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(),
 
 /// A line for each block of a log.
 fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), TransferError> {
-    let mut epoch_of = conn
-        .prepare_cached("SELECT epoch FROM thread_blocks WHERE id = ?1")
+    let mut about = conn
+        .prepare_cached("SELECT epoch, erased FROM thread_blocks WHERE id = ?1")
         .map_err(statement)?;
     // What writing fails with is no error of the store.
     let mut failed = None;
     let log = Log { conn, no };
     log.read_blocks(Seq(1), Filter::All, |block, first, reader| {
-        let epoch: i64 = epoch_of
-            .query_row([block], |row| row.get(0))
+        let (epoch, erased): (i64, Option<Erased>) = about
+            .query_row([block], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(statement)?;
+        let written = erased.as_ref().and_then(|it| it.first_chunk::<32>());
         let mut list = Vec::new();
         for decoded in reader {
             let damaged = |fault| blocks::damaged(conn, no, int(first), &fault);
@@ -170,7 +171,12 @@ fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), Trans
             });
         }
         let epoch = count(epoch);
-        let line = Line::Events(EventsLine { first, epoch, list });
+        let line = Line::Events(EventsLine {
+            first,
+            epoch,
+            erased: written.map(|digest| hex(digest)),
+            list,
+        });
         failed = lines.write(&line).err();
         Ok(match failed {
             Some(_) => ControlFlow::Break(()),

@@ -8,7 +8,7 @@ use super::line::{
 use crate::block::{ToStore, split};
 use crate::private;
 use crate::sqlite::append;
-use crate::sqlite::backup::hex;
+use crate::sqlite::backup::{hex, unhex};
 use crate::sqlite::blocks::{self, Blocks, End};
 use crate::sqlite::connection::{SqliteOptions, exists, lock, writing};
 use crate::sqlite::error::{making, statement};
@@ -272,9 +272,17 @@ impl<'a> Import<'a> {
             size: *size,
             raw: *raw,
         }));
+        let written = match &line.erased {
+            None => None,
+            Some(digits) if blocks.len() == 1 => {
+                let digest = unhex(digits);
+                Some(digest.ok_or_else(|| self.wrong("a digest has 64 hexadecimal digits"))?)
+            }
+            Some(_) => return Err(self.wrong("the events of an erased block are not one block")),
+        };
         let mut end = *end;
         end.epoch = Epoch(line.epoch);
-        end.sum = blocks::insert_blocks(self.conn, end, blocks)?.1;
+        end.sum = blocks::insert_blocks(self.conn, end, blocks, written)?.1;
         end.tail = Seq(end.tail.0.saturating_add(line.list.len() as u64));
         if let Some(thread) = &mut self.thread {
             thread.end = end;

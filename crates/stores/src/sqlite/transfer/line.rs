@@ -60,6 +60,9 @@ pub(super) struct EventsLine {
     /// The number of the first one.
     pub(super) first: u64,
     pub(super) epoch: u64,
+    /// The SHA-256 of the body that the block had before its content was erased, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) erased: Option<String>,
     pub(super) list: Vec<EventText>,
 }
 

@@ -1,0 +1,178 @@
+//! `purge`: deletes data for good, and proves it.
+
+use crate::args::{Purge, Whose};
+use crate::error::CliError;
+use crate::output::{BAD, DIM, GOOD, Output, clean};
+use crate::progress::Progress;
+use crate::store::{Reach, StoreLocation};
+use crate::threads::confirmed;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use server::OpenMode;
+use server::purge::{self, Proof, Purged};
+use std::io::IsTerminal as _;
+
+pub(crate) async fn purge(
+    place: &StoreLocation,
+    options: Purge,
+    output: &Output,
+) -> Result<(), CliError> {
+    let whose = Whose {
+        tenant: options.tenant.clone(),
+        server: None,
+    };
+    let reach = place.reach(&whose, OpenMode::ReadWrite)?;
+    let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let asks = terminal && !options.yes && !options.dry_run;
+    if asks && !confirmed(&question(&options), std::io::stdin().lock())? {
+        return Err(CliError::NotPurged {
+            why: "nothing is changed; --yes purges without asking".to_owned(),
+        });
+    }
+    let days = options.unchanged_days;
+    let since =
+        days.map(|days| Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
+    let has_names = !options.threads.is_empty();
+    let wanted = purge::Purge {
+        threads: options.threads,
+        unchanged_since: since,
+        whole_tenant: options.all,
+        removed: options.removed,
+        dry_run: options.dry_run,
+        no_compact: options.no_compact,
+    };
+    let progress = Progress::of_work("purging", output);
+    let purged = match &reach {
+        Reach::Server(client) => client.purge(&wanted).await,
+        Reach::Store(app, tenant) => app.purge(tenant, &wanted).await.map_err(CliError::from),
+    };
+    drop(progress);
+    reach.close().await?;
+    let purged = purged?;
+    output.value(&described(&purged))?;
+    print(&purged, output)?;
+    if purged.proof.left > 0 {
+        let why = format!("{} samples of it are still in the store", purged.proof.left);
+        return Err(CliError::NotPurged { why });
+    }
+    if has_names && !purged.remaining.is_empty() {
+        let why = format!("{} of the threads stay", purged.remaining.len());
+        return Err(CliError::NotPurged { why });
+    }
+    Ok(())
+}
+
+/// The question on a terminal.
+fn question(options: &Purge) -> String {
+    let threads = match (&*options.threads, options.unchanged_days) {
+        ([one], _) => format!("thread {}", clean(one)),
+        ([], Some(days)) => format!("all threads that have not changed for {days} days"),
+        ([], None) => "all threads".to_owned(),
+        (many, _) => format!("{} threads", many.len()),
+    };
+    if options.removed {
+        format!("Erase the removed messages of {threads} for good?")
+    } else if options.all {
+        "Delete all threads, files and checkpoints of the tenant for good?".to_owned()
+    } else {
+        format!("Delete {threads} for good?")
+    }
+}
+
+fn described(purged: &Purged) -> serde_json::Value {
+    json!(purged)
+}
+
+fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
+    let verb = if purged.dry_run { "would be" } else { "are" };
+    for thread in &purged.threads {
+        let (key, bytes) = (clean(&thread.key), thread.bytes);
+        output.line(&format!("{key}  {DIM}{bytes} bytes{DIM:#}"))?;
+    }
+    for remaining in &purged.remaining {
+        let (key, why) = (clean(&remaining.key), clean(&remaining.why));
+        output.line(&format!("{BAD}stays{BAD:#} {key}: {why}"))?;
+    }
+    output.line(&format!(
+        "{} threads {verb} deleted; {} removed messages and answers {verb} erased, in {} blocks",
+        purged.threads.len(),
+        purged.entries,
+        purged.blocks
+    ))?;
+    if purged.objects + purged.checkpoints > 0 {
+        output.line(&format!(
+            "{} objects and {} checkpoints {verb} deleted",
+            purged.objects, purged.checkpoints
+        ))?;
+    }
+    if purged.shown_by_forks > 0 {
+        output.line(&format!(
+            "{} removed messages and answers stay, because forks show them",
+            purged.shown_by_forks
+        ))?;
+    }
+    if purged.dry_run {
+        return Ok(());
+    }
+    let [before, after] = purged.file_bytes;
+    let how = if purged.compacted {
+        ", written anew"
+    } else {
+        ""
+    };
+    output.line(&format!(
+        "{DIM}the file had {before} bytes and has {after}{how}{DIM:#}"
+    ))?;
+    proof(&purged.proof, output)?;
+    if !purged.log_empty {
+        output.line(&format!(
+            "{BAD}warn{BAD:#} another process reads the store, so its write-ahead log is not empty; purge again"
+        ))?;
+    }
+    for copy in &purged.copies {
+        output.line(&format!(
+            "{BAD}warn{BAD:#} {} is a copy from before an update and still has everything; delete it",
+            copy.display()
+        ))?;
+    }
+    Ok(())
+}
+
+fn proof(proof: &Proof, output: &Output) -> Result<(), CliError> {
+    let Proof {
+        texts,
+        samples,
+        left,
+        shared,
+        ..
+    } = proof;
+    let searched = if proof.files_read {
+        "in the bytes of the file and its log, and in all tables"
+    } else {
+        "in all tables; the bytes of an encrypted file say nothing"
+    };
+    let (mark, result) = if *left == 0 {
+        (GOOD, "none is left".to_owned())
+    } else {
+        (BAD, format!("{left} are left"))
+    };
+    output.line(&format!(
+        "{mark}proof{mark:#} {samples} samples of {texts} texts were searched {searched}: {result}"
+    ))?;
+    for place in &proof.left_at {
+        output.line(&format!("  left: {}", clean(place)))?;
+    }
+    if *shared > 0 {
+        output.line(&format!("{shared} samples are also in what stays:"))?;
+        for place in &proof.shared_in {
+            output.line(&format!("  {}", clean(place)))?;
+        }
+    }
+    if proof.short_texts > 0 {
+        let short = proof.short_texts;
+        output.line(&format!(
+            "{DIM}{short} texts have fewer than 16 bytes and can't be searched for{DIM:#}"
+        ))?;
+    }
+    Ok(())
+}

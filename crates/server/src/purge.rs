@@ -1,0 +1,390 @@
+//! Purging: deletes threads and the content of removed messages for good, returns their space, and searches the
+//! files for what is left.
+
+use crate::app::App;
+use crate::error::{ApiError, render_error};
+use crate::guard::bearer;
+use crate::local::LocalKey;
+use crate::state::Api;
+use crate::threads::key_of;
+use axum::Json;
+use axum::extract::{Request, State};
+use jiff::Timestamp;
+use runtime::{RuntimeError, StoreError, TenantId, ThreadRow, ThreadRows, is_subagent};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use stores::{Samples, Searched};
+
+/// The path of the local listener's route.
+pub const PURGE_PATH: &str = "/local/purge";
+/// Maximum size of a request, in bytes.
+const MAX_REQUEST: usize = 16 << 20;
+/// Rows of a page of the list.
+const PAGE: usize = 500;
+
+/// A selection of data of a tenant.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the options of a command")]
+pub struct Purge {
+    /// Keys or ids of threads.
+    pub threads: Vec<String>,
+    /// Threads that have not changed since this instant.
+    pub unchanged_since: Option<Timestamp>,
+    /// All threads, objects and checkpoints.
+    pub whole_tenant: bool,
+    /// The content of removed messages, of all threads that stay, or of the named ones.
+    pub removed: bool,
+    /// Whether nothing is changed.
+    pub dry_run: bool,
+    /// Whether the file is not written anew if something is left in it.
+    pub no_compact: bool,
+}
+
+/// A thread of a purge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurgedThread {
+    /// Its key, or its id if it has none.
+    pub key: String,
+    /// Its id.
+    pub id: String,
+    /// The bytes of its events.
+    pub bytes: u64,
+}
+
+/// A thread that stays although it was to be purged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemainingThread {
+    /// Its key, or the requested name.
+    pub key: String,
+    /// Why it stays.
+    pub why: String,
+}
+
+/// The result of a purge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purged {
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// The deleted threads, those of sub-agents included.
+    pub threads: Vec<PurgedThread>,
+    /// The threads that stay, and why.
+    pub remaining: Vec<RemainingThread>,
+    /// Removed messages and answers whose content was erased.
+    pub entries: u64,
+    /// Blocks of the log that were written anew for them.
+    pub blocks: u64,
+    /// Removed messages and answers that forks show.
+    pub shown_by_forks: u64,
+    /// Objects of the tenant that were deleted, such as files.
+    pub objects: u64,
+    /// Checkpoints of agents that were deleted.
+    pub checkpoints: u64,
+    /// The bytes of the file before and after.
+    pub file_bytes: [u64; 2],
+    /// Whether the write-ahead log is empty. Another process that reads the store can prevent it.
+    pub log_empty: bool,
+    /// Whether the whole file was written anew.
+    pub compacted: bool,
+    /// The proof.
+    pub proof: Proof,
+    /// Copies of the store that migrations have left. They have what was purged.
+    pub copies: Vec<PathBuf>,
+}
+
+/// The search for what was purged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Texts and files with samples.
+    pub texts: u64,
+    /// Texts with fewer than 16 bytes, which can't be searched for.
+    pub short_texts: u64,
+    /// Samples of 16 bytes that were searched for.
+    pub samples: u64,
+    /// Whether the bytes of the files were searched. Those of an encrypted store say nothing.
+    pub files_read: bool,
+    /// Samples that are still there.
+    pub left: u64,
+    /// Some of their places.
+    pub left_at: Vec<String>,
+    /// Samples that content which stays has too.
+    pub shared: u64,
+    /// Some of their places.
+    pub shared_in: Vec<String>,
+}
+
+impl From<Searched> for Proof {
+    fn from(searched: Searched) -> Self {
+        Self {
+            texts: searched.texts,
+            short_texts: searched.short,
+            samples: searched.samples,
+            files_read: searched.has_read_files,
+            left: searched.left,
+            left_at: searched.left_at,
+            shared: searched.shared,
+            shared_in: searched.shared_in,
+        }
+    }
+}
+
+impl App {
+    /// Purges. A thread that runs or has forks stays, unless the whole tenant is purged; the result says why. An
+    /// interrupted purge is completed by the next one.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn purge(&self, tenant: &TenantId, purge: &Purge) -> Result<Purged, RuntimeError> {
+        Work::new(self, None, tenant, purge).run().await
+    }
+}
+
+/// A purge at work.
+struct Work<'a> {
+    app: &'a App,
+    /// The server, if one runs.
+    api: Option<&'a Api>,
+    tenant: &'a TenantId,
+    purge: &'a Purge,
+    samples: Samples,
+    purged: Purged,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an operator reaches all threads of a tenant"
+)]
+impl<'a> Work<'a> {
+    fn new(app: &'a App, api: Option<&'a Api>, tenant: &'a TenantId, purge: &'a Purge) -> Self {
+        Self {
+            app,
+            api,
+            tenant,
+            purge,
+            samples: Samples::default(),
+            purged: Purged {
+                dry_run: purge.dry_run,
+                ..Purged::default()
+            },
+        }
+    }
+
+    async fn run(mut self) -> Result<Purged, RuntimeError> {
+        let store = self.app.store();
+        self.purged.file_bytes = [store.activity().file_bytes; 2];
+        self.purged.copies = self.app.store_copies();
+        let mut wanted = self.wanted().await?;
+        if self.purge.removed {
+            self.erase_removed(&wanted).await?;
+        } else {
+            // A fork goes before its parent, which is listed after it at the latest in the next round.
+            loop {
+                let n_before = wanted.len();
+                wanted = self.delete(wanted).await?;
+                if wanted.is_empty() || wanted.len() == n_before {
+                    break;
+                }
+            }
+            for row in wanted {
+                self.keep(&row, "it has forks");
+            }
+        }
+        if self.purge.whole_tenant && !self.purge.dry_run {
+            let samples = store.samples_of_tenant(self.tenant).await?;
+            self.samples.append(samples);
+            let erased = store.erase_tenant(self.tenant).await?;
+            self.purged.objects = erased.objects;
+            self.purged.checkpoints = erased.checkpoints;
+        }
+        if self.purge.dry_run {
+            return Ok(self.purged);
+        }
+        self.finish().await
+    }
+
+    /// Returns the space, and searches for what is left.
+    async fn finish(mut self) -> Result<Purged, RuntimeError> {
+        let store = self.app.store();
+        self.purged.log_empty = store.reclaim().await?.is_log_empty;
+        let mut searched = store.search_for(self.samples.clone()).await?;
+        if searched.left > 0 && !self.purge.no_compact {
+            // The unused part of a page has some of it.
+            store.compact().await?;
+            self.purged.compacted = true;
+            self.purged.log_empty = store.reclaim().await?.is_log_empty;
+            searched = store.search_for(self.samples.clone()).await?;
+        }
+        self.purged.file_bytes[1] = store.activity().file_bytes;
+        self.purged.proof = searched.into();
+        Ok(self.purged)
+    }
+
+    /// The threads that are meant.
+    async fn wanted(&mut self) -> Result<Vec<ThreadRow>, RuntimeError> {
+        let Purge {
+            threads,
+            unchanged_since,
+            whole_tenant,
+            removed,
+            ..
+        } = self.purge;
+        let runtime = self.app.runtime();
+        let mut wanted = Vec::new();
+        for name in threads {
+            let mut found = runtime.find(self.tenant, name).await;
+            if let Err(RuntimeError::Store(StoreError::NotFound)) = found {
+                found = runtime.find_by_id(self.tenant, &name.as_str().into()).await;
+            }
+            match found {
+                Ok(row) => wanted.push(row),
+                Err(RuntimeError::Store(StoreError::NotFound)) => {
+                    let why = "there is no such thread".to_owned();
+                    let key = name.clone();
+                    self.purged.remaining.push(RemainingThread { key, why });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let is_listed = *whole_tenant || unchanged_since.is_some();
+        if is_listed || (*removed && threads.is_empty()) {
+            let mut after = None;
+            loop {
+                let page = ThreadRows {
+                    after,
+                    limit: PAGE,
+                    ..ThreadRows::default()
+                };
+                let rows = runtime.list(self.tenant, page).await?;
+                let Some(last) = rows.last() else { break };
+                after = Some(last.change);
+                // A sub-agent's thread goes with its parent.
+                let is_old = |row: &ThreadRow| {
+                    unchanged_since.is_none_or(|since| {
+                        let at = row.thread.updated_at.unwrap_or(row.thread.created_at);
+                        at < since && !is_subagent(row)
+                    })
+                };
+                wanted.extend(rows.into_iter().filter(is_old));
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn keep(&mut self, row: &ThreadRow, why: impl Into<String>) {
+        self.purged.remaining.push(RemainingThread {
+            key: key_of(row).to_owned(),
+            why: why.into(),
+        });
+    }
+
+    /// Deletes threads. Returns those that have forks.
+    async fn delete(&mut self, rows: Vec<ThreadRow>) -> Result<Vec<ThreadRow>, RuntimeError> {
+        let mut left = Vec::new();
+        for row in rows {
+            match self.delete_one(&row).await {
+                Ok(()) | Err(RuntimeError::Store(StoreError::NotFound)) => {}
+                Err(RuntimeError::Store(StoreError::HasForks { .. })) => left.push(row),
+                Err(RuntimeError::Busy(_)) => self.keep(&row, "it runs"),
+                // Its log grows.
+                Err(RuntimeError::Store(StoreError::Conflict { .. })) => {
+                    self.keep(&row, "it changes");
+                }
+                Err(error @ RuntimeError::Store(StoreError::Damaged(_))) => {
+                    self.keep(&row, render_error(&error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(left)
+    }
+
+    async fn delete_one(&mut self, row: &ThreadRow) -> Result<(), RuntimeError> {
+        let (runtime, store) = (self.app.runtime(), self.app.store());
+        let id = &row.thread.id;
+        // As part of a thread's deletion it may be gone.
+        runtime.find_by_id(self.tenant, id).await?;
+        let mut all = vec![row.clone()];
+        all.extend(runtime.subagents(self.tenant, id).await?);
+        let mut samples = Samples::default();
+        let key = key_of(row);
+        if !self.purge.dry_run {
+            for row in &all {
+                samples.append(store.samples_of_thread(&row.thread.id).await?);
+            }
+            let _turn = match self.api {
+                Some(api) => Some(api.turns().of(id).await),
+                None => None,
+            };
+            if self.purge.whole_tenant {
+                runtime.delete_stopping(self.tenant, key).await?;
+            } else {
+                runtime.delete(self.tenant, key).await?;
+            }
+            if let Some(api) = self.api {
+                api.aitp_states().forget(id);
+            }
+        } else if !self.purge.whole_tenant && !runtime.store().forks(id).await?.is_empty() {
+            // With its forks among the wanted ones it would be deleted after them.
+            let thread = id.clone();
+            return Err(StoreError::HasForks { thread }.into());
+        }
+        self.samples.append(samples);
+        self.purged
+            .threads
+            .extend(all.iter().map(|row| PurgedThread {
+                key: key_of(row).to_owned(),
+                id: row.thread.id.to_string(),
+                bytes: row.bytes,
+            }));
+        Ok(())
+    }
+
+    /// Erases the content of removed entries of these threads.
+    async fn erase_removed(&mut self, rows: &[ThreadRow]) -> Result<(), RuntimeError> {
+        let store = self.app.store();
+        let having = store.with_removed(self.tenant).await?;
+        for row in rows.iter().filter(|row| having.contains(&row.thread.id)) {
+            let id = &row.thread.id;
+            let erased = if self.purge.dry_run {
+                store.erasable(id).await?
+            } else {
+                let _turn = match self.api {
+                    Some(api) => Some(api.turns().of(id).await),
+                    None => None,
+                };
+                self.samples.append(store.samples_of_removed(id).await?);
+                let erased = store.erase_removed(id).await?;
+                let key = key_of(row);
+                self.app.runtime().forget_removed(self.tenant, key).await?;
+                erased
+            };
+            self.purged.entries += erased.entries;
+            self.purged.blocks += erased.blocks;
+            self.purged.shown_by_forks += erased.shown_by_forks;
+        }
+        Ok(())
+    }
+}
+
+/// Purges for a command on this machine. On other listeners there is no such route.
+pub(crate) async fn purge(
+    State(api): State<Api>,
+    request: Request,
+) -> Result<Json<Purged>, ApiError> {
+    let local = request.extensions().get::<LocalKey>().cloned();
+    let local = local.ok_or(ApiError::UnknownRoute)?;
+    let headers = request.headers();
+    let caller = local.caller(bearer(headers), &api, headers)?;
+    let body = axum::body::to_bytes(request.into_body(), MAX_REQUEST).await;
+    let body = body.map_err(|_| ApiError::field("", "expected a smaller body"))?;
+    let wanted: Purge = serde_json::from_slice(&body)
+        .map_err(|error| ApiError::field("", format!("expected a purge: {error}")))?;
+    let (own, tenant) = (api.clone(), caller.tenant);
+    let purged = api.runtime().run_to_completion(async move {
+        Work::new(own.app(), Some(&own), &tenant, &wanted)
+            .run()
+            .await
+    });
+    Ok(Json(purged.await?))
+}

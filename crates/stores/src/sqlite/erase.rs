@@ -1,0 +1,198 @@
+//! Erasing: removed messages of threads that stay, all data of a tenant, and the space of what was deleted.
+//!
+//! `secure_delete` overwrites what a transaction deletes. Three places can still have copies: the write-ahead log until
+//! it is emptied, free pages of before, and the unused part of a page whose rows SQLite has moved. The first two go
+//! with [`SqliteStore::reclaim`]. The last one only goes if the whole file is written anew
+//! ([`SqliteStore::compact`]). [`Samples`] show whether that is necessary.
+
+mod removed;
+mod samples;
+mod tenant;
+
+pub use removed::ErasedEntries;
+pub use samples::{FoundSamples, Samples, Searched, search_files};
+pub use tenant::ErasedTenant;
+
+use super::SqliteStore;
+use super::error::failed;
+use super::rows;
+use super::space;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use store::{StoreError, TenantId, ThreadRow};
+use timeline::ThreadId;
+
+/// Free pages that one commit returns.
+const PAGES: u32 = 256;
+/// How often the write-ahead log is tried to be emptied, and the pause between two trials. Readers prevent it.
+const TRIALS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The space that was returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The bytes of the free pages that the file has no more.
+    pub bytes: u64,
+    /// Whether the write-ahead log is empty. Another process that reads the store can prevent it.
+    pub is_log_empty: bool,
+}
+
+impl SqliteStore {
+    /// Erases the content of the removed items and steps of a thread. The chain of its log still holds. Other
+    /// writes go between the blocks. An entry that a fork still shows stays.
+    pub async fn erase_removed(&self, thread: &ThreadId) -> Result<ErasedEntries, StoreError> {
+        let id = thread.clone();
+        let plan = self.readers.run(move |conn| removed::plan(conn, &id));
+        let plan = Arc::new(plan.await?);
+        let mut erased = plan.counts();
+        if erased.entries > 0 {
+            self.has_deleted.store(true, Ordering::Relaxed);
+        }
+        for first in plan.blocks() {
+            let plan = plan.clone();
+            let erase = move |conn: &_| removed::erase_block(conn, &plan, first);
+            erased.blocks += u64::from(self.writer()?.run(0, erase).await?);
+        }
+        Ok(erased)
+    }
+
+    /// The counts of [`erase_removed`](Self::erase_removed), if nothing is changed.
+    pub async fn erasable(&self, thread: &ThreadId) -> Result<ErasedEntries, StoreError> {
+        let id = thread.clone();
+        let plan = self.readers.run(move |conn| removed::plan(conn, &id));
+        let plan = plan.await?;
+        Ok(ErasedEntries {
+            blocks: plan.blocks().count() as u64,
+            ..plan.counts()
+        })
+    }
+
+    /// The threads of a tenant that changed first, after a place in the order of changes.
+    pub async fn oldest_threads(
+        &self,
+        tenant: &TenantId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<ThreadRow>, StoreError> {
+        let tenant = tenant.clone();
+        self.readers
+            .run(move |conn| rows::oldest(conn, &tenant, after, limit))
+            .await
+    }
+
+    /// The threads of a tenant with removed entries.
+    pub async fn with_removed(&self, tenant: &TenantId) -> Result<Vec<ThreadId>, StoreError> {
+        let tenant = tenant.clone();
+        self.readers
+            .run(move |conn| removed::threads(conn, &tenant))
+            .await
+    }
+
+    /// Samples of what [`erase_removed`](Self::erase_removed) erases.
+    pub async fn samples_of_removed(&self, thread: &ThreadId) -> Result<Samples, StoreError> {
+        let id = thread.clone();
+        self.readers
+            .run(move |conn| removed::samples(conn, &id))
+            .await
+    }
+
+    /// Samples of everything that a thread has.
+    pub async fn samples_of_thread(&self, thread: &ThreadId) -> Result<Samples, StoreError> {
+        let id = thread.clone();
+        self.readers
+            .run(move |conn| samples::of_thread(conn, &id))
+            .await
+    }
+
+    /// Samples of a tenant's objects, contents and checkpoints.
+    pub async fn samples_of_tenant(&self, tenant: &TenantId) -> Result<Samples, StoreError> {
+        let tenant = tenant.clone();
+        self.readers
+            .run(move |conn| tenant::samples(conn, &tenant))
+            .await
+    }
+
+    /// Erases the objects, contents and checkpoints of a tenant whose threads are deleted.
+    pub async fn erase_tenant(&self, tenant: &TenantId) -> Result<ErasedTenant, StoreError> {
+        let mut erased = ErasedTenant::default();
+        self.has_deleted.store(true, Ordering::Relaxed);
+        loop {
+            let tenant = tenant.clone();
+            let some = self
+                .writer()?
+                .run(0, move |conn| tenant::some(conn, &tenant));
+            let some = some.await?;
+            erased.objects += some.objects;
+            erased.checkpoints += some.checkpoints;
+            if some == ErasedTenant::default() {
+                return Ok(erased);
+            }
+        }
+    }
+
+    /// Whether something was deleted since [`reclaim`](Self::reclaim) was called last.
+    pub fn has_deleted(&self) -> bool {
+        self.has_deleted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the free pages of the file to the system, and empties the write-ahead log. Other writes go between
+    /// the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
+    pub async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
+        self.has_deleted.store(false, Ordering::Relaxed);
+        let mut bytes = 0;
+        loop {
+            let freed = self
+                .writer()?
+                .run(0, |conn| space::shrink(conn, PAGES))
+                .await?;
+            if freed == 0 {
+                break;
+            }
+            bytes += freed;
+        }
+        for _ in 0..TRIALS {
+            if self.writer()?.empty_log().await? {
+                return Ok(Reclaimed {
+                    bytes,
+                    is_log_empty: true,
+                });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.has_deleted.store(true, Ordering::Relaxed);
+        Ok(Reclaimed {
+            bytes,
+            is_log_empty: false,
+        })
+    }
+
+    /// Writes the whole file anew. All other writes wait for it. It needs the size of the store twice on the disk.
+    pub async fn compact(&self) -> Result<(), StoreError> {
+        self.writer()?.compact().await?;
+        self.reclaim().await.map(drop)
+    }
+
+    /// Searches for samples: in the file and its write-ahead log as they are on the disk, and in everything that
+    /// can be read. Of an encrypted file only the latter means something.
+    pub async fn search_for(&self, samples: Samples) -> Result<Searched, StoreError> {
+        let (path, is_encrypted) = (self.path.clone(), self.is_encrypted);
+        let samples = Arc::new(samples);
+        let wanted = samples.clone();
+        let in_files = async {
+            if is_encrypted {
+                return Ok(None);
+            }
+            let read = move || search_files(&path, &wanted);
+            let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
+            found.map(Some).map_err(failed)
+        };
+        let in_files: Option<FoundSamples> = in_files.await?;
+        let wanted = samples.clone();
+        let in_values = self
+            .readers
+            .run(move |conn| samples::search_values(conn, &wanted))
+            .await?;
+        Ok(Searched::of(&samples, in_files, in_values))
+    }
+}

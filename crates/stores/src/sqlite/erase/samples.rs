@@ -1,0 +1,543 @@
+//! Samples of content, and the search for them after it was erased.
+//!
+//! A sample is 16 bytes of a text or a file. Long content has one each 512 bytes, so that a page of it that is left
+//! anywhere has some. A text with fewer bytes has none, and is counted.
+
+use super::super::blocks::Log;
+use super::super::connection::wal;
+use super::super::error::statement;
+use super::super::rows;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Params};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+use store::{Filter, StoreError};
+use timeline::{CHUNK_TYPES, Event, Seq, ThreadId};
+use uuid::Uuid;
+
+/// The bytes of a sample.
+const SAMPLE: usize = 16;
+/// The distance of two samples of a long content.
+const STRIDE: usize = 512;
+/// Maximum number of samples; of more content, fewer are taken.
+const MAX: usize = 1 << 20;
+/// How many places are named.
+const NAMED: usize = 10;
+/// Bytes that are read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Samples of content that is to be erased.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    windows: Vec<u128>,
+    /// The number of zero bits at the end of the hash of each sample that is taken.
+    thinned: u32,
+    n_texts: u64,
+    n_short: u64,
+}
+
+impl Samples {
+    /// The number of texts and files with a sample.
+    pub fn texts(&self) -> u64 {
+        self.n_texts
+    }
+
+    /// The number of texts that are too short for one.
+    pub fn short(&self) -> u64 {
+        self.n_short
+    }
+
+    /// Adds other samples.
+    pub fn append(&mut self, mut other: Self) {
+        self.n_texts += other.n_texts;
+        self.n_short += other.n_short;
+        self.thinned = self.thinned.max(other.thinned);
+        self.windows.append(&mut other.windows);
+        self.thin();
+    }
+
+    /// Adds samples of bytes.
+    fn add(&mut self, bytes: &[u8]) {
+        let Some(last) = bytes.len().checked_sub(SAMPLE) else {
+            return;
+        };
+        self.n_texts += 1;
+        let starts = (0..last).step_by(STRIDE).chain([last]);
+        let windows = starts.filter_map(|start| bytes.get(start..)?.first_chunk());
+        let thinned = self.thinned;
+        let windows = windows.map(|window| u128::from_le_bytes(*window));
+        // Zeros and spaces are everywhere.
+        let windows = windows.filter(|window| is_distinct(*window) && is_taken(*window, thinned));
+        self.windows.extend(windows);
+        self.thin();
+    }
+
+    /// Adds samples of the words that the full-text index may have of a text.
+    fn add_words(&mut self, text: &str) {
+        let is_end = |letter: char| !letter.is_ascii_alphanumeric();
+        for word in text.split(is_end).filter(|word| word.len() >= SAMPLE) {
+            self.add(word.to_ascii_lowercase().as_bytes());
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        self.add(text.as_bytes());
+        self.add_words(text);
+    }
+
+    /// Adds samples of the strings of a JSON text, as they are spelled.
+    fn add_json(&mut self, json: &str) {
+        for string in strings(json) {
+            self.add_string(string);
+        }
+    }
+
+    fn add_string(&mut self, Spelled { key, text }: Spelled<'_>) {
+        let is_short = !text.is_empty() && text.len() < SAMPLE;
+        self.n_short += u64::from(is_short && TEXTS.contains(&key));
+        self.add_text(text);
+    }
+
+    /// Adds samples of the strings that an event has and another one lacks.
+    pub(super) fn add_difference(&mut self, event: &Event, other: &Event) {
+        let (Ok(before), Ok(after)) = (event.encode(), other.encode()) else {
+            return;
+        };
+        let after: BTreeSet<&str> = strings(&after).map(|it| it.text).collect();
+        for string in strings(&before).filter(|it| !after.contains(it.text)) {
+            self.add_string(string);
+        }
+    }
+
+    /// Adds samples of all values of a query.
+    pub(super) fn add_rows(
+        &mut self,
+        conn: &Connection,
+        sql: &str,
+        of: impl Params,
+    ) -> Result<(), StoreError> {
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let n_columns = select.column_count();
+        let mut rows = select.query(of).map_err(statement)?;
+        while let Some(row) = rows.next().map_err(statement)? {
+            for column in 0..n_columns {
+                match row.get_ref(column).map_err(statement)? {
+                    ValueRef::Text(text) => {
+                        let text = String::from_utf8_lossy(text);
+                        if text.starts_with(['{', '[']) {
+                            self.add_json(&text);
+                        } else {
+                            self.add_text(&text);
+                        }
+                    }
+                    ValueRef::Blob(bytes) => self.add(bytes),
+                    ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn thin(&mut self) {
+        if self.windows.len() <= 2 * MAX {
+            return;
+        }
+        self.windows.sort_unstable();
+        self.windows.dedup();
+        while self.windows.len() > MAX {
+            self.thinned += 1;
+            let thinned = self.thinned;
+            self.windows.retain(|window| is_taken(*window, thinned));
+        }
+    }
+}
+
+fn is_taken(window: u128, thinned: u32) -> bool {
+    hash(window).trailing_zeros() >= thinned
+}
+
+/// Whether a sample has at least four different bytes.
+fn is_distinct(window: u128) -> bool {
+    BTreeSet::from(window.to_le_bytes()).len() >= 4
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a hash")]
+fn hash(window: u128) -> u64 {
+    let folded = (window as u64) ^ (window >> 64) as u64;
+    let mixed = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 32)
+}
+
+/// The members whose short texts are counted.
+const TEXTS: [&str; 7] = [
+    "text",
+    "title",
+    "message",
+    "refusal",
+    "arguments",
+    "output",
+    "errorText",
+];
+
+/// A string of a JSON text, as it is spelled.
+#[derive(Clone, Copy)]
+struct Spelled<'j> {
+    /// The member that it belongs to; empty for the name of a member.
+    key: &'j str,
+    text: &'j str,
+}
+
+/// The strings of a JSON text, without those that say nothing: ids, instants and the names of chunks.
+fn strings(json: &str) -> impl Iterator<Item = Spelled<'_>> {
+    let (mut rest, mut key) = (json, "");
+    std::iter::from_fn(move || {
+        let start = rest.find('"')? + 1;
+        let text = rest.get(start..)?;
+        let mut is_escaped = false;
+        let end = text.bytes().position(|byte| {
+            let is_end = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            is_end
+        })?;
+        rest = text.get(end + 1..)?;
+        let text = text.get(..end)?;
+        if rest.trim_start().starts_with(':') {
+            key = text;
+            return Some(Spelled { key: "", text });
+        }
+        Some(Spelled { key, text })
+    })
+    .filter(|Spelled { text, .. }| {
+        let is_name = CHUNK_TYPES.contains(text);
+        !is_name && Uuid::try_parse(text).is_err() && text.parse::<jiff::Timestamp>().is_err()
+    })
+}
+
+/// Samples of everything that a thread has.
+pub(super) fn of_thread(conn: &Connection, thread: &ThreadId) -> Result<Samples, StoreError> {
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    let no = rows::number(conn, thread)?;
+    let mut samples = Samples::default();
+    Log { conn, no }.read(Seq(1), Filter::All, |_, decoded| {
+        let text = decoded.text();
+        let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
+        samples.add_json(&text);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for sql in [
+        "SELECT key, title, metadata FROM thread_threads WHERE no = ?1",
+        "SELECT token, answer FROM thread_tokens WHERE thread_no = ?1",
+        "SELECT o.json, c.content FROM tenant_objects o
+         LEFT JOIN tenant_contents c ON c.no = o.content_no WHERE o.thread_no = ?1",
+    ] {
+        samples.add_rows(conn, sql, [no])?;
+    }
+    Ok(samples)
+}
+
+/// Finds samples in bytes.
+struct Matcher {
+    windows: Vec<u128>,
+    /// Which hashes there are: most positions are decided by it.
+    bits: Vec<u64>,
+}
+
+/// The bits of a hash that choose a bit of the matcher.
+const BITS: u32 = 22;
+
+impl Matcher {
+    fn new(mut windows: Vec<u128>) -> Self {
+        windows.sort_unstable();
+        windows.dedup();
+        let mut bits = vec![0_u64; 1 << (BITS - 6)];
+        for window in &windows {
+            let (word, bit) = bit(*window);
+            if let Some(word) = bits.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        Self { windows, bits }
+    }
+
+    /// Calls back with each sample and its offset.
+    fn find(&self, bytes: &[u8], mut with: impl FnMut(u128, usize)) {
+        for (offset, window) in bytes.windows(SAMPLE).enumerate() {
+            let Some(window) = window.first_chunk() else {
+                continue;
+            };
+            let window = u128::from_le_bytes(*window);
+            let (word, bit) = bit(window);
+            let may_be = self.bits.get(word).is_some_and(|word| word & bit != 0);
+            if may_be && self.windows.binary_search(&window).is_ok() {
+                with(window, offset);
+            }
+        }
+    }
+}
+
+fn bit(window: u128) -> (usize, u64) {
+    let hash = hash(window) >> (64 - BITS);
+    (usize::try_from(hash >> 6).unwrap_or(0), 1 << (hash & 63))
+}
+
+/// Samples that were found, each with its first place.
+#[derive(Clone, Debug, Default)]
+pub struct FoundSamples {
+    windows: BTreeMap<u128, String>,
+}
+
+impl FoundSamples {
+    /// The number of samples.
+    pub fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Whether no sample was found.
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+}
+
+/// Searches the bytes of a database and its write-ahead log. Blocks.
+///
+/// # Errors
+///
+/// If a file can't be read.
+pub fn search_files(path: &Path, samples: &Samples) -> std::io::Result<FoundSamples> {
+    let matcher = Matcher::new(samples.windows.clone());
+    let path = std::fs::canonicalize(path)?;
+    let mut found = FoundSamples::default();
+    for file in [path.clone(), wal(&path)] {
+        let mut bytes = match File::open(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        let name = file.display();
+        let (mut buffer, mut before) = (Vec::with_capacity(CHUNK + SAMPLE), 0_u64);
+        loop {
+            // What may begin in the chunk before.
+            let n_left = buffer.len().min(SAMPLE - 1);
+            before += (buffer.len() - n_left) as u64;
+            buffer.drain(..buffer.len() - n_left);
+            if (&mut bytes).take(CHUNK as u64).read_to_end(&mut buffer)? == 0 {
+                break;
+            }
+            matcher.find(&buffer, |window, offset| {
+                let place = found.windows.entry(window);
+                place.or_insert_with(|| format!("{name}, byte {}", before + offset as u64));
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Samples in the values of the tables.
+#[derive(Debug, Default)]
+pub(super) struct InValues {
+    /// In tables with content.
+    content: FoundSamples,
+    /// In the tables of the full-text index.
+    index: FoundSamples,
+    /// In the statements of the schema, which are no content.
+    schema: FoundSamples,
+}
+
+/// Searches all values of all tables.
+pub(super) fn search_values(conn: &Connection, samples: &Samples) -> Result<InValues, StoreError> {
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    let matcher = Matcher::new(samples.windows.clone());
+    let sql = "SELECT name FROM sqlite_schema
+               WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND name NOT LIKE 'sqlite_%'";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let tables = select.query_map([], |row| row.get::<_, String>(0));
+    let tables = tables.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut found = InValues::default();
+    let mut schema = conn
+        .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        .map_err(statement)?;
+    let mut rows = schema.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let sql: String = row.get(0).map_err(statement)?;
+        matcher.find(sql.as_bytes(), |window, _| {
+            found.schema.windows.insert(window, String::new());
+        });
+    }
+    for table in tables.map_err(statement)? {
+        let of_index = table.starts_with("thread_words_");
+        let to = if of_index {
+            &mut found.index
+        } else {
+            &mut found.content
+        };
+        let mut rows = conn
+            .prepare(&format!("SELECT * FROM \"{table}\""))
+            .map_err(statement)?;
+        let columns: Vec<String> = rows.column_names().map(str::to_owned).collect();
+        let thread = columns.iter().position(|it| it == "thread_no");
+        let thread = thread.or_else(|| (table == "thread_threads").then_some(0));
+        let mut rows = rows.query([]).map_err(statement)?;
+        while let Some(row) = rows.next().map_err(statement)? {
+            for (column, name) in columns.iter().enumerate() {
+                let value = row.get_ref(column).map_err(statement)?;
+                let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = value else {
+                    continue;
+                };
+                let mut hits = Vec::new();
+                matcher.find(bytes, |window, _| hits.push(window));
+                if hits.is_empty() {
+                    continue;
+                }
+                let no = thread.and_then(|column| row.get::<_, i64>(column).ok());
+                let mut place = format!("{table}.{name}");
+                if let Some(id) = id_of(conn, no)? {
+                    place = format!("{place} of thread {id}");
+                }
+                for window in hits {
+                    to.windows.entry(window).or_insert_with(|| place.clone());
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn id_of(conn: &Connection, no: Option<i64>) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT id FROM thread_threads WHERE no = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let id = select.query_row([no], |row| row.get(0)).optional();
+    id.map_err(statement)
+}
+
+/// The result of a search for what was erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Texts and files with samples.
+    pub texts: u64,
+    /// Texts that are too short for a sample.
+    pub short: u64,
+    /// Samples that were searched for.
+    pub samples: u64,
+    /// Whether the bytes of the files were searched too. Those of an encrypted store say nothing.
+    pub has_read_files: bool,
+    /// Samples that are left although nothing that can be read has them.
+    pub left: u64,
+    /// Some places of these.
+    pub left_at: Vec<String>,
+    /// Samples that content which stays has too.
+    pub shared: u64,
+    /// Some places of these.
+    pub shared_in: Vec<String>,
+}
+
+impl Searched {
+    pub(super) fn of(
+        samples: &Samples,
+        in_files: Option<FoundSamples>,
+        in_values: InValues,
+    ) -> Self {
+        let InValues {
+            mut content,
+            index,
+            schema,
+        } = in_values;
+        let has_read_files = in_files.is_some();
+        let mut left = index.windows;
+        left.extend(in_files.unwrap_or_default().windows);
+        left.retain(|window, _| {
+            !content.windows.contains_key(window) && !schema.windows.contains_key(window)
+        });
+        content
+            .windows
+            .retain(|window, _| !schema.windows.contains_key(window));
+        let named = |places: &BTreeMap<u128, String>| {
+            let places: BTreeSet<_> = places.values().cloned().collect();
+            places.into_iter().take(NAMED).collect()
+        };
+        Self {
+            texts: samples.n_texts,
+            short: samples.n_short,
+            samples: samples.windows.len() as u64,
+            has_read_files,
+            left_at: named(&left),
+            left: left.len() as u64,
+            shared_in: named(&content.windows),
+            shared: content.windows.len() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(samples: &Samples, bytes: &[u8]) -> usize {
+        let mut n = 0;
+        Matcher::new(samples.windows.clone()).find(bytes, |_, _| n += 1);
+        n
+    }
+
+    #[test]
+    fn a_sample_is_found_wherever_it_is() {
+        let mut samples = Samples::default();
+        samples.add_json(r#"{"type":"text","text":"a secret of \"somebody\" else"}"#);
+        samples.add_json(r#"{"type":"text","text":"too short"}"#);
+        assert_eq!((samples.texts(), samples.short()), (1, 1));
+        let text = br#"a secret of \"somebody\" else"#;
+        for before in 0..40 {
+            let bytes = [&vec![b'x'; before][..], text, b"y"].concat();
+            assert_eq!(found(&samples, &bytes), 2, "{before}");
+        }
+        assert_eq!(found(&samples, b"another text, of more than 16 bytes"), 0);
+    }
+
+    #[test]
+    fn each_page_of_a_long_text_has_samples() {
+        let words: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
+        let text = words.join(" ");
+        let mut samples = Samples::default();
+        samples.add(text.as_bytes());
+        for page in text.as_bytes().chunks_exact(4000) {
+            assert!(found(&samples, page) >= 6);
+        }
+    }
+
+    #[test]
+    fn samples_of_much_content_stay_bounded() {
+        let mut samples = Samples::default();
+        for n in 0_u64..2_200_000 {
+            samples.add(format!("{n:09}-{n:09}").as_bytes());
+        }
+        assert!(samples.windows.len() <= 2 * MAX);
+        assert!(samples.windows.len() > MAX / 4);
+        let taken = samples.windows[0].to_le_bytes();
+        assert_eq!(found(&samples, &taken), 1);
+    }
+
+    #[test]
+    fn words_are_sampled_as_the_index_has_them() {
+        let mut samples = Samples::default();
+        samples.add_text("short SKLIVE0123456789ABCDEF");
+        assert!(found(&samples, b"sklive0123456789abcdef") > 0);
+    }
+
+    #[test]
+    fn a_file_is_searched_across_the_borders_of_its_chunks() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let secret = b"the secret at the border";
+        let mut samples = Samples::default();
+        samples.add(secret);
+        let mut bytes = vec![b'-'; CHUNK - 9];
+        bytes.extend_from_slice(secret);
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(search_files(&path, &samples).unwrap().len(), 2);
+        std::fs::write(&path, &bytes[..CHUNK - 9]).unwrap();
+        std::fs::write(wal(&path), &bytes).unwrap();
+        assert_eq!(search_files(&path, &samples).unwrap().len(), 2);
+        std::fs::remove_file(wal(&path)).unwrap();
+        assert!(search_files(&path, &samples).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,278 @@
+//! The space of a store by kind, by tenant and by thread.
+
+use super::SqliteStore;
+use super::blocks::Log;
+use super::connection::wal;
+use super::error::statement;
+use super::rows;
+use super::value::count;
+use rusqlite::{Connection, Row};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use store::{Filter, StoreError, TenantId};
+use timeline::{Event, Seq, ThreadId};
+
+/// The space of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreStorage {
+    /// The bytes of the file.
+    pub file: u64,
+    /// The bytes of the write-ahead log.
+    pub log: u64,
+    /// The bytes of the file's free pages.
+    pub free: u64,
+    /// The bytes of the pages of each kind of data, the largest first.
+    pub kinds: Vec<(String, u64)>,
+    /// The tenants, the largest first.
+    pub tenants: Vec<TenantStorage>,
+}
+
+/// The content of a tenant, without indexes and unused parts of pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TenantStorage {
+    /// The name.
+    pub tenant: String,
+    /// The number of threads.
+    pub threads: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The bytes of the blocks with the events.
+    pub blocks: u64,
+    /// The bytes of idempotency tokens and their answers.
+    pub tokens: u64,
+    /// The bytes of objects.
+    pub objects: u64,
+    /// The bytes of files.
+    pub files: u64,
+    /// The bytes of checkpoints.
+    pub checkpoints: u64,
+}
+
+impl TenantStorage {
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.blocks + self.tokens + self.objects + self.files + self.checkpoints
+    }
+}
+
+/// The content of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStorage {
+    /// The thread.
+    pub id: String,
+    /// Its key.
+    pub key: Option<String>,
+    /// The number of events.
+    pub events: u64,
+    /// The bytes of the blocks with the events.
+    pub blocks: u64,
+    /// The blocks whose content was erased.
+    pub erased_blocks: u64,
+    /// The bytes of idempotency tokens and their answers.
+    pub tokens: u64,
+    /// The bytes of objects that belong to it.
+    pub objects: u64,
+    /// The bytes of the texts of events, by kind: `items`, `parts`, `chunks`, `others`. Empty in lists.
+    pub texts: BTreeMap<&'static str, u64>,
+}
+
+impl SqliteStore {
+    /// The space of the whole store. Reads all of its pages.
+    pub async fn storage(&self) -> Result<StoreStorage, StoreError> {
+        let path = self.path.clone();
+        self.readers.run(move |conn| of_store(conn, &path)).await
+    }
+
+    /// The largest threads of a tenant.
+    pub async fn largest_threads(
+        &self,
+        tenant: &TenantId,
+        limit: usize,
+    ) -> Result<Vec<ThreadStorage>, StoreError> {
+        let tenant = tenant.clone();
+        self.readers
+            .run(move |conn| largest(conn, &tenant, limit))
+            .await
+    }
+
+    /// The content of a thread. Reads its log.
+    pub async fn thread_storage(&self, thread: &ThreadId) -> Result<ThreadStorage, StoreError> {
+        let thread = thread.clone();
+        self.readers.run(move |conn| of_thread(conn, &thread)).await
+    }
+}
+
+fn of_store(conn: &Connection, path: &Path) -> Result<StoreStorage, StoreError> {
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let free: i64 = conn
+        .query_row(
+            "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(statement)?;
+    let mut kinds = BTreeMap::new();
+    let sql = "SELECT coalesce(s.tbl_name, d.name), d.pgsize
+               FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name WHERE d.aggregate = TRUE";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let table: String = row.get(0).map_err(statement)?;
+        let bytes: i64 = row.get(1).map_err(statement)?;
+        *kinds.entry(kind(&table)).or_insert(0) += count(bytes);
+    }
+    let mut kinds: Vec<(String, u64)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    Ok(StoreStorage {
+        file: size(path),
+        log: size(&wal(path)),
+        free: count(free),
+        kinds,
+        tenants: tenants(conn)?,
+    })
+}
+
+/// The kind of data that a table and its indexes have.
+fn kind(table: &str) -> String {
+    let known = match table {
+        "thread_blocks" => "events",
+        "thread_contexts" | "thread_items" | "thread_executions" | "thread_steps"
+        | "thread_parts" | "thread_removals" | "thread_waits" => "tables",
+        "thread_threads" => "threads",
+        "thread_tokens" => "tokens",
+        "tenant_objects" => "objects",
+        "tenant_contents" => "files",
+        "agent_checkpoints" => "checkpoints",
+        "tenant_usage" | "sqlite_schema" | "sqlite_sequence" => "other",
+        table if table.starts_with("thread_words") => "search index",
+        table => table,
+    };
+    known.to_owned()
+}
+
+/// A query with a tenant and two numbers, and what they are.
+type Part = (&'static str, fn(&mut TenantStorage, [u64; 2]));
+
+fn tenants(conn: &Connection) -> Result<Vec<TenantStorage>, StoreError> {
+    let mut tenants: BTreeMap<String, TenantStorage> = BTreeMap::new();
+    let parts: [Part; 6] = [
+        (
+            "SELECT tenant, count(*), sum(head_seq) FROM thread_threads GROUP BY tenant",
+            |it, [threads, events]| (it.threads, it.events) = (threads, events),
+        ),
+        (
+            "SELECT t.tenant, sum(octet_length(b.body)), 0
+             FROM thread_blocks b JOIN thread_threads t ON t.no = b.thread_no GROUP BY t.tenant",
+            |it, [bytes, _]| it.blocks = bytes,
+        ),
+        (
+            "SELECT t.tenant, sum(octet_length(k.token) + octet_length(k.answer)), 0
+             FROM thread_tokens k JOIN thread_threads t ON t.no = k.thread_no GROUP BY t.tenant",
+            |it, [bytes, _]| it.tokens = bytes,
+        ),
+        (
+            "SELECT tenant, sum(octet_length(json)), 0 FROM tenant_objects GROUP BY tenant",
+            |it, [bytes, _]| it.objects = bytes,
+        ),
+        (
+            "SELECT tenant, sum(octet_length(content)), 0 FROM tenant_contents GROUP BY tenant",
+            |it, [bytes, _]| it.files = bytes,
+        ),
+        (
+            "SELECT tenant, sum(octet_length(state)), 0 FROM agent_checkpoints GROUP BY tenant",
+            |it, [bytes, _]| it.checkpoints = bytes,
+        ),
+    ];
+    for (sql, add) in parts {
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let mut rows = select.query([]).map_err(statement)?;
+        while let Some(row) = rows.next().map_err(statement)? {
+            let tenant: String = row.get(0).map_err(statement)?;
+            let numbers = [number(row, 1)?, number(row, 2)?];
+            let storage = tenants.entry(tenant).or_default();
+            add(storage, numbers);
+        }
+    }
+    let mut tenants: Vec<_> = tenants
+        .into_iter()
+        .map(|(tenant, storage)| TenantStorage { tenant, ..storage })
+        .collect();
+    tenants.sort_by_key(|tenant| std::cmp::Reverse(tenant.bytes()));
+    Ok(tenants)
+}
+
+fn number(row: &Row<'_>, column: usize) -> Result<u64, StoreError> {
+    let number: Option<i64> = row.get(column).map_err(statement)?;
+    Ok(number.map_or(0, count))
+}
+
+/// The columns of a thread `t`.
+const THREAD: &str = "t.id, t.key, t.head_seq,
+    (SELECT sum(octet_length(b.body)) FROM thread_blocks b WHERE b.thread_no = t.no) AS blocks,
+    (SELECT count(*) FROM thread_blocks b WHERE b.thread_no = t.no AND b.erased IS NOT NULL),
+    (SELECT sum(octet_length(k.token) + octet_length(k.answer)) FROM thread_tokens k WHERE k.thread_no = t.no),
+    (SELECT sum(octet_length(o.json) + coalesce(octet_length(c.content), 0)) FROM tenant_objects o
+     LEFT JOIN tenant_contents c ON c.no = o.content_no WHERE o.thread_no = t.no)";
+
+fn thread(row: &Row<'_>) -> Result<ThreadStorage, StoreError> {
+    Ok(ThreadStorage {
+        id: row.get(0).map_err(statement)?,
+        key: row.get(1).map_err(statement)?,
+        events: number(row, 2)?,
+        blocks: number(row, 3)?,
+        erased_blocks: number(row, 4)?,
+        tokens: number(row, 5)?,
+        objects: number(row, 6)?,
+        texts: BTreeMap::new(),
+    })
+}
+
+fn largest(
+    conn: &Connection,
+    tenant: &TenantId,
+    limit: usize,
+) -> Result<Vec<ThreadStorage>, StoreError> {
+    // The size of the texts orders them: it is in their rows.
+    let sql = format!(
+        "SELECT {THREAD} FROM (SELECT * FROM thread_threads WHERE tenant = ?1 ORDER BY bytes DESC, no LIMIT ?2) t
+         ORDER BY t.bytes DESC, t.no"
+    );
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select
+        .query_map(rusqlite::params![tenant.as_str(), limit], |row| {
+            Ok(thread(row))
+        })
+        .map_err(statement)?;
+    rows.map(|row| row.map_err(statement)?).collect()
+}
+
+fn of_thread(conn: &Connection, id: &ThreadId) -> Result<ThreadStorage, StoreError> {
+    let conn = &conn.unchecked_transaction().map_err(statement)?;
+    let no = rows::number(conn, id)?;
+    let sql = format!("SELECT {THREAD} FROM thread_threads t WHERE t.no = ?1");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row([no], |row| Ok(thread(row)));
+    let mut found = found.map_err(statement)??;
+    Log { conn, no }.read(Seq(1), Filter::All, |_, decoded| {
+        let text = decoded.text();
+        let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
+        *found.texts.entry(kind_of(&decoded.event)).or_insert(0) += text.len() as u64;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+fn kind_of(event: &Event) -> &'static str {
+    if matches!(event, Event::ItemCreated { .. }) {
+        "items"
+    } else if matches!(event, Event::PartCreated { .. } | Event::PartUpdated { .. }) {
+        "parts"
+    } else if matches!(event, Event::ChunkEmitted { .. }) {
+        "chunks"
+    } else {
+        "others"
+    }
+}

@@ -1,0 +1,261 @@
+//! Erasing what removed items and steps say.
+//!
+//! Events, ids, types, states and the number of parts stay, so every reader accepts the log as before. Texts become
+//! [`ERASED`], and other values become empty.
+
+use crate::change::Removed;
+use crate::entity::{Item, OpenCall, StepOutcome};
+use crate::event::{Event, chunk_type};
+use crate::payload::Payload;
+use serde_json::{Map, Value};
+
+/// The text in place of an erased one.
+pub const ERASED: &str = "[erased]";
+
+/// The members of parts and chunks that name what they belong to. Their short texts stay.
+const NAMES: [&str; 18] = [
+    "type",
+    "id",
+    "state",
+    "role",
+    "status",
+    "kind",
+    "toolName",
+    "toolCallId",
+    "tool_call_id",
+    "call_id",
+    "approvalId",
+    "itemId",
+    "stepId",
+    "agentId",
+    "model",
+    "provider",
+    "stopReason",
+    "finishReason",
+];
+/// The members that make `name` that of a tool.
+const CALLS: [&str; 3] = ["call_id", "toolCallId", "tool_call_id"];
+/// The longest text of a name, in bytes.
+const NAME: usize = 200;
+/// The members that are addresses. They become empty: a text would be taken for an address.
+const ADDRESSES: [&str; 4] = ["image_url", "file_url", "file_data", "file_id"];
+
+impl Event {
+    /// The event without what a removed item or step says. `None` if it says nothing of one, or no more.
+    ///
+    /// An agent's state stays, because later runs build on it, and so do the parameters of runs.
+    #[must_use]
+    pub fn erased(&self, is_removed: impl Fn(&Removed) -> bool) -> Option<Self> {
+        let is_step = |id: &crate::ids::StepId| is_removed(&Removed::Step(id.clone()));
+        let mut event = self.clone();
+        match &mut event {
+            Self::ItemCreated { item } if is_removed(&Removed::Item(item.id.clone())) => {
+                erase_item(item);
+            }
+            Self::StepCreated { step } if is_step(&step.id) => erase_outcome(&mut step.outcome),
+            Self::StepStatusChanged {
+                step_id, outcome, ..
+            } if is_step(step_id) => erase_outcome(outcome),
+            Self::PartCreated { step_id, part, .. } | Self::PartUpdated { step_id, part, .. }
+                if is_step(step_id) =>
+            {
+                *part = payload(part);
+            }
+            Self::ChunkEmitted {
+                step_id: Some(step_id),
+                chunk_type,
+                data: Some(data),
+                ..
+            } if is_step(step_id) => {
+                *data = if chunk_type == chunk_type::STEP_RESPONSE {
+                    response(data)
+                } else {
+                    payload(data)
+                };
+            }
+            Self::ContextCreated { .. }
+            | Self::ContextResolved { .. }
+            | Self::ContextStatusChanged { .. }
+            | Self::ThreadCreated { .. }
+            | Self::ThreadResolved { .. }
+            | Self::ThreadStatusChanged { .. }
+            | Self::ExecutionCreated { .. }
+            | Self::ExecutionStatusChanged { .. }
+            | Self::ItemCreated { .. }
+            | Self::ItemStatusChanged { .. }
+            | Self::StepCreated { .. }
+            | Self::StepStatusChanged { .. }
+            | Self::PartCreated { .. }
+            | Self::PartUpdated { .. }
+            | Self::ChunkEmitted { .. }
+            | Self::ThreadFinished { .. } => return None,
+        }
+        (event != *self).then_some(event)
+    }
+}
+
+fn erase_item(item: &mut Item) {
+    item.content = item.content.as_ref().map(payload);
+    item.metadata = None;
+}
+
+fn erase_outcome(outcome: &mut StepOutcome) {
+    outcome.error_text = outcome.error_text.as_ref().map(|_| ERASED.to_owned());
+    for list in [&mut outcome.tool_calls, &mut outcome.tool_execution_results] {
+        *list = list.as_ref().map(payload);
+    }
+    if let Some(open) = &outcome.open_calls {
+        let mut calls = OpenCall::list(Some(open));
+        for call in &mut calls {
+            call.part = payload(&call.part);
+        }
+        outcome.open_calls = Payload::write(&calls).ok();
+    }
+}
+
+/// The model's data about its response: the model, its usage, and why it stopped.
+fn response(data: &Payload) -> Payload {
+    let mut value = data.value();
+    let usage = value.get_mut("usage").map(Value::take);
+    let mut erased = of_value(value);
+    if let (Some(object), Some(usage)) = (erased.as_object_mut(), usage) {
+        object.insert("usage".to_owned(), numbers(usage));
+    }
+    erased.into()
+}
+
+/// Numbers stay.
+fn numbers(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(key, it)| (key, numbers(it)));
+            Value::Object(members.collect())
+        }
+        Value::Number(_) | Value::Null => value,
+        Value::Bool(_) | Value::String(_) | Value::Array(_) => empty(&value),
+    }
+}
+
+/// A part, a list of parts, or the data of a chunk.
+fn payload(of: &Payload) -> Payload {
+    of_value(of.value()).into()
+}
+
+fn of_value(value: Value) -> Value {
+    match value {
+        Value::Array(parts) => Value::Array(parts.into_iter().map(of_value).collect()),
+        Value::Object(members) => Value::Object(of_members(members)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => empty(&value),
+    }
+}
+
+fn of_members(members: Map<String, Value>) -> Map<String, Value> {
+    let is_call = CALLS.iter().any(|key| members.contains_key(*key));
+    let is_name = |key: &str| NAMES.contains(&key) || (is_call && key == "name");
+    let erased = members.into_iter().map(|(key, value)| {
+        let value = match value {
+            Value::String(text) if is_name(&key) && text.len() <= NAME => Value::String(text),
+            // JSON as a text.
+            Value::String(_) if key == "arguments" => Value::from("{}"),
+            Value::String(_) if ADDRESSES.contains(&key.as_str()) => Value::String(String::new()),
+            // Parts within a part.
+            Value::Array(parts) if key == "content" => of_value(Value::Array(parts)),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => empty(&value),
+        };
+        (key, value)
+    });
+    erased.collect()
+}
+
+/// A value of the same kind that says nothing.
+fn empty(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::Null,
+        Value::Bool(value) => Value::Bool(*value),
+        Value::Number(_) => Value::from(0),
+        Value::String(_) => Value::from(ERASED),
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Object(_) => Value::Object(Map::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::check_part;
+    use serde_json::json;
+
+    fn part(part: Value) -> Event {
+        Event::PartCreated {
+            part_key: "s:0".to_owned(),
+            step_id: "s".into(),
+            idx: 0,
+            part: part.into(),
+        }
+    }
+
+    fn erased(event: &Event) -> Option<Event> {
+        event.erased(|what| *what == Removed::Step("s".into()))
+    }
+
+    #[test]
+    fn an_erased_part_has_its_type_and_call_but_no_content() {
+        for (before, after) in [
+            (
+                json!({"type": "output_text", "text": "secret"}),
+                json!({"type": "output_text", "text": ERASED}),
+            ),
+            (
+                json!({"type": "tool-t", "toolCallId": "c", "state": "output-available",
+                       "input": {"secret": 1}, "output": ["secret"], "errorText": "secret"}),
+                json!({"type": "tool-t", "toolCallId": "c", "state": "output-available",
+                       "input": {}, "output": [], "errorText": ERASED}),
+            ),
+            (
+                json!({"type": "input_image", "image_url": "data:secret"}),
+                json!({"type": "input_image", "image_url": ""}),
+            ),
+            (
+                json!({"type": "app-x", "content": [{"type": "reasoning", "text": "secret", "n": 7}]}),
+                json!({"type": "app-x", "content": [{"type": "reasoning", "text": ERASED, "n": 0}]}),
+            ),
+        ] {
+            assert_eq!(check_part(&after.clone().into()), Ok(()));
+            assert_eq!(erased(&part(before)), Some(part(after)));
+        }
+    }
+
+    #[test]
+    fn an_erased_event_is_erased_once() {
+        let once = erased(&part(json!({"type": "output_text", "text": "secret"})));
+        assert_eq!(erased(&once.unwrap()), None);
+    }
+
+    #[test]
+    fn an_event_of_another_step_is_not_erased() {
+        let event = part(json!({"type": "output_text", "text": "stays"}));
+        assert_eq!(
+            event.erased(|what| *what == Removed::Step("t".into())),
+            None
+        );
+    }
+
+    #[test]
+    fn an_erased_response_has_its_usage() {
+        let response = |data: Value| Event::ChunkEmitted {
+            chunk_type: chunk_type::STEP_RESPONSE.to_owned(),
+            context_id: "c".into(),
+            execution_id: None,
+            step_id: Some("s".into()),
+            data: Some(data.into()),
+        };
+        let before = json!({"model": "m", "usage": {"inputTokens": 3, "details": {"cached": 1}}, "data": {"secret": 1}});
+        let after = json!({"model": "m", "usage": {"inputTokens": 3, "details": {"cached": 1}}, "data": {}});
+        assert_eq!(erased(&response(before)), Some(response(after)));
+    }
+}
