@@ -6,6 +6,7 @@ mod access;
 mod backup;
 mod checkpoints;
 mod commits;
+mod entities;
 mod health;
 mod integrity;
 mod medium;

@@ -120,6 +120,30 @@ async fn the_links_between_the_tables_are_held_by_the_database() {
             "UPDATE thread_executions SET thread_no = 2, context_no = 2 WHERE id = 'four-execution'",
         ),
         (
+            "a thread that is gone from under its context",
+            "DELETE FROM thread_threads WHERE no = 2",
+        ),
+        (
+            "an item without a thread",
+            "UPDATE thread_items SET thread_no = 9, context_no = 9 WHERE id = 'kept-0'",
+        ),
+        (
+            "an item that is gone from under its execution",
+            "DELETE FROM thread_items WHERE id = 'ask-1'",
+        ),
+        (
+            "a reaction that is gone from under its execution",
+            "DELETE FROM thread_items WHERE id = 'one-reaction'",
+        ),
+        (
+            "an execution that is gone from under its steps",
+            "DELETE FROM thread_executions WHERE id = 'one-execution'",
+        ),
+        (
+            "a part of another thread's step",
+            "UPDATE thread_parts SET thread_no = 2",
+        ),
+        (
             "a step without an execution",
             "UPDATE thread_steps SET execution_seq = 9999 WHERE id = 'two-step-0'",
         ),
