@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use store::suite::kinds::{item_events, item_kinds};
 use store::suite::script::{first, item, respond, script_of_answers, start, tool_result};
 use store::suite::{Author, script};
-use store::{EventLog as _, Filter, NewRecord, Store, ThreadTable as _};
+use store::{Filter, NewRecord, Store};
 use timeline::{
     Chunk, Command, Ending, Event, Interruption, Marker, NewItem, NewThread, Record, Seq,
     StepOutcome, Trigger,
@@ -112,9 +113,9 @@ const ENTITIES: [Entity; 6] = [
 /// The entities of a log by their name and id.
 #[derive(Default)]
 struct Entities {
-    by_id: BTreeMap<(&'static str, String), Map<String, Value>>,
-    context_id: Value,
-    thread_id: Value,
+    all: BTreeMap<(&'static str, String), Map<String, Value>>,
+    context: Value,
+    thread: Value,
 }
 
 impl Entities {
@@ -146,21 +147,21 @@ impl Entities {
         let mut entity = event[name].as_object().unwrap().clone();
         let id = entity["id"].as_str().unwrap().to_owned();
         match name {
-            "thread" => self.thread_id = entity["id"].clone(),
-            "context" => self.context_id = entity["id"].clone(),
+            "thread" => self.thread = entity["id"].clone(),
+            "context" => self.context = entity["id"].clone(),
             "item" => {
-                entity.insert("threadId".into(), self.thread_id.clone());
-                entity.insert("contextId".into(), self.context_id.clone());
+                entity.insert("threadId".into(), self.thread.clone());
+                entity.insert("contextId".into(), self.context.clone());
             }
             _ => {}
         }
-        self.by_id.insert((name, id), entity);
+        self.all.insert((name, id), entity);
     }
 
     fn change(&mut self, event: &Value, name: &str, at: Value) {
         let name = ENTITIES.iter().find(|it| it.name == name).unwrap().name;
         let id = event[format!("{name}Id")].as_str().unwrap().to_owned();
-        let entity = self.by_id.get_mut(&(name, id)).unwrap();
+        let entity = self.all.get_mut(&(name, id)).unwrap();
         entity.insert("status".into(), event["to"].clone());
         entity.insert("updatedAt".into(), at);
         for field in [
@@ -185,14 +186,14 @@ impl Entities {
             ("part".to_owned(), event["part"].clone()),
             ("updatedAt".to_owned(), at),
         ]);
-        self.by_id.insert(("part", key), part);
+        self.all.insert(("part", key), part);
     }
 
     /// A reset voids the parts of its step.
     fn reset(&mut self, event: &Event) {
         if let Some((Some(step), Chunk::Marker(Marker::StepReset))) = event.chunk() {
             let step = json!(step);
-            self.by_id
+            self.all
                 .retain(|(name, _), entity| *name != "part" || entity["stepId"] != step);
         }
     }
@@ -200,8 +201,8 @@ impl Entities {
     /// A reaction has the parts of its execution's steps as its content.
     fn derive_contents(&mut self) {
         let of = |name: &'static str| {
-            let by_id = self.by_id.iter();
-            by_id.filter(move |((it, _), _)| *it == name).map(|it| it.1)
+            let all = self.all.iter();
+            all.filter(move |((it, _), _)| *it == name).map(|it| it.1)
         };
         let mut contents = Vec::new();
         for execution in of("execution") {
@@ -223,7 +224,7 @@ impl Entities {
             }
         }
         for (reaction, content) in contents {
-            let item = self.by_id.get_mut(&("item", reaction)).unwrap();
+            let item = self.all.get_mut(&("item", reaction)).unwrap();
             item.insert("content".into(), content);
         }
     }
@@ -319,19 +320,16 @@ async fn every_field_of_the_entities_has_the_value_of_the_log() {
         let records = read_all(&shared, &author).await;
         let mut entities = Entities::of(&records);
         // A thread changes with each append.
-        let thread = entities.by_id.get_mut(&("thread", "t".into())).unwrap();
+        let thread = entities.all.get_mut(&("thread", "t".into())).unwrap();
         thread.insert("updatedAt".into(), json!(records.last().unwrap().at));
 
         for entity in &ENTITIES {
             let found = rows(&path, entity);
-            let of_log = entities
-                .by_id
-                .keys()
-                .filter(|(name, _)| *name == entity.name);
+            let of_log = entities.all.keys().filter(|(name, _)| *name == entity.name);
             assert_eq!(found.len(), of_log.count(), "{}", entity.name);
             for row in found {
                 let id = row.get("id").or(row.get("key")).unwrap().as_str().unwrap();
-                let logged = &entities.by_id[&(entity.name, id.to_owned())];
+                let logged = &entities.all[&(entity.name, id.to_owned())];
                 for (field, _) in entity.fields {
                     let expected = logged.get(*field).filter(|value| !value.is_null());
                     assert_eq!(row.get(*field), expected, "{} {id}, {field}", entity.name);
@@ -359,6 +357,30 @@ async fn read_all(store: &Arc<dyn Store>, author: &Author) -> Vec<Record> {
     let read = store.read(&author.thread, Seq::ZERO, 1_000, Filter::All);
     let page = read.await.unwrap();
     page.into_iter().map(|logged| logged.record).collect()
+}
+
+#[tokio::test]
+async fn items_of_every_kind_are_rows_with_their_values() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let mut author: Author = written(&store, "t", vec![]).await;
+    let items = item_kinds();
+    for events in item_events(&items).chunks(100) {
+        let append = author.append_with(events.to_vec());
+        author.append(append).await.unwrap();
+    }
+    let found = rows(&path, &ENTITIES[2]);
+    let by_id: BTreeMap<_, _> = found
+        .iter()
+        .map(|row| (row["id"].as_str().unwrap(), row))
+        .collect();
+    assert_eq!((by_id.len(), found.len()), (items.len(), items.len()));
+    for item in &items {
+        let mut expected = serde_json::to_value(item).unwrap();
+        expected["threadId"] = "t".into();
+        expected["contextId"] = "t-context".into();
+        assert_eq!(&Value::Object(by_id[item.id.as_str()].clone()), &expected);
+    }
 }
 
 #[tokio::test]
