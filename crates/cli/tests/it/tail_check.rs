@@ -89,7 +89,7 @@ fn a_check_stops_at_the_first_wrong_event_alone_and_beside_a_server() {
 fn a_thread_at_work_is_checked_while_it_is_followed() {
     let mut home = Home::new();
     home.ok(&["run", "hello", "--thread", "k"]);
-    let server = home.server_of_its_own();
+    let _server = home.server_of_its_own();
     let n_events = home.log("k").len();
     let mut tail = home.spawn(&["tail", "k", "--check"]);
     for _ in 0..n_events {
@@ -109,11 +109,9 @@ fn a_thread_at_work_is_checked_while_it_is_followed() {
         }
     }
     assert_eq!(home.run(&ALL).code, 0);
-    drop(server);
+    // A reader that leaves is no error; one that was wrong would have ended the command before.
     let ended = tail.close();
-    assert_eq!(ended.code, 1, "{ended:?}");
-    // The server was killed; no event was wrong.
-    assert!(!ended.err.contains("is wrong"), "{ended:?}");
+    assert_eq!(ended.code, 0, "{ended:?}");
 }
 
 #[test]
