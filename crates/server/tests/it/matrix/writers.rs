@@ -1,4 +1,4 @@
-//! The same conversation, written through each protocol as its clients do it.
+//! A conversation, written through each protocol as its clients do it.
 
 use super::can_write;
 use crate::harness::{Served, Server};
