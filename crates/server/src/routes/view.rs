@@ -197,9 +197,13 @@ impl MessageView {
     }
 }
 
-/// The content of an item as a list: an action or a reference may be one object.
+/// The content of an item as a list: an action or a reference may be one object with a type. A pointer that
+/// only starts a run has none.
 fn parts_of(content: &Payload) -> Vec<Payload> {
-    content.read().unwrap_or_else(|_| vec![content.clone()])
+    let one = || content.str_field("type").map(|_| content.clone());
+    content
+        .read()
+        .unwrap_or_else(|_| one().into_iter().collect())
 }
 
 /// One run of an agent.
