@@ -135,7 +135,8 @@ pub(crate) enum Command {
     /// Print the events of a thread, and follow new ones.
     #[command(after_help = "Examples:
   loomline tail support-42
-  loomline tail support-42 --after 120 --no-follow")]
+  loomline tail support-42 --after 120 --no-follow
+  loomline tail support-42 --check")]
     Tail(TailOptions),
     /// Draw the runs of a thread as a waterfall.
     #[command(after_help = "Examples:
@@ -170,6 +171,11 @@ pub(crate) enum Command {
         /// The output file, which is written completely or not at all [default: standard output].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Store tool results of more than 100 KB in this directory, and refer to them.
+        ///
+        /// Equal results are stored once, also those of other documents.
+        #[arg(long, value_name = "DIR")]
+        contents: Option<PathBuf>,
         #[command(flatten)]
         whose: Whose,
     },
@@ -192,6 +198,9 @@ pub(crate) enum Command {
         /// The agent of each run: a JSON list of objects with `agent`, `agent_id`, `run_id` and `n_messages`.
         #[arg(long, value_name = "FILE")]
         attribution: Option<PathBuf>,
+        /// The directory with the contents that the document refers to.
+        #[arg(long, value_name = "DIR")]
+        contents: Option<PathBuf>,
         #[command(flatten)]
         whose: Whose,
     },
@@ -349,6 +358,11 @@ pub(crate) struct TailOptions {
     /// Stop at the end of the log.
     #[arg(long)]
     pub(crate) no_follow: bool,
+    /// Check the events against the state machines, and stop with code 1 at the first error.
+    ///
+    /// The check begins with the first event of the log, also with --after.
+    #[arg(long)]
+    pub(crate) check: bool,
     #[command(flatten)]
     pub(crate) whose: Whose,
 }

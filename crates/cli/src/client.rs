@@ -3,7 +3,7 @@
 mod answers;
 mod frames;
 
-pub(crate) use answers::{Branch, FoundRow, Imported, Listed, Snippet, seq_of};
+pub(crate) use answers::{Branch, FoundRow, Imported, Listed, Snippet};
 pub(crate) use frames::Frames;
 
 use crate::args::Exchanged;
@@ -210,29 +210,19 @@ impl Client {
         Ok(Frames::new(response, self.base.to_string()))
     }
 
-    /// Some events of a thread after one of them, as JSON, and whether there are more.
-    pub(crate) async fn page(
-        &self,
-        key: &str,
-        after: Seq,
-    ) -> Result<(Vec<String>, bool), CliError> {
-        let after = after.to_string();
-        let path = ["threads", key, "events"];
-        let request = self.request_with(Method::GET, &path, &[("after", &after)]);
-        let page: EventPage = self.json(request, key).await?;
-        let events = page.events.iter().map(|event| event.text().to_owned());
-        Ok((events.collect(), page.more))
-    }
-
     /// Some events of a thread after one of them, and whether there are more.
     pub(crate) async fn records(
         &self,
         key: &str,
         after: Seq,
     ) -> Result<(Vec<Logged>, bool), CliError> {
-        let (events, more) = self.page(key, after).await?;
-        let events = events.into_iter().map(answers::logged);
-        Ok((events.collect::<Result<_, _>>()?, more))
+        let after = after.to_string();
+        let path = ["threads", key, "events"];
+        let request = self.request_with(Method::GET, &path, &[("after", &after)]);
+        let page: EventPage = self.json(request, key).await?;
+        let events = page.events.iter().map(|event| event.text().to_owned());
+        let records = events.map(answers::logged).collect::<Result<_, _>>()?;
+        Ok((records, page.more))
     }
 
     /// The first threads whose keys have this prefix, the last changed first.

@@ -2,6 +2,7 @@
 
 use crate::args::{Exchanged, Whose};
 use crate::client::{Client, Imported};
+use crate::contents::ContentDirectory;
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, WARNED, clean};
@@ -26,12 +27,28 @@ pub(crate) struct Source {
     pub(crate) attribution: Vec<AttributedFields>,
 }
 
+/// The destination of an export, and the directory of its large contents.
+pub(crate) struct ExportTarget {
+    pub(crate) to: Exchanged,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) contents: Option<PathBuf>,
+}
+
+/// The file of an import, and the directory of the contents that it refers to.
+pub(crate) struct ImportFile<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) contents: Option<PathBuf>,
+}
+
 pub(crate) async fn export(
     place: &StoreLocation,
     (whose, key): (&Whose, &str),
-    (to, file): (Exchanged, Option<PathBuf>),
+    target: ExportTarget,
     output: &Output,
 ) -> Result<(), CliError> {
+    let ExportTarget { to, file, contents } = target;
+    let contents = contents.map(|directory| ContentDirectory::new(directory, to, output));
+    let contents = contents.transpose()?;
     let progress = Progress::of_work("exporting the thread", output);
     let exported = match place.reach(whose, OpenMode::ReadOnly)? {
         Reach::Server(client) => exported(&client, key, to).await?,
@@ -40,6 +57,11 @@ pub(crate) async fn export(
             exported.map_err(|error| missing(error, key))?
         }
     };
+    let mut exported = exported;
+    if let Some(mut contents) = contents {
+        let (text, document) = contents.move_out(&exported.text)?;
+        exported = of_document(text, exported.losses, &document);
+    }
     let Exported {
         text,
         losses,
@@ -80,12 +102,18 @@ pub(crate) async fn export(
 
 pub(crate) async fn import(
     place: &StoreLocation,
-    (source, file): (Source, &Path),
+    (source, from): (Source, ImportFile<'_>),
     (whose, key): (&Whose, Option<String>),
     output: &Output,
 ) -> Result<(), CliError> {
     checked(key.as_deref())?;
-    let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
+    let ImportFile { file, contents } = from;
+    let contents = contents.map(|directory| ContentDirectory::new(directory, source.from, output));
+    let contents = contents.transpose()?;
+    let mut text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
+    if let Some(contents) = contents {
+        text = contents.put_back(&text, &file.display().to_string())?;
+    }
     let reach = place.reach(whose, OpenMode::ReadWrite)?;
     let progress = Progress::of_work("importing the conversation", output);
     let Imported { thread, losses } = match &reach {

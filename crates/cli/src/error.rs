@@ -51,6 +51,14 @@ pub(crate) enum CliError {
     /// The runtime refused.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),
+    /// The events of a thread break a rule of the log.
+    #[error("the log of the thread {key:?} is wrong; `loomline doctor` checks the store")]
+    Misfit {
+        /// The key of the thread.
+        key: String,
+        #[source]
+        source: timeline::Misfit,
+    },
     /// An export or import failed.
     #[error(transparent)]
     Exchange(#[from] server::ExchangeError),

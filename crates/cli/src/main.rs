@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod client;
 mod compare;
+mod contents;
 mod convert;
 mod doctor;
 mod documents;
@@ -143,20 +144,29 @@ async fn dispatch(
             thread,
             to,
             output: file,
+            contents,
             whose,
-        } => documents::export(&place, (&whose, &thread), (to, file), output).await,
+        } => {
+            let target = documents::ExportTarget { to, file, contents };
+            documents::export(&place, (&whose, &thread), target, output).await
+        }
         Command::Import {
             from,
             file,
             thread,
             agent,
             attribution,
+            contents,
             whose,
         } => {
             let attribution =
                 convert::attribution::read(attribution.as_deref(), agent, &Limits::default())?;
             let source = documents::Source { from, attribution };
-            documents::import(&place, (source, &file), (&whose, thread), output).await
+            let file = documents::ImportFile {
+                file: &file,
+                contents,
+            };
+            documents::import(&place, (source, file), (&whose, thread), output).await
         }
         Command::Convert(options) => convert::convert(options, output),
         Command::Diff(options) => compare::diff(&options, output),
@@ -238,6 +248,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::NoKey
         | CliError::Refused { .. }
         | CliError::StreamEnded { .. }
+        | CliError::Misfit { .. }
         | CliError::Client { .. }
         | CliError::NoBrowser { .. }
         | CliError::AddressInUse { .. }

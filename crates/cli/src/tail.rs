@@ -9,28 +9,87 @@ use crate::threads::missing;
 use runtime::{Logged, Watched};
 use server::OpenMode;
 use std::time::Duration;
-use timeline::Seq;
+use timeline::{Misfit, Seq, Verifier};
 
 /// The note at the end of the log.
 const WAITING: &str =
     "waiting for new events; Ctrl-C ends, and --no-follow stops at the end of the log";
+
+/// Prints events, and checks them first if that is wanted.
+struct Printer<'a> {
+    output: &'a Output,
+    key: &'a str,
+    /// Events up to this one are not printed.
+    after: Seq,
+    verifier: Option<Verifier>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(options: &'a TailOptions, output: &'a Output) -> Self {
+        Self {
+            output,
+            key: &options.key,
+            after: Seq(options.after),
+            verifier: options.check.then(Verifier::default),
+        }
+    }
+
+    /// The event after which reading begins: a check begins with the first one.
+    fn start(&self) -> Seq {
+        self.verifier.as_ref().map_or(self.after, Verifier::last)
+    }
+
+    fn record(&mut self, logged: &Logged) -> Result<(), CliError> {
+        if let Some(verifier) = &mut self.verifier {
+            verifier
+                .check(&logged.record)
+                .map_err(|source| misfit(self.key, source))?;
+        }
+        if logged.record.seq <= self.after {
+            return Ok(());
+        }
+        self.output.json(&event_json(logged))
+    }
+
+    /// Prints an event that was sent before it was committed. Its id counts up after that of `place`.
+    fn provisional(&mut self, place: (Seq, u64), logged: &Logged) -> Result<(), CliError> {
+        if let Some(verifier) = &mut self.verifier {
+            let (after, count) = place;
+            verifier
+                .check_provisional(after, count, &logged.record.event)
+                .map_err(|source| misfit(self.key, source))?;
+        }
+        self.output.json(&event_json(logged))
+    }
+
+    /// Says that the log has ended and all events are correct.
+    fn end(&self) {
+        if let Some(verifier) = &self.verifier {
+            let n_events = verifier.last();
+            self.output
+                .print(&format!("all {n_events} events are correct"));
+        }
+    }
+}
+
+fn misfit(key: &str, source: Misfit) -> CliError {
+    CliError::Misfit {
+        key: key.to_owned(),
+        source,
+    }
+}
 
 pub(crate) async fn tail(
     place: &StoreLocation,
     options: TailOptions,
     output: &Output,
 ) -> Result<(), CliError> {
-    let TailOptions {
-        key,
-        after,
-        no_follow,
-        whose,
-    } = options;
-    let (key, mut after) = (key.as_str(), Seq(after));
-    let reach = place.reach(&whose, OpenMode::ReadOnly)?;
+    let mut printer = Printer::new(&options, output);
+    let key = options.key.as_str();
+    let reach = place.reach(&options.whose, OpenMode::ReadOnly)?;
     let (app, tenant) = match reach {
         Reach::Store(app, tenant) => (app, tenant),
-        Reach::Server(client) => return tail_there(&client, key, after, no_follow, output).await,
+        Reach::Server(client) => return tail_there(&client, &options, printer).await,
     };
     app.runtime()
         .find(&tenant, key)
@@ -38,15 +97,17 @@ pub(crate) async fn tail(
         .map_err(|error| missing(error, key))?;
     let left = reader_left();
     tokio::pin!(left);
+    let mut after = printer.start();
     let mut is_waiting = false;
     loop {
         let page = app.runtime().read(&tenant, key, after, 1_000).await?;
         for logged in &page {
             after = logged.record.seq;
-            output.json(&event_json(logged))?;
+            printer.record(logged)?;
         }
         if page.is_empty() {
-            if no_follow {
+            if options.no_follow {
+                printer.end();
                 return Ok(());
             }
             if !is_waiting {
@@ -65,25 +126,26 @@ pub(crate) async fn tail(
 /// Follows a thread of a server and prints its records.
 async fn tail_there(
     client: &Client,
-    key: &str,
-    mut after: Seq,
-    no_follow: bool,
-    output: &Output,
+    options: &TailOptions,
+    mut printer: Printer<'_>,
 ) -> Result<(), CliError> {
+    let key = options.key.as_str();
+    let mut after = printer.start();
     loop {
-        let (events, more) = client.page(key, after).await?;
-        for event in events {
-            output.json(&event)?;
-            after = crate::client::seq_of(&event)?;
+        let (records, more) = client.records(key, after).await?;
+        for logged in &records {
+            after = logged.record.seq;
+            printer.record(logged)?;
         }
         if !more {
             break;
         }
     }
-    if no_follow {
+    if options.no_follow {
+        printer.end();
         return Ok(());
     }
-    output.print(WAITING);
+    printer.output.print(WAITING);
     let mut frames = client.events(key, after, false).await?;
     let left = reader_left();
     tokio::pin!(left);
@@ -92,10 +154,11 @@ async fn tail_there(
             watched = frames.next(key) => watched?,
             () = &mut left => return Err(CliError::BrokenPipe),
         };
-        match watched {
-            Some(Watched::Record(logged)) => output.json(&event_json(&logged))?,
-            Some(Watched::Subagent(_)) => {}
-            None => {
+        match (watched, frames.provisional()) {
+            (Some(Watched::Record(logged)), Some(place)) => printer.provisional(place, &logged)?,
+            (Some(Watched::Record(logged)), None) => printer.record(&logged)?,
+            (Some(Watched::Subagent(_)), _) => {}
+            (None, _) => {
                 return Err(CliError::StreamEnded {
                     key: key.to_owned(),
                 });

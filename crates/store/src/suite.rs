@@ -15,6 +15,7 @@ mod child_calls;
 mod forks;
 mod heads;
 mod instants;
+pub mod kinds;
 mod landmarks;
 mod layer;
 mod objects;
@@ -32,6 +33,7 @@ pub use child_calls::*;
 pub use forks::*;
 pub use heads::*;
 pub use instants::*;
+pub use kinds::items_of_every_kind_are_read_back;
 pub use landmarks::*;
 pub use layer::Layer;
 pub use objects::*;
@@ -88,6 +90,7 @@ macro_rules! store_suite {
             a_reopened_store_knows_its_tokens
             a_claim_after_reopening_voids_the_ones_before
             the_text_of_a_record_is_stored_byte_for_byte
+            items_of_every_kind_are_read_back
             reading_pages_through_the_log
             a_page_is_bounded_by_bytes
             facts_leave_out_what_only_shows_and_keep_the_markers

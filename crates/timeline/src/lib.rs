@@ -61,4 +61,4 @@ pub use status::{
     ThreadStatus,
 };
 pub use transcript::{Entry, PartRecord, Reaction, StepRecord, Transcript};
-pub use verify::{Misfit, verify};
+pub use verify::{Misfit, Verifier, verify};

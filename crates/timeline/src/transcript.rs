@@ -201,11 +201,7 @@ impl Transcript {
             }
             Event::ItemCreated { item } => self.item(item),
             Event::ItemStatusChanged { item_id, to, .. } => {
-                if let Some(item) = self
-                    .last_reaction()
-                    .and_then(|reaction| reaction.item.as_mut())
-                    && item.id == *item_id
-                {
+                if let Some(item) = self.last_item(item_id) {
                     item.status = *to;
                 }
             }
@@ -350,11 +346,17 @@ impl Transcript {
         }
     }
 
-    fn last_reaction(&mut self) -> Option<&mut Reaction> {
-        self.entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Reaction(reaction) => Some(reaction),
-            Entry::Item(_) => None,
-        })
+    /// The item of this id, which is most often that of the last reaction.
+    fn last_item(&mut self, id: &ItemId) -> Option<&mut Item> {
+        let items = self
+            .entries
+            .iter_mut()
+            .rev()
+            .filter_map(|entry| match entry {
+                Entry::Item(item) => Some(item),
+                Entry::Reaction(reaction) => reaction.item.as_mut(),
+            });
+        items.into_iter().find(|item| item.id == *id)
     }
 
     fn step(&mut self, id: &StepId) -> Option<&mut StepRecord> {

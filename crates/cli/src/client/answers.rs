@@ -26,15 +26,6 @@ fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> CliError {
     }
 }
 
-/// The position of an event of a page.
-pub(crate) fn seq_of(event: &str) -> Result<Seq, CliError> {
-    #[derive(Deserialize)]
-    struct Place {
-        seq: Seq,
-    }
-    Ok(read::<Place>(event)?.seq)
-}
-
 /// Reads an event as streams and pages have it.
 pub(super) fn logged(text: String) -> Result<Logged, CliError> {
     #[derive(Deserialize)]

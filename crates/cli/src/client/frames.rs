@@ -5,6 +5,7 @@ use crate::error::CliError;
 use reqwest::Response;
 use runtime::{AgentStreamEvent, Watched};
 use std::sync::Arc;
+use timeline::Seq;
 
 /// The end of a frame.
 const END: &[u8] = b"\n\n";
@@ -16,6 +17,8 @@ pub(crate) struct Frames {
     buffer: Vec<u8>,
     /// Up to here the buffer has no end of a frame.
     searched: usize,
+    /// The id of the last event.
+    last_id: String,
 }
 
 impl Frames {
@@ -25,7 +28,16 @@ impl Frames {
             server,
             buffer: Vec::new(),
             searched: 0,
+            last_id: String::new(),
         }
+    }
+
+    /// The place of the last event, if the server sent it before it was committed: the last number of
+    /// the log, and its own number after that one. Its id is `10.5f0c21ab.3`.
+    pub(crate) fn provisional(&self) -> Option<(Seq, u64)> {
+        let (seq, rest) = self.last_id.split_once('.')?;
+        let (_, count) = rest.split_once('.')?;
+        Some((Seq(seq.parse().ok()?), count.parse().ok()?))
     }
 
     /// The next thing that happens; none at the end of the stream.
@@ -36,6 +48,7 @@ impl Frames {
                 lines.collect::<Vec<_>>().join("\n")
             };
             let data = lines("data: ");
+            self.last_id = lines("id: ");
             match lines("event: ").as_str() {
                 // A comment.
                 "" => {}

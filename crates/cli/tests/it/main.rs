@@ -11,6 +11,7 @@ mod backup;
 mod beside;
 mod commands;
 mod conformance;
+mod contents;
 mod convert;
 mod crash;
 #[cfg(target_os = "linux")]
@@ -48,6 +49,7 @@ mod search;
 mod setup;
 mod shutdown;
 mod support;
+mod tail_check;
 mod threads;
 mod vendors;
 mod versions;

@@ -47,16 +47,6 @@ impl MessageSoFar {
     }
 }
 
-/// Additional transient data in a run's stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SideChannel {
-    Nothing,
-    /// Events of the thread.
-    Thread,
-    /// The runtime's own chunks.
-    Runtime,
-}
-
 /// The chunks of one run for one reader. The run is one message.
 ///
 /// A failed attempt is voided by `reset-step`, which clients support from `ai` 7 on. For older clients
@@ -64,7 +54,10 @@ enum SideChannel {
 #[derive(Clone, Debug)]
 pub struct StreamView {
     major: u8,
-    side_channel: SideChannel,
+    /// Whether the stream shows events of the thread, as transient data.
+    shows_thread: bool,
+    /// Whether the stream shows the chunks of EK §8.1 that clients of the AI SDK do not need.
+    shows_ek: bool,
     fold: RunFold,
     message_id: Option<String>,
     /// The metadata of the message so far.
@@ -78,7 +71,8 @@ impl StreamView {
     pub fn new(major: u8, run: RunSelector) -> Self {
         Self {
             major,
-            side_channel: SideChannel::Nothing,
+            shows_thread: false,
+            shows_ek: false,
             fold: RunFold::new(run).with_blocks(),
             message_id: None,
             metadata: RunMetadata::default(),
@@ -101,14 +95,16 @@ impl StreamView {
     /// A view that also shows thread events outside of its runs, as transient data.
     #[must_use]
     pub fn with_thread(mut self) -> Self {
-        self.side_channel = SideChannel::Thread;
+        self.shows_thread = true;
         self
     }
 
-    /// A view that also shows the runtime's own chunks (EK §8.1), as transient data.
+    /// A view that shows all six chunk types of EK §8.1. Without it, the stream has `tool-output-available`,
+    /// `tool-output-error` and `finish`. With it, also the context, a ping when the run begins, and whether
+    /// tools run, as transient data.
     #[must_use]
     pub fn with_ek(mut self) -> Self {
-        self.side_channel = SideChannel::Runtime;
+        self.shows_ek = true;
         self
     }
 

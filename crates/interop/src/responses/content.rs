@@ -1,6 +1,7 @@
 //! Parts of messages and of results: as requests have them, as the log has them, as objects have them.
 
 use super::error::RequestError;
+use super::extension;
 use super::fields::{Fields, invalid, unsupported, wrong};
 use crate::document::data_url;
 use crate::request::{is_base64, is_inline, is_web};
@@ -74,6 +75,7 @@ fn part(value: &Value, pointer: &str, side: Side) -> Result<Value, RequestError>
             let refusal = fields.required("refusal", MAX_TEXT)?;
             Ok(json!({"type": "refusal", "refusal": refusal}))
         }
+        (extension::PART, Side::Input | Side::Output) => extension::read_part(&fields),
         ("input_image", Side::Input | Side::Result) => image(&fields, "image_url"),
         ("input_file", Side::Input | Side::Result) => file(&fields),
         ("input_video", Side::Result) => {

@@ -2,6 +2,7 @@
 
 use super::content::{citation, shown_input, shown_output};
 use super::echo::{Echo, VIEW};
+use super::extension;
 use super::include::ListOptions;
 use super::item::APPROVAL_RESPONSE;
 use super::output::{Output, Sealed, Shows, child};
@@ -9,7 +10,7 @@ use super::removed::{is_removed, left_over};
 use super::resource::{reaction_of, replay};
 use super::sealed::{seal_reasoning, seal_summary};
 use super::wire::Wire;
-use crate::ids::{COMPACTION, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING};
+use crate::ids::{COMPACTION, FUNCTION_CALL, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING};
 use crate::json_text::quoted;
 use crate::page::Named;
 use crate::parts::{ReasoningPart, StepResponse};
@@ -192,11 +193,7 @@ impl List {
 
     fn item(&mut self, item: &Item, at: &str) {
         match item.item_type {
-            ItemType::ItemReference => {
-                // A list of Open Responses has no place for it.
-                let what = "an item that points to another or tells of the thread";
-                self.losses.push(at, what);
-            }
+            ItemType::ItemReference => self.reference(item, at),
             ItemType::ActionResult if self.answers(item, at) => {
                 for message in messages_with_answers(item) {
                     self.message(&message, Some(&item.id), at);
@@ -204,6 +201,26 @@ impl List {
             }
             ItemType::ActionExecute | ItemType::ActionResult => self.action(item, at),
             ItemType::Message => self.message(item, None, at),
+        }
+    }
+
+    /// Adds a pointer to another item, for clients that accept items beyond the specification: it lets
+    /// pointers only stand in requests.
+    fn reference(&mut self, item: &Item, at: &str) {
+        let content = item
+            .content
+            .as_ref()
+            .map(Payload::value)
+            .unwrap_or_default();
+        let target = content["itemId"].as_str();
+        if let Some(target) = target.filter(|_| self.options.extensions) {
+            self.items.push(ListedItem {
+                id: MESSAGE.write(item.id.as_str()),
+                json: json!({"type": "item_reference", "id": MESSAGE.write(target)}).to_string(),
+            });
+        } else {
+            let what = "an item that points to another or tells of the thread";
+            self.losses.push(at, what);
         }
     }
 
@@ -261,18 +278,18 @@ impl List {
 
     /// Adds a call or a result that a client stored without a run ([`super::NewItems`]).
     fn action(&mut self, item: &Item, at: &str) {
-        let content = item.content.as_ref().map(Payload::value);
-        let kinds = ["function_call", "function_call_output"];
-        match content {
-            Some(content @ Value::Object(_))
-                if kinds.iter().any(|kind| content["type"] == *kind) =>
-            {
-                let form = if content["type"] == kinds[0] {
-                    crate::ids::FUNCTION_CALL
-                } else {
-                    FUNCTION_OUTPUT
-                };
-                self.push(form.write(item.id.as_str()), content);
+        let (form, kind) = if item.item_type == ItemType::ActionExecute {
+            (FUNCTION_CALL, "function_call")
+        } else {
+            (FUNCTION_OUTPUT, "function_call_output")
+        };
+        match item.content.as_ref().map(Payload::value) {
+            Some(Value::Object(mut content)) => {
+                content.shift_insert(0, "type".to_owned(), kind.into());
+                if let Some(output) = content.get_mut("output") {
+                    *output = shown_output(output);
+                }
+                self.push(form.write(item.id.as_str()), content.into());
             }
             Some(_) | None => self
                 .losses
@@ -332,6 +349,8 @@ impl List {
             } else {
                 shown_input(&part)
             };
+            let extension = || extension::shown_part(&part).filter(|_| self.options.extensions);
+            let one = one.or_else(extension);
             match one {
                 Some(part) => shown.push(part),
                 None => self.losses.push(at, "a part that no item can show"),

@@ -5,7 +5,7 @@ use crate::threads::split_attached;
 use timeline::{ItemId, StepId};
 
 /// The prefixes of ids of items beyond the specification, before the ids of their steps.
-const EXTENSIONS: [&str; 2] = ["apr_", "evt_"];
+const EXTENSIONS: [&str; 3] = ["apr_", "evt_", "prt_"];
 
 /// Something in a log that has listed items.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ mod tests {
                 let id = child(form, own, "h0");
                 assert!(origins(&id).contains(&item), "{id}");
             }
-            for prefix in ["apr", "evt"] {
+            for prefix in ["apr", "evt", "prt"] {
                 let id = extension::id(prefix, own, 1);
                 assert!(origins(&id).contains(&step), "{id}");
             }

@@ -13,4 +13,5 @@ mod rig;
 mod schemas;
 mod streams;
 mod suite;
+mod transforms;
 mod wrong;

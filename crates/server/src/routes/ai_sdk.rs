@@ -54,6 +54,10 @@ pub(crate) struct ChatQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     subagents: SubagentView,
+    /// Whether the stream has all chunk types of Ekairos Thread: also `data-context-id`,
+    /// `data-context-substate` and `data-thread-ping`, as transient data.
+    #[serde(default)]
+    ek: bool,
 }
 
 /// How a stream is resumed.
@@ -69,6 +73,9 @@ pub(crate) struct ResumeQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     subagents: SubagentView,
+    /// As of a message.
+    #[serde(default)]
+    ek: bool,
     /// Number of the stream's first chunks to leave out, because the client has them already. Text and
     /// questions of sub-agents are not counted.
     #[serde(rename = "startIndex")]
@@ -82,6 +89,7 @@ impl ResumeQuery {
             agent: self.agent,
             ai: self.ai,
             subagents: self.subagents,
+            ek: self.ek,
         };
         (query, self.start_index.unwrap_or_default())
     }
@@ -210,6 +218,7 @@ fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
     Ok(Wanted {
         major: major(query.ai)?,
         subagents: query.subagents,
+        ek: query.ek,
     })
 }
 

@@ -137,12 +137,8 @@ impl MessageView {
     pub(super) fn of_entry(entry: Entry, with_half: bool) -> Option<Self> {
         match entry {
             Entry::Item(item) => {
-                let content = item
-                    .content
-                    .as_ref()
-                    .and_then(|content| content.read().ok())
-                    .unwrap_or_default();
-                Some(Self::of(item, content))
+                let content = item.content.as_ref().map(parts_of);
+                Some(Self::of(item, content.unwrap_or_default()))
             }
             Entry::Reaction(reaction) if reaction.steps.is_empty() => None,
             Entry::Reaction(reaction) => Some(Self::reaction(reaction, with_half)),
@@ -199,6 +195,15 @@ impl MessageView {
             ..Self::of(item, parts.collect())
         }
     }
+}
+
+/// The content of an item as a list: an action or a reference may be one object with a type. A pointer that
+/// only starts a run has none.
+fn parts_of(content: &Payload) -> Vec<Payload> {
+    let one = || content.str_field("type").map(|_| content.clone());
+    content
+        .read()
+        .unwrap_or_else(|_| one().into_iter().collect())
 }
 
 /// One run of an agent.

@@ -257,3 +257,42 @@ async fn every_chat_path_takes_the_major_version_of_the_client() {
         );
     }
 }
+
+/// The chunk types of EK §8.1.
+const EK_CHUNKS: [&str; 6] = [
+    "data-context-id",
+    "data-thread-ping",
+    "data-context-substate",
+    "tool-output-available",
+    "tool-output-error",
+    "finish",
+];
+
+#[tokio::test]
+async fn a_client_of_ekairos_receives_the_six_chunk_types() {
+    let server = Server::new("").await;
+    let body = submit("m1", "compute 1+1 then compute nothing");
+    let live = server.post("/api/chat?ek=true", body).await;
+    let sent = chunks(&live.text);
+    let types = kinds(&sent);
+    for name in EK_CHUNKS {
+        assert!(types.contains(&name), "{name}: {types:?}");
+    }
+    let thread = server
+        .get("/api/v1/threads/chat-1/events?until=rest")
+        .await
+        .text;
+    let context = sent.iter().find(|it| it["type"] == "data-context-id");
+    let context = context.unwrap();
+    assert_eq!(context["transient"], true);
+    let id = context["data"]["contextId"].as_str().unwrap();
+    assert!(thread.contains(&format!("\"contextId\":\"{id}\"")), "{id}");
+    // Without the option, clients of the AI SDK see the three types that it defines.
+    let again = server.post("/api/chat", submit("m2", "compute 1+1")).await;
+    let plain = chunks(&again.text);
+    let plain = kinds(&plain);
+    assert!(
+        !plain.iter().any(|name| EK_CHUNKS[..3].contains(name)),
+        "{plain:?}"
+    );
+}

@@ -30,8 +30,10 @@ mod held;
 #[path = "../../../../tests/html_form.rs"]
 mod html_form;
 mod idempotency;
+mod kinds;
 mod langgraph;
 mod limits;
+mod matrix;
 mod mcp;
 mod messages;
 #[path = "../../../runtime/tests/it/mortal.rs"]

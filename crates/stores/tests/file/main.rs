@@ -7,6 +7,7 @@ mod backup;
 mod checkpoints;
 mod commits;
 mod erase;
+mod entities;
 mod health;
 mod integrity;
 mod medium;

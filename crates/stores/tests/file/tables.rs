@@ -73,6 +73,106 @@ async fn rows_of_one_append_are_those_of_many() {
     }
 }
 
+/// Statements that break a link or another rule of the tables.
+const BROKEN_LINKS: [(&str, &str); 23] = [
+    (
+        "a context without a thread",
+        "INSERT INTO thread_contexts (thread_no, id, status, created_at) VALUES (9, 'c', 0, 0)",
+    ),
+    (
+        "a second context of a thread",
+        "INSERT INTO thread_contexts (thread_no, id, status, created_at) VALUES (2, 'c', 0, 0)",
+    ),
+    (
+        "a context of two threads",
+        "UPDATE thread_contexts SET id = 't1-context' WHERE thread_no = 2",
+    ),
+    (
+        "an item without a context",
+        "DELETE FROM thread_contexts WHERE thread_no = 1",
+    ),
+    (
+        "an item of another thread's context",
+        "UPDATE thread_items SET context_no = 2 WHERE thread_no = 1",
+    ),
+    (
+        "an execution without its trigger",
+        "UPDATE thread_executions SET trigger_seq = 9999",
+    ),
+    (
+        "an execution without its reaction",
+        "UPDATE thread_executions SET reaction_seq = 9999",
+    ),
+    (
+        "an execution of another thread's context",
+        "UPDATE thread_executions SET context_no = 2 WHERE id = 'four-execution'",
+    ),
+    (
+        "an execution of another thread",
+        "UPDATE thread_executions SET thread_no = 2, context_no = 2 WHERE id = 'four-execution'",
+    ),
+    (
+        "a thread that is gone from under its context",
+        "DELETE FROM thread_threads WHERE no = 2",
+    ),
+    (
+        "an item without a thread",
+        "UPDATE thread_items SET thread_no = 9, context_no = 9 WHERE id = 'kept-0'",
+    ),
+    (
+        "an item that is gone from under its execution",
+        "DELETE FROM thread_items WHERE id = 'ask-1'",
+    ),
+    (
+        "a reaction that is gone from under its execution",
+        "DELETE FROM thread_items WHERE id = 'one-reaction'",
+    ),
+    (
+        "an execution that is gone from under its steps",
+        "DELETE FROM thread_executions WHERE id = 'one-execution'",
+    ),
+    (
+        "a part of another thread's step",
+        "UPDATE thread_parts SET thread_no = 2",
+    ),
+    (
+        "a step without an execution",
+        "UPDATE thread_steps SET execution_seq = 9999 WHERE id = 'two-step-0'",
+    ),
+    (
+        "a step without its item",
+        "UPDATE thread_steps SET event_seq = 9999 WHERE id = 'two-step-0'",
+    ),
+    (
+        "a part without a step",
+        "INSERT INTO thread_parts
+             (thread_no, execution_seq, iteration, idx, seq, block, part_offset, part_length, created_at, updated_at)
+         VALUES (1, 9999, 0, 0, 1, 1, 0, 0, 0, 0)",
+    ),
+    (
+        "two running executions",
+        "UPDATE thread_executions SET status = 0",
+    ),
+    (
+        "a status that is none",
+        "UPDATE thread_steps SET status = 7",
+    ),
+    (
+        "a step that is gone from under its parts",
+        "DELETE FROM thread_steps",
+    ),
+    (
+        "a block without a thread",
+        "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
+         VALUES (9, 1, 1, 1, 0, zeroblob(16), x'00')",
+    ),
+    (
+        "two blocks of two writers at one place",
+        "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
+         SELECT thread_no, first, n + 1, epoch, facts, sum, body FROM thread_blocks LIMIT 1",
+    ),
+];
+
 #[tokio::test]
 async fn the_links_between_the_tables_are_held_by_the_database() {
     let (_directory, path) = place();
@@ -82,81 +182,7 @@ async fn the_links_between_the_tables_are_held_by_the_database() {
     store.close().await.unwrap();
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch("PRAGMA foreign_keys=ON").unwrap();
-    let refused = [
-        (
-            "a context without a thread",
-            "INSERT INTO thread_contexts (thread_no, id, status, created_at) VALUES (9, 'c', 0, 0)",
-        ),
-        (
-            "a second context of a thread",
-            "INSERT INTO thread_contexts (thread_no, id, status, created_at) VALUES (2, 'c', 0, 0)",
-        ),
-        (
-            "a context of two threads",
-            "UPDATE thread_contexts SET id = 't1-context' WHERE thread_no = 2",
-        ),
-        (
-            "an item without a context",
-            "DELETE FROM thread_contexts WHERE thread_no = 1",
-        ),
-        (
-            "an item of another thread's context",
-            "UPDATE thread_items SET context_no = 2 WHERE thread_no = 1",
-        ),
-        (
-            "an execution without its trigger",
-            "UPDATE thread_executions SET trigger_seq = 9999",
-        ),
-        (
-            "an execution without its reaction",
-            "UPDATE thread_executions SET reaction_seq = 9999",
-        ),
-        (
-            "an execution of another thread's context",
-            "UPDATE thread_executions SET context_no = 2 WHERE id = 'four-execution'",
-        ),
-        (
-            "an execution of another thread",
-            "UPDATE thread_executions SET thread_no = 2, context_no = 2 WHERE id = 'four-execution'",
-        ),
-        (
-            "a step without an execution",
-            "UPDATE thread_steps SET execution_seq = 9999 WHERE id = 'two-step-0'",
-        ),
-        (
-            "a step without its item",
-            "UPDATE thread_steps SET event_seq = 9999 WHERE id = 'two-step-0'",
-        ),
-        (
-            "a part without a step",
-            "INSERT INTO thread_parts
-                 (thread_no, execution_seq, iteration, idx, seq, block, part_offset, part_length, created_at, updated_at)
-             VALUES (1, 9999, 0, 0, 1, 1, 0, 0, 0, 0)",
-        ),
-        (
-            "two running executions",
-            "UPDATE thread_executions SET status = 0",
-        ),
-        (
-            "a status that is none",
-            "UPDATE thread_steps SET status = 7",
-        ),
-        (
-            "a step that is gone from under its parts",
-            "DELETE FROM thread_steps",
-        ),
-        (
-            "a block without a thread",
-            "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
-             VALUES (9, 1, 1, 1, 0, zeroblob(16), x'00')",
-        ),
-        (
-            "two blocks of two writers at one place",
-            "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
-             SELECT thread_no, first, n + 1, epoch, facts, sum, body FROM thread_blocks LIMIT 1",
-        ),
-    ];
-    for (what, sql) in refused {
+    for (what, sql) in BROKEN_LINKS {
         let error = conn.execute(sql, []).expect_err(what);
         assert_eq!(
             error.sqlite_error_code(),

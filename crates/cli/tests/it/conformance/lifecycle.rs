@@ -4,6 +4,8 @@ use super::cases::{Case, compare};
 use super::tools;
 use agents::{Agent, AgentOptions};
 use futures_util::StreamExt;
+use interop::ai_sdk::{ChunkJson, StreamView};
+use interop::run::RunSelector;
 use runtime::{
     AgentReactor, MemoryStore, Policy, ReactRequest, Run, Runtime, RuntimeError, RuntimeOptions,
     Store, Until,
@@ -13,6 +15,16 @@ use std::sync::Arc;
 use timeline::{Event, NewItem, Payload, Record, Seq, verify};
 
 const KEY: &str = "case";
+
+/// The chunk types of EK §8.1.
+const EK_CHUNKS: [&str; 6] = [
+    "data-context-id",
+    "data-context-substate",
+    "data-thread-ping",
+    "tool-output-available",
+    "tool-output-error",
+    "finish",
+];
 
 pub(crate) fn runtime() -> Runtime {
     let model = Arc::new(upp::Scripted::new());
@@ -76,6 +88,10 @@ async fn run(case: &Case) -> Result<(), String> {
                 n_checks += 1;
                 compare(&block.lines(), &chunks(&last))?;
             }
+            ["stream"] => {
+                n_checks += 1;
+                compare(&block.lines(), &stream(&last))?;
+            }
             _ => return Err(block.unknown()),
         }
     }
@@ -89,6 +105,19 @@ fn events(records: &[Record]) -> Vec<String> {
     let told = |record: &&Record| !matches!(record.event, Event::ChunkEmitted { .. });
     let name = |record: &Record| record.event.event_type().name().to_owned();
     records.iter().filter(told).map(name).collect()
+}
+
+/// The types of the chunks that a client of EK receives of a run, without those of the model's answer.
+fn stream(records: &[Record]) -> Vec<String> {
+    let mut view = StreamView::new(7, RunSelector::running(None)).with_ek();
+    let chunks = records.iter().flat_map(|record| view.chunks(record));
+    let types = chunks.filter_map(|chunk| match chunk {
+        ChunkJson::Chunk(chunk) => chunk["type"].as_str().map(str::to_owned),
+        ChunkJson::Done => None,
+    });
+    types
+        .filter(|name| EK_CHUNKS.contains(&name.as_str()))
+        .collect()
 }
 
 fn chunks(records: &[Record]) -> Vec<String> {

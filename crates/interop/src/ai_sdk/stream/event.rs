@@ -1,12 +1,14 @@
 //! The chunks of one event of a run.
 
-use super::{SideChannel, StreamView};
+use super::StreamView;
 use crate::metadata::is_own;
 use crate::parts::ThreadEvent;
 use crate::run::RunEvent;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use timeline::{BlockKind, Chunk, ExecutionStatus, Extra, Interruption, Item, Marker, StepStatus};
+use timeline::{
+    BlockKind, Chunk, ExecutionStatus, Extra, Interruption, Item, Marker, StepStatus, chunk_type,
+};
 
 impl StreamView {
     /// Writes the chunks of an event that happened at this time.
@@ -18,6 +20,11 @@ impl StreamView {
                 let id = self.message_id.get_or_insert(own).clone();
                 let metadata = self.metadata.begin(execution.created_at);
                 self.push(json!({"type": "start", "messageId": id, "messageMetadata": metadata}));
+                if self.shows_ek {
+                    let context = json!({"contextId": execution.context_id});
+                    self.transient(chunk_type::CONTEXT_ID, &context);
+                    self.transient(chunk_type::THREAD_PING, &json!({"label": "thread-start"}));
+                }
             }
             RunEvent::Continued { execution, .. } => self.metadata.execution(execution),
             RunEvent::StepStarted { .. } => {
@@ -60,10 +67,10 @@ impl StreamView {
                     self.end(status, interruption, at);
                 }
             }
-            RunEvent::ItemAdded(item) if self.side_channel == SideChannel::Thread => {
+            RunEvent::ItemAdded(item) if self.shows_thread => {
                 self.item(item);
             }
-            RunEvent::ThreadChanged(chunk) if self.side_channel == SideChannel::Thread => {
+            RunEvent::ThreadChanged(chunk) if self.shows_thread => {
                 self.thread(&chunk);
             }
             RunEvent::ItemAdded(_)
@@ -129,13 +136,17 @@ impl StreamView {
                 self.typed(chunk_type, data);
             }
             Chunk::Runtime { chunk_type, data } => {
-                if self.side_channel == SideChannel::Runtime {
-                    let data = data.map(timeline::Payload::value);
-                    self.push(json!({"type": chunk_type, "data": data, "transient": true}));
+                if self.shows_ek {
+                    let data = data.map(timeline::Payload::value).unwrap_or_default();
+                    self.transient(chunk_type, &data);
                 }
             }
             Chunk::Marker(_) | Chunk::Other { .. } => {}
         }
+    }
+
+    fn transient(&mut self, chunk_type: &str, data: &Value) {
+        self.push(json!({"type": chunk_type, "data": data, "transient": true}));
     }
 
     fn with_extra(&mut self, mut chunk: Value, extra: Extra) {
@@ -185,7 +196,7 @@ impl StreamView {
         if let Some(Value::Object(metadata)) = data.get_mut("metadata") {
             metadata.retain(|key, _| !is_own(key));
         }
-        self.push(json!({"type": chunk.chunk_type(), "data": data, "transient": true}));
+        self.transient(chunk.chunk_type(), &data);
     }
 
     /// A thread event outside of its runs, such as an actor that joins.

@@ -147,6 +147,9 @@ impl Output {
             Some(MessagePartKind::Extension(OUTPUT_FILE)) => {
                 return self.lost(idx, "a file that a model made");
             }
+            Some(MessagePartKind::Extension(_)) if self.shows.extensions => {
+                return self.extension_part(idx, &value, out);
+            }
             Some(
                 MessagePartKind::InputImage
                 | MessagePartKind::InputFile
@@ -329,6 +332,13 @@ impl Output {
             };
             output_item(&id, &tool.tool_call_id, shown, status)
         };
+        self.whole(id.clone(), item, out);
+    }
+
+    /// An extension part of the agent's, for clients that request such items.
+    fn extension_part(&mut self, idx: u32, part: &Value, out: &mut String) {
+        let id = extension::id("prt", &self.step.id, idx);
+        let item = |status| extension::part_message(&id, part, status);
         self.whole(id.clone(), item, out);
     }
 

@@ -24,6 +24,8 @@ use timeline::{Event, ExecutionStatus, OpenCall, OpenKind, Seq, StepId, StepStat
 pub(super) struct Wanted {
     pub(super) major: u8,
     pub(super) subagents: SubagentView,
+    /// Whether it shows all chunk types of EK §8.1.
+    pub(super) ek: bool,
 }
 
 /// An input of the stream.
@@ -66,9 +68,10 @@ pub(super) struct UiStream {
 impl UiStream {
     /// The stream of a run.
     pub(super) fn new(run: RunSelector, wanted: Wanted) -> Self {
+        let view = StreamView::new(wanted.major, run).with_thread();
         Self {
             key: String::new(),
-            view: StreamView::new(wanted.major, run).with_thread(),
+            view: if wanted.ek { view.with_ek() } else { view },
             nested: Nested::new(wanted.major, wanted.subagents),
             major: wanted.major,
             n_known: 0,

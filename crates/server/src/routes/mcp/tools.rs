@@ -8,6 +8,7 @@ use crate::routes::messages::accepted_view;
 use crate::routes::threads::{self, NewThread};
 use crate::routes::view::{MessageView, ThreadView};
 use crate::threads::{ThreadRef, listing};
+use interop::ag_ui::was_cut_off;
 use interop::ids::THREAD;
 use rmcp::model::{self, CallToolResult, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
@@ -219,7 +220,10 @@ async fn read(handler: &Handler) -> Result<CallToolResult, ApiError> {
         before,
         n: within(asked.limit, MESSAGES),
     };
-    let read = found.page(page, Filter::Facts).await?;
+    let mut read = found.page(page.clone(), Filter::Facts).await?;
+    if was_cut_off(&read.transcript) {
+        read = found.page(page, Filter::All).await?;
+    }
     let messages = read.transcript.entries.into_iter();
     let messages: Vec<MessageView> = messages
         .filter_map(|entry| MessageView::of_entry(entry, false))
