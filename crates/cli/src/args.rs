@@ -486,6 +486,13 @@ pub(crate) enum Threads {
         #[command(flatten)]
         whose: Whose,
     },
+    /// Let a summary stand for the older runs when a model reads a thread. Nothing is deleted.
+    ///
+    /// The summary is a text of yours. Without a text, the command lists the compactions of the thread.
+    #[command(
+        after_help = "Examples:\n  loomline threads compact support-42 --keep-runs 5 --summary-file summary.txt\n  loomline threads compact support-42 --undo"
+    )]
+    Compact(CompactOptions),
     /// Draw the branches of a conversation: a thread, its forks, and their forks.
     #[command(after_help = "Example:\n  loomline threads tree support-42")]
     Tree {
@@ -505,6 +512,33 @@ pub(crate) enum Threads {
         #[command(flatten)]
         whose: Whose,
     },
+}
+
+/// What `threads compact` does.
+#[derive(Debug, Args)]
+pub(crate) struct CompactOptions {
+    /// The key of the thread.
+    pub(crate) key: String,
+    /// The summary.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["summary_file", "undo"])]
+    pub(crate) summary: Option<String>,
+    /// Read the summary from a file; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    pub(crate) summary_file: Option<PathBuf>,
+    /// The last execution that the summary stands for.
+    #[arg(long, value_name = "EXECUTION", group = "cut")]
+    pub(crate) through: Option<String>,
+    /// The last event that the summary stands for; it ends a run.
+    #[arg(long, value_name = "SEQ", group = "cut")]
+    pub(crate) event: Option<u64>,
+    /// Keep this many finished runs; the summary stands for the older ones [default: 3].
+    #[arg(long, value_name = "N", group = "cut")]
+    pub(crate) keep_runs: Option<u32>,
+    /// Withdraw a compaction [default: the one that counts].
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "cut")]
+    pub(crate) undo: Option<Option<String>>,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
 }
 
 #[derive(Debug, Subcommand)]

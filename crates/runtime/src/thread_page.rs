@@ -285,6 +285,7 @@ async fn marked_page(
 /// An execution of a thread, by positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
+    pub(crate) execution_id: ExecutionId,
     pub(crate) trigger: Position,
     pub(crate) trigger_type: ItemType,
     /// Whether it continues the execution before it.

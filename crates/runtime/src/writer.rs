@@ -1,5 +1,6 @@
 //! The only way for a reactor to write: to its own step, while that step runs.
 
+use crate::compaction::{Cut, Draft, ForModel, append};
 use crate::error::RuntimeError;
 use crate::live::Live;
 use interop::parts::ToolPart;
@@ -7,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Filter;
 use timeline::{
-    BlockId, BlockKind, Chunk, Command, ExecutionId, NewChunk, Payload, StepId, Transcript,
-    chunk_type,
+    BlockId, BlockKind, Chunk, Command, Compaction, ExecutionId, NewChunk, Payload, StepId,
+    Transcript, chunk_type,
 };
 use tokio::time::Instant;
 
@@ -402,11 +403,34 @@ impl StepWriter {
         }
     }
 
+    pub(crate) async fn for_model(&self) -> Result<ForModel, WriterStopped> {
+        let read = self.live.for_model().await;
+        read.map_err(|error| self.stopped(error))
+    }
+
+    /// Appends a compaction; none if the history has changed since this generation.
+    pub(crate) async fn compact(
+        &self,
+        generation: u64,
+        compaction: Compaction,
+    ) -> Result<Option<u64>, RuntimeError> {
+        append(&self.live, generation, compaction).await
+    }
+
+    /// Reads what a compaction would stand for.
+    pub(crate) async fn draft(&self, cut: &Cut) -> Result<Draft, RuntimeError> {
+        Draft::of(&self.live.chain().await?, cut).await
+    }
+
+    /// Notes why the step can't go on.
+    pub(crate) fn stopped(&self, error: RuntimeError) -> WriterStopped {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        WriterStopped
+    }
+
     pub(crate) async fn transcript(&self) -> Result<Transcript, WriterStopped> {
-        self.live.transcript(Filter::Facts).await.map_err(|error| {
-            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            WriterStopped
-        })
+        let read = self.live.transcript(Filter::Facts).await;
+        read.map_err(|error| self.stopped(error))
     }
 
     /// Writes the buffer. Only the driver of the step does so.

@@ -113,8 +113,9 @@ impl Transcript {
 
     /// Adds removals that are not in its records.
     pub fn note_removed(&mut self, removed: impl IntoIterator<Item = Removed>) {
-        let removed = removed.into_iter().map(|what| (what, usize::MAX));
-        self.removed.extend(removed);
+        for what in removed {
+            self.removed.entry(what).or_insert(usize::MAX);
+        }
     }
 
     /// The transcript without removed items and steps. A reaction without remaining steps stays and
