@@ -213,10 +213,10 @@ pub(crate) async fn check_withdrawable(
     while let Some(found) = chain.compaction_before(before).await? {
         if found.compaction.id == *id {
             let what = Removed::Compaction(id.clone());
-            return match found.is_withdrawn {
-                true => Err(Rejected::RemovedAlready(what).into()),
-                false => Ok(()),
-            };
+            if found.is_withdrawn {
+                return Err(Rejected::RemovedAlready(what).into());
+            }
+            return Ok(());
         }
         before = found.place;
     }

@@ -133,7 +133,7 @@ impl Summarise {
         } = self.written(old).await?;
         let usage = json!({"inputTokens": n_input, "outputTokens": n_output});
         let note = json!({"of": [first_id(first), last.id()], "usage": usage});
-        Ok(message(&text, note, MessageOptions::default()))
+        Ok(message(&text, &note, MessageOptions::default()))
     }
 
     /// Writes a summary of these messages.
@@ -213,10 +213,10 @@ pub struct Written {
 
 /// A message with a summary in place of the messages whose ids run from `first` to `last`.
 pub fn summary_message(text: &str, of: (&str, &str), options: MessageOptions) -> UserMessage {
-    message(text, json!({"of": [of.0, of.1]}), options)
+    message(text, &json!({"of": [of.0, of.1]}), options)
 }
 
-fn message(text: &str, note: Value, options: MessageOptions) -> UserMessage {
+fn message(text: &str, note: &Value, options: MessageOptions) -> UserMessage {
     let text = format!("{HEADING}\n{text}");
     let note = json!({ "summary": note });
     let options = MessageOptions {

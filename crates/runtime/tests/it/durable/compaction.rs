@@ -37,13 +37,15 @@ async fn compact(
     at: Cut,
     summary: &str,
 ) -> Result<ThreadCompaction, RuntimeError> {
-    let made = client.runtime.compact(&tenant(), KEY, cut(at, summary));
+    let tenant = tenant();
+    let made = client.runtime.compact(&tenant, KEY, cut(at, summary));
     made.await
 }
 
 async fn withdraw(client: &Client, made: &ThreadCompaction) {
     let id = made.compaction.id.clone();
-    let withdrawn = client.runtime.withdraw_compaction(&tenant(), KEY, id);
+    let tenant = tenant();
+    let withdrawn = client.runtime.withdraw_compaction(&tenant, KEY, id);
     withdrawn.await.unwrap();
 }
 
@@ -475,7 +477,7 @@ async fn check_model(client: &Client, about: &str) {
     assert_eq!(json_of(&whole[..before.len()]), json_of(&before), "{about}");
     assert_eq!(
         texts(&read[..1]),
-        [counts.compaction.summary.clone()],
+        std::slice::from_ref(&counts.compaction.summary),
         "{about}"
     );
     assert_eq!(
@@ -682,8 +684,8 @@ async fn an_agent_compacts_before_a_step_that_exceeds_its_limit() {
     assert_eq!(list.len(), by.asked.lock().unwrap().len());
     // A second summary is made of the first.
     if list.len() > 1 {
-        let last = json_of(by.asked.lock().unwrap().last().unwrap());
-        assert!(last.contains("short"), "{last}");
+        let request = json_of(by.asked.lock().unwrap().last().unwrap());
+        assert!(request.contains("short"), "{request}");
     }
 }
 
