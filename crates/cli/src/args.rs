@@ -534,9 +534,12 @@ pub(crate) struct CompactOptions {
     /// Keep this many finished runs; the summary stands for the older ones [default: 3].
     #[arg(long, value_name = "N", group = "cut")]
     pub(crate) keep_runs: Option<u32>,
-    /// Withdraw a compaction [default: the one that counts].
-    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "cut")]
-    pub(crate) undo: Option<Option<String>>,
+    /// Withdraw a compaction.
+    #[arg(long, conflicts_with = "cut")]
+    pub(crate) undo: bool,
+    /// The compaction to withdraw [default: the one that counts].
+    #[arg(long, value_name = "ID", requires = "undo")]
+    pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) whose: Whose,
 }

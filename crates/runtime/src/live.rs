@@ -10,7 +10,6 @@ pub(crate) use transcript::read_transcript;
 
 use crate::cache::Share;
 use crate::clock::Clock;
-use crate::compaction::ForModel;
 use crate::error::RuntimeError;
 use crate::growth::Growth;
 use crate::observer::{Ended, Observer};
@@ -18,7 +17,6 @@ use crate::pages::{Page, Pages, ThreadPages, weight};
 use crate::run_slots::Occupied;
 use crate::runtime::Inner;
 use crate::thread_changes::Subscriptions;
-use crate::thread_page::Chain;
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -30,7 +28,6 @@ use store::{
 };
 use timeline::{
     Command, Event, ExecutionId, Payload, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
-    chunk_type,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
@@ -412,42 +409,6 @@ impl Live {
             return Ok(transcript);
         }
         read_transcript(self.store.as_ref(), &self.thread, filter).await
-    }
-
-    /// The logs of the thread as they are now.
-    pub(crate) async fn chain(&self) -> Result<Chain<'_>, StoreError> {
-        let store = self.store.as_ref();
-        Chain::of(store, store.row(&self.thread).await?).await
-    }
-
-    /// The thread as a model is to read it: from the end of the compaction that counts.
-    pub(crate) async fn for_model(&self) -> Result<ForModel, RuntimeError> {
-        if !self.remembers_compaction()
-            && let Some(transcript) = self.remembered_whole(Filter::Facts)
-        {
-            return Ok(ForModel {
-                compaction: None,
-                transcript,
-            });
-        }
-        let chain = self.chain().await?;
-        if let Some(compaction) = chain.standing().await? {
-            return chain.read_compacted(compaction).await;
-        }
-        let store = self.store.as_ref();
-        Ok(ForModel {
-            compaction: None,
-            transcript: read_transcript(store, &self.thread, Filter::Facts).await?,
-        })
-    }
-
-    fn remembers_compaction(&self) -> bool {
-        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
-        let mut events = recent.records.iter().map(|logged| &logged.record.event);
-        events.any(|event| {
-            matches!(event, Event::ChunkEmitted { chunk_type, step_id: None, .. }
-                if chunk_type == chunk_type::THREAD_COMPACTED)
-        })
     }
 
     fn remembered_whole(&self, filter: Filter) -> Option<Transcript> {

@@ -22,9 +22,9 @@ pub(super) async fn compact(
     output: &Output,
 ) -> Result<(), CliError> {
     let key = options.key.as_str();
-    if let Some(id) = options.undo {
+    if options.undo {
         let reach = place.reach(&options.whose, OpenMode::ReadWrite)?;
-        let id = match id {
+        let id = match options.id {
             Some(id) => id,
             None => counting(list(&reach, key).await?, key)?,
         };

@@ -33,7 +33,10 @@ impl AgentReactor {
             return Ok(false);
         };
         let summarise = &policy.summarise;
-        if step.resumed.is_some() || !summarise.is_exceeded(state.messages()) {
+        if step.resumed.is_some()
+            || self.asks_no_model()
+            || !summarise.is_exceeded(state.messages())
+        {
             return Ok(false);
         }
         let draft = match step.writer.draft(&Cut::KeepRuns(policy.keep_runs)).await {

@@ -20,18 +20,6 @@ async fn list(server: &Server) -> Vec<Value> {
     list["compactions"].as_array().unwrap().clone()
 }
 
-/// The number of messages that the model of the last run was asked with, from its usage.
-async fn input_tokens(server: &Server) -> u64 {
-    let runs = server.get("/api/v1/threads/t/runs").await.json();
-    let last = runs["runs"].as_array().unwrap().last().unwrap().clone();
-    let path = format!(
-        "/api/v1/threads/t/runs/{}",
-        last["executionId"].as_str().unwrap()
-    );
-    let run = server.get(&path).await.json();
-    run["usage"]["inputTokens"].as_u64().unwrap()
-}
-
 #[tokio::test]
 async fn a_compaction_is_made_listed_shown_and_withdrawn() {
     let server = Server::new("").await;
@@ -40,7 +28,7 @@ async fn a_compaction_is_made_listed_shown_and_withdrawn() {
     assert_eq!(made.status, 201, "{}", made.text);
     let made = made.json();
     let runs = server.get("/api/v1/threads/t/runs").await.json();
-    assert_eq!(made["executionId"], runs["runs"][1]["executionId"]);
+    assert_eq!(made["executionId"], runs["runs"][1]["id"]);
     assert_eq!(made["replaced"]["executions"], 2);
     assert_eq!(made["replaced"]["messages"], 4);
     assert_eq!(
@@ -77,7 +65,7 @@ async fn a_cut_that_is_not_possible_names_the_next_one() {
     assert_eq!(error["code"], "illegal_cut");
     let runs = server.get("/api/v1/threads/t/runs").await.json();
     let next = &error["details"]["next"];
-    assert_eq!(next["executionId"], runs["runs"][0]["executionId"]);
+    assert_eq!(next["executionId"], runs["runs"][0]["id"]);
     let made = compact(&server, json!({"summary": "s", "event": next["event"]})).await;
     assert_eq!(made.status, 201, "{}", made.text);
     let none = compact(&server, json!({"summary": "s", "keepRuns": 9})).await;
@@ -99,7 +87,7 @@ async fn a_compaction_has_one_end_and_a_summary() {
         (json!({"summary": "s", "event": 1, "keepRuns": 0}), ""),
         (json!({"summary": " ", "keepRuns": 0}), "/summary"),
         (json!({"summary": "s", "keepRuns": -1}), "/keepRuns"),
-        (json!({"keepRuns": 0}), "/summary"),
+        (json!({"keepRuns": 0}), ""),
         (json!({"summary": "s", "keepRuns": 0, "more": 1}), "/more"),
     ] {
         let refused = compact(&server, body.clone()).await;
@@ -145,10 +133,8 @@ keep_runs = 1
 async fn an_agents_configuration_compacts_long_threads() {
     let server = Server::new(COMPACTING).await;
     let texts: Vec<String> = (0..8).map(|n| format!("message {n}")).collect();
-    let mut most = 0;
     for text in &texts {
         server.say("t", text).await;
-        most = most.max(input_tokens(&server).await);
     }
     let all = list(&server).await;
     assert!(!all.is_empty());
@@ -157,7 +143,6 @@ async fn an_agents_configuration_compacts_long_threads() {
     assert!(all[0]["author"]["tokens"]["input"].as_u64() > Some(0));
     let messages = server.get("/api/v1/threads/t/messages").await.json();
     assert_eq!(messages["messages"].as_array().unwrap().len(), 16);
-    assert!(most > 0);
 }
 
 #[cfg(feature = "web")]
@@ -165,7 +150,7 @@ async fn an_agents_configuration_compacts_long_threads() {
 async fn pages_show_where_a_compaction_stands() {
     let server = Server::new("").await;
     said(&server, &["one", "two", "three"]).await;
-    let page = async || server.get("/t/t").await.text;
+    let page = async || server.get("/chat/t").await.text;
     assert!(!page().await.contains("a summary stands for"));
     let made = compact(&server, json!({"summary": "They count.", "keepRuns": 1}))
         .await

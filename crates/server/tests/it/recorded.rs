@@ -218,7 +218,14 @@ async fn threads_at_rest_are_served_as_recorded() {
 /// A text without what tells when a thread changed last, how long its log is, and its newest event.
 fn without_changes(text: &str) -> String {
     let mut text = without_request_id(text);
-    let keys = ["updatedAt", "updated_at", "seq", "bytes", "compaction"];
+    let keys = [
+        "updatedAt",
+        "updated_at",
+        "state_updated_at",
+        "seq",
+        "bytes",
+        "compaction",
+    ];
     if let Ok(mut value) = serde_json::from_str::<serde_json::Value>(&text) {
         let mut members = vec![&mut value];
         while let Some(value) = members.pop() {
@@ -229,6 +236,12 @@ fn without_changes(text: &str) -> String {
                 serde_json::Value::Array(all) => members.extend(all),
                 serde_json::Value::Object(all) => members.extend(all.values_mut()),
                 _ => {}
+            }
+        }
+        for list in ["threads", "tasks"] {
+            // They are in the order of the last changes.
+            if let Some(all) = value.get_mut(list).and_then(|it| it.as_array_mut()) {
+                all.sort_by_key(ToString::to_string);
             }
         }
         text = value.to_string();

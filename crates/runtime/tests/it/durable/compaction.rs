@@ -569,7 +569,7 @@ async fn act(client: &mut Client, dice: &mut Dice, n: usize, about: &str) {
                 }
                 Err(error) => panic!("{about}: {error}"),
             }
-            assert_eq!(read_by_others(client).await, before, "{about}");
+            assert!(read_by_others(client).await == before, "{about}");
         }
         (_, _) => client.say(&format!("m{n}")).await,
     }
@@ -579,7 +579,7 @@ async fn act(client: &mut Client, dice: &mut Dice, n: usize, about: &str) {
 #[tokio::test]
 async fn a_compacted_thread_is_the_summary_and_what_follows() {
     let (mut n_compactions, mut n_withdrawn) = (0, 0);
-    for seed in 0..40 {
+    for seed in 0..24 {
         let model = seeded(seed, &["pure", "effect", "approved", "external", "broken"]);
         let agent = options(model, Arc::new(Loop::default()), all(&World::default()));
         let mut client = Client::calm(agent);
@@ -596,7 +596,7 @@ async fn a_compacted_thread_is_the_summary_and_what_follows() {
         n_withdrawn += list.iter().filter(|it| it.is_withdrawn).count();
     }
     assert!(
-        n_compactions > 60 && n_withdrawn > 20,
+        n_compactions > 40 && n_withdrawn > 12,
         "{n_compactions} {n_withdrawn}"
     );
 }
@@ -743,7 +743,7 @@ async fn a_crash_at_the_append_of_a_compaction_leaves_one_of_two_states() {
         let failed = compact(&client, Cut::KeepRuns(1), "s").await;
         assert!(failed.is_err() && client.is_dead());
         client.restart().await;
-        assert_eq!(read_by_others(&client).await, before);
+        assert!(read_by_others(&client).await == before);
         let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
         assert_eq!(list.len(), usize::from(is_kept));
         client.say("three").await;
