@@ -970,31 +970,31 @@ export interface components {
         CompactionRequest: {
             /** @description The text that a model reads in place of the older runs. */
             summary: string;
-            /** @description The last execution that the summary stands for. */
+            /** @description The last execution that the summary replaces. */
             executionId?: string | null;
             /**
              * Format: int64
-             * @description The last event that the summary stands for; it ends a run.
+             * @description The last event that the summary replaces; it ends a run.
              */
             event?: number | null;
             /**
              * Format: int32
-             * @description The number of finished runs that a model still reads; the summary stands for the older ones.
+             * @description The number of finished runs that a model still reads; the summary replaces the older ones.
              */
             keepRuns?: number | null;
         };
-        /** @description A summary that stands for the oldest runs of a thread when a model reads it. */
+        /** @description A summary that replaces the oldest runs of a thread when a model reads it. */
         CompactionView: {
             /** @description Its id. */
             id: components["schemas"]["CompactionId"];
-            /** @description The last execution that it stands for. */
+            /** @description The last execution that it replaces. */
             executionId: components["schemas"]["ExecutionId"];
             event?: components["schemas"]["Seq"] | null;
             /** @description The text for the model. */
             summary: string;
             /** @description The author of the text. */
             author: components["schemas"]["SummaryAuthor"];
-            /** @description The size of what it stands for. */
+            /** @description The size of what it replaces. */
             replaced: components["schemas"]["Replaced"];
             /**
              * Format: date-time
@@ -1602,7 +1602,7 @@ export interface components {
             /** @description The last event. */
             seq: components["schemas"]["Seq"];
         };
-        /** @description The size of what a compaction stands for. */
+        /** @description The size of what a compaction replaces. */
         Replaced: {
             /**
              * Format: int64
@@ -1784,7 +1784,7 @@ export interface components {
         StandingView: {
             /** @description Its id. */
             id: components["schemas"]["CompactionId"];
-            /** @description The last execution that its summary stands for. */
+            /** @description The last execution that its summary replaces. */
             executionId: components["schemas"]["ExecutionId"];
             event?: components["schemas"]["Seq"] | null;
         };
@@ -1951,7 +1951,7 @@ export interface components {
         SummaryAuthor: {
             /** @description The name of the client's key. */
             client?: string | null;
-            /** @description The agent whose configuration asked for the summary. */
+            /** @description The agent whose configuration requested the summary. */
             agent?: string | null;
             /** @description The model that wrote it. */
             model?: string | null;

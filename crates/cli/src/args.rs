@@ -486,7 +486,7 @@ pub(crate) enum Threads {
         #[command(flatten)]
         whose: Whose,
     },
-    /// Let a summary stand for the older runs when a model reads a thread. Nothing is deleted.
+    /// Let a summary replace the older runs when a model reads a thread. Nothing is deleted.
     ///
     /// The summary is a text of yours. Without a text, the command lists the compactions of the thread.
     #[command(
@@ -514,7 +514,7 @@ pub(crate) enum Threads {
     },
 }
 
-/// What `threads compact` does.
+/// The options of `threads compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactOptions {
     /// The key of the thread.
@@ -525,13 +525,13 @@ pub(crate) struct CompactOptions {
     /// Read the summary from a file; - is standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "undo")]
     pub(crate) summary_file: Option<PathBuf>,
-    /// The last execution that the summary stands for.
+    /// The last execution that the summary replaces.
     #[arg(long, value_name = "EXECUTION", group = "cut")]
     pub(crate) through: Option<String>,
-    /// The last event that the summary stands for; it ends a run.
+    /// The last event that the summary replaces; it ends a run.
     #[arg(long, value_name = "SEQ", group = "cut")]
     pub(crate) event: Option<u64>,
-    /// Keep this many finished runs; the summary stands for the older ones [default: 3].
+    /// Keep this many finished runs; the summary replaces the older ones [default: 3].
     #[arg(long, value_name = "N", group = "cut")]
     pub(crate) keep_runs: Option<u32>,
     /// Withdraw a compaction.

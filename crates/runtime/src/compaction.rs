@@ -1,29 +1,28 @@
-//! Compactions: a summary stands for the oldest runs when a model reads a thread.
+//! Compactions: a summary replaces the oldest runs when a model reads a thread.
 //!
 //! The log, documents and all views still have the runs. A compaction ends where a run ends and
 //! nothing of it waits, so it never separates a call from its result.
 
 mod border;
 mod draft;
+mod illegal_cut;
+mod stored;
 
-pub use border::{CutRefusal, IllegalCut, LegalCut};
 pub(crate) use draft::{Draft, append};
+pub use illegal_cut::{CutRefusal, IllegalCut, LegalCut};
+pub(crate) use stored::{ForModel, StoredCompaction};
 
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
 use crate::thread_page::{Chain, Position};
-use agents::middleware::summary_message;
 use jiff::Timestamp;
 use store::TenantId;
-use timeline::{
-    Compaction, CompactionId, ExecutionId, Rejected, Removed, Seq, SummaryAuthor, Transcript,
-};
-use upp::{Message, MessageOptions};
+use timeline::{Compaction, CompactionId, ExecutionId, Rejected, Removed, Seq, SummaryAuthor};
 
 /// How often a compaction is prepared again because the thread's history has changed meanwhile.
 const MAX_ATTEMPTS: usize = 3;
 
-/// The end of what a compaction stands for.
+/// The end of what a compaction replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The end of this execution.
@@ -54,50 +53,13 @@ pub struct ThreadCompaction {
     pub at: Timestamp,
     /// Its event; `None` if it is in the log of an ancestor.
     pub seq: Option<Seq>,
-    /// The last event that it stands for; `None` if it is in the log of an ancestor.
+    /// The last event that it replaces; `None` if it is in the log of an ancestor.
     pub through: Option<Seq>,
     /// Whether it was withdrawn.
     pub is_withdrawn: bool,
     /// Whether models read it. At most one compaction of a thread counts: the newest that is not
     /// withdrawn.
     pub counts: bool,
-}
-
-/// A compaction at its position in a thread.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredCompaction {
-    pub(crate) compaction: Compaction,
-    pub(crate) at: Timestamp,
-    /// The position of its event.
-    pub(crate) place: Position,
-    pub(crate) is_withdrawn: bool,
-}
-
-impl StoredCompaction {
-    /// The last position that it stands for.
-    pub(crate) fn through(&self) -> Position {
-        Position(self.compaction.through.0)
-    }
-
-    /// The summary as a message. It is the same at every reading.
-    pub(crate) fn message(&self) -> Message {
-        let id = self.compaction.id.as_str();
-        let options = MessageOptions {
-            id: Some(id.into()),
-            timestamp: Some(self.at),
-            metadata: None,
-        };
-        summary_message(&self.compaction.summary, (id, id), options).into()
-    }
-}
-
-/// A thread as a model is to read it.
-#[derive(Debug, Default)]
-pub(crate) struct ForModel {
-    /// Stands for all that precedes the transcript.
-    pub(crate) compaction: Option<StoredCompaction>,
-    /// Removed entries are still in it.
-    pub(crate) transcript: Transcript,
 }
 
 impl Runtime {
@@ -118,11 +80,11 @@ impl Runtime {
             let generation = live.hold().await?.core()?.generation;
             let chain = self.chain(tenant, key).await?;
             let draft = Draft::of(&chain, &new.cut).await?;
-            if let Some(standing) = chain.standing().await?
-                && standing.through() == draft.through
-                && standing.compaction.summary == new.summary
+            if let Some(current) = chain.current_compaction().await?
+                && current.through() == draft.through
+                && current.compaction.summary == new.summary
             {
-                return Ok(listed(&chain, standing, true));
+                return Ok(listed(&chain, current, true));
             }
             let id = CompactionId::from(self.mint());
             let made = draft.finish(id.clone(), new.summary.clone(), new.author.clone());
@@ -148,7 +110,7 @@ impl Runtime {
         let mut list: Vec<ThreadCompaction> = Vec::new();
         let mut before = Position::END;
         while let Some(found) = chain.compaction_before(before).await? {
-            before = found.place;
+            before = found.position;
             let counts = !found.is_withdrawn && !list.iter().any(|newer| newer.counts);
             list.push(listed(&chain, found, counts));
         }
@@ -156,14 +118,14 @@ impl Runtime {
     }
 
     /// The compaction that counts for models; none if they read all runs.
-    pub async fn standing_compaction(
+    pub async fn current_compaction(
         &self,
         tenant: &TenantId,
         key: &str,
     ) -> Result<Option<ThreadCompaction>, RuntimeError> {
         let chain = self.chain(tenant, key).await?;
-        let standing = chain.standing().await?;
-        Ok(standing.map(|it| listed(&chain, it, true)))
+        let current = chain.current_compaction().await?;
+        Ok(current.map(|it| listed(&chain, it, true)))
     }
 
     /// Withdraws a compaction: the one before it counts again, or the runs themselves.
@@ -195,7 +157,7 @@ impl Runtime {
 
 fn listed(chain: &Chain<'_>, found: StoredCompaction, counts: bool) -> ThreadCompaction {
     ThreadCompaction {
-        seq: chain.own_seq(found.place),
+        seq: chain.own_seq(found.position),
         through: chain.own_seq(found.through()),
         at: found.at,
         is_withdrawn: found.is_withdrawn,
@@ -218,20 +180,20 @@ pub(crate) async fn check_withdrawable(
             }
             return Ok(());
         }
-        before = found.place;
+        before = found.position;
     }
     Err(Rejected::NotThere(Removed::Compaction(id.clone())).into())
 }
 
-/// The compactions that stand for an event at or after this position, unless they are withdrawn.
-pub(crate) async fn standing_for(
+/// The compactions that replace an event at or after this position, unless they are withdrawn.
+pub(crate) async fn compactions_reaching(
     chain: &Chain<'_>,
     first: Position,
 ) -> Result<Vec<Removed>, RuntimeError> {
     let mut list = Vec::new();
     let mut before = Position::END;
     while let Some(found) = chain.compaction_before(before).await? {
-        before = found.place;
+        before = found.position;
         if !found.is_withdrawn && found.through() >= first {
             list.push(Removed::Compaction(found.compaction.id));
         }

@@ -96,7 +96,7 @@ impl StepRun {
     }
 
     /// The conversation as a model is to read it, before this step. If a compaction counts, its
-    /// summary stands for the oldest runs, and the cost is that of the rest.
+    /// summary replaces the oldest runs, and the cost is that of the rest.
     pub async fn messages(&self) -> Result<Vec<Message>, WriterStopped> {
         let read = self.writer.for_model().await?;
         let summary = read.compaction.iter().map(StoredCompaction::message);

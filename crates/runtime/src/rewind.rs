@@ -1,7 +1,7 @@
 //! Rewinds a thread to an earlier point, so that other messages can follow there.
 
 use crate::change::{is_written, removable};
-use crate::compaction::standing_for;
+use crate::compaction::compactions_reaching;
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::request::Rewind;
@@ -90,7 +90,7 @@ impl Runtime {
             Removed::Step(_) | Removed::Compaction(_) => true,
         });
         // Their summaries speak of what goes.
-        goes.extend(standing_for(&chain, cut.first).await?);
+        goes.extend(compactions_reaching(&chain, cut.first).await?);
         Ok(goes)
     }
 }

@@ -1,6 +1,6 @@
 //! The only way for a reactor to write: to its own step, while that step runs.
 
-use crate::compaction::{Cut, Draft, ForModel, append};
+use crate::compaction::ForModel;
 use crate::error::RuntimeError;
 use crate::live::Live;
 use interop::parts::ToolPart;
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Filter;
 use timeline::{
-    BlockId, BlockKind, Chunk, Command, Compaction, ExecutionId, NewChunk, Payload, StepId,
-    Transcript, chunk_type,
+    BlockId, BlockKind, Chunk, Command, ExecutionId, NewChunk, Payload, StepId, Transcript,
+    chunk_type,
 };
 use tokio::time::Instant;
 
@@ -408,18 +408,9 @@ impl StepWriter {
         read.map_err(|error| self.stopped(error))
     }
 
-    /// Appends a compaction; none if the history has changed since this generation.
-    pub(crate) async fn compact(
-        &self,
-        generation: u64,
-        compaction: Compaction,
-    ) -> Result<Option<u64>, RuntimeError> {
-        append(&self.live, generation, compaction).await
-    }
-
-    /// Reads what a compaction would stand for.
-    pub(crate) async fn draft(&self, cut: &Cut) -> Result<Draft, RuntimeError> {
-        Draft::of(&self.live.chain().await?, cut).await
+    /// The thread of the step.
+    pub(crate) fn live(&self) -> &Live {
+        &self.live
     }
 
     /// Notes why the step can't go on.

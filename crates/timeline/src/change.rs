@@ -62,7 +62,7 @@ pub enum Removed {
     /// The output and the calls of an agent in one step.
     #[serde(rename = "stepId")]
     Step(StepId),
-    /// A compaction: a model reads the runs again that it stood for.
+    /// A compaction: a model reads the runs again that it replaced.
     #[serde(rename = "compactionId")]
     Compaction(CompactionId),
 }

@@ -228,7 +228,7 @@ pub enum Marker<'a> {
     ThreadUpdated(Option<&'a Payload>),
     /// Readers omit an item, step or compaction from here on.
     ItemRemoved(Option<&'a Payload>),
-    /// A summary stands for the oldest runs when a model reads the thread.
+    /// A summary replaces the oldest runs when a model reads the thread.
     ThreadCompacted(Option<&'a Payload>),
 }
 

@@ -228,7 +228,7 @@ pub enum Command {
     },
     /// Removes an item, a step or a compaction for readers. The log still has it.
     Remove {
-        /// What to remove.
+        /// The item, step or compaction.
         what: Removed,
     },
     /// Represents the oldest runs of the thread by a summary when a model reads it, even while an

@@ -1,4 +1,4 @@
-//! Compactions: summaries that stand for older runs when a model reads a thread.
+//! Compactions: summaries that replace older runs when a model reads a thread.
 //!
 //! EK §8.2 has no event for them, so they are markers among the chunks, as other later changes are.
 
@@ -7,7 +7,7 @@ use crate::payload::Payload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A summary that stands for the oldest runs of a thread when a model reads it. The runs stay in the
+/// A summary that replaces the oldest runs of a thread when a model reads it. The runs stay in the
 /// log and in every other reading.
 ///
 /// The newest compaction counts, unless it is [withdrawn](crate::Removed::Compaction). Then the one
@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 pub struct Compaction {
     /// Its id.
     pub id: CompactionId,
-    /// The last execution that it stands for. No later one continues it, and none of its calls waits.
+    /// The last execution that it replaces. No later one continues it, and none of its calls waits.
     pub execution_id: ExecutionId,
-    /// The number of the last event that it stands for. The events of a fork's ancestors count.
+    /// The number of the last event that it replaces. The events of a fork's ancestors count.
     pub through: Seq,
     /// The text for the model.
     pub summary: String,
     /// The author of the text.
     #[serde(default)]
     pub author: SummaryAuthor,
-    /// The size of what it stands for.
+    /// The size of what it replaces.
     pub replaced: Replaced,
     /// The state of each agent after these runs, without messages, by the agents' names. The name
     /// of the default agent may be empty.
@@ -42,7 +42,7 @@ pub struct SummaryAuthor {
     /// The name of the client's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// The agent whose configuration asked for the summary.
+    /// The agent whose configuration requested the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The model that wrote it.
@@ -64,7 +64,7 @@ pub struct SummaryTokens {
     pub output: u64,
 }
 
-/// The size of what a compaction stands for.
+/// The size of what a compaction replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

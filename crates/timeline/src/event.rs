@@ -45,7 +45,7 @@ pub mod chunk_type {
     /// Extension to EK: readers omit an item, step or compaction of the thread from here on; `data`
     /// is a [`Removed`](crate::Removed).
     pub const ITEM_REMOVED: &str = "data-item-removed";
-    /// Extension to EK: from here on, a summary stands for the oldest runs when a model reads the
+    /// Extension to EK: from here on, a summary replaces the oldest runs when a model reads the
     /// thread; `data` is a [`Compaction`](crate::Compaction).
     pub const THREAD_COMPACTED: &str = "data-thread-compacted";
     /// The chunks that state depends on: only the runtime writes them, each by its own command.

@@ -413,7 +413,7 @@ class RelativeView(Model):
 
 
 class Replaced(Model):
-    """The size of what a compaction stands for."""
+    """The size of what a compaction replaces."""
     executions: int
     """Number of executions."""
     messages: int
@@ -448,7 +448,7 @@ class StandingView(Model):
     id: str
     """Its id."""
     execution_id: str = Field(..., alias='executionId')
-    """The last execution that its summary stands for."""
+    """The last execution that its summary replaces."""
     event: int | None = None
 
 
@@ -1118,7 +1118,7 @@ class SummaryAuthor(Model):
     client: str | None = None
     """The name of the client's key."""
     agent: str | None = None
-    """The agent whose configuration asked for the summary."""
+    """The agent whose configuration requested the summary."""
     model: str | None = None
     """The model that wrote it."""
     tokens: SummaryTokens | None = None
@@ -1175,18 +1175,18 @@ class AnsweredView(Model):
 
 
 class CompactionView(Model):
-    """A summary that stands for the oldest runs of a thread when a model reads it."""
+    """A summary that replaces the oldest runs of a thread when a model reads it."""
     id: str
     """Its id."""
     execution_id: str = Field(..., alias='executionId')
-    """The last execution that it stands for."""
+    """The last execution that it replaces."""
     event: int | None = None
     summary: str
     """The text for the model."""
     author: SummaryAuthor
     """The author of the text."""
     replaced: Replaced
-    """The size of what it stands for."""
+    """The size of what it replaces."""
     created_at: AwareDatetime = Field(..., alias='createdAt')
     """When it was made."""
     seq: int | None = None

@@ -126,7 +126,7 @@ impl Summarise {
         let (Some(first), Some(last)) = (old.first(), old.last()) else {
             return Err(AgentError::extension(NAME, "there is nothing to summarise"));
         };
-        let Written {
+        let WrittenSummary {
             text,
             n_input,
             n_output,
@@ -141,7 +141,7 @@ impl Summarise {
     /// # Errors
     ///
     /// The summariser's; also if it is filtered or returns no text.
-    pub async fn written(&self, old: &[Message]) -> Result<Written, AgentError> {
+    pub async fn written(&self, old: &[Message]) -> Result<WrittenSummary, AgentError> {
         let input = format!("{}\n\n{}", self.prompt, transcript::of(old.iter()));
         let written = self.ask(input).await?;
         if written.text.trim().is_empty() {
@@ -163,7 +163,7 @@ impl Summarise {
         self.estimate.of_all(messages).1 > self.threshold
     }
 
-    async fn ask(&self, input: String) -> Result<Written, AgentError> {
+    async fn ask(&self, input: String) -> Result<WrittenSummary, AgentError> {
         let (message, stop_reason, n_input, n_output) = match &self.by {
             Summariser::Agent(agent) => {
                 let turn = agent.query(input).await?;
@@ -192,7 +192,7 @@ impl Summarise {
                 "the model did not finish the summary",
             ));
         }
-        Ok(Written {
+        Ok(WrittenSummary {
             text: message.joined_text(),
             n_input,
             n_output,
@@ -202,7 +202,7 @@ impl Summarise {
 
 /// A summary as a summariser wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenSummary {
     /// The text.
     pub text: String,
     /// The tokens that the summariser read.

@@ -1,4 +1,4 @@
-//! `threads compact`: summaries that stand for older runs when a model reads a thread.
+//! `threads compact`: summaries that replace older runs when a model reads a thread.
 
 use super::missing;
 use crate::args::CompactOptions;

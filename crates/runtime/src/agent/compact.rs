@@ -1,7 +1,7 @@
-//! Compaction before a step, as an agent's configuration asks for it.
+//! Compaction before a step, as an agent's configuration requests it.
 
 use super::AgentReactor;
-use crate::compaction::Cut;
+use crate::compaction::{Cut, Draft, append};
 use crate::error::{RuntimeError, render_error};
 use crate::reactor::{ReactorError, StepRun};
 use agents::AgentState;
@@ -12,7 +12,7 @@ use timeline::{SummaryAuthor, SummaryTokens};
 ///
 /// Before a step, if the messages have more than [`Summarise::threshold`] tokens, the summariser
 /// writes a summary of all but the latest runs. The runtime appends it as one event. After a crash
-/// before that event, the step begins again without it. If the summariser fails, the step goes on with
+/// before that event, the step begins again without it. If the summariser fails, the step continues with
 /// all messages, and the failure is logged.
 #[derive(Clone, Debug)]
 pub struct CompactionPolicy {
@@ -39,7 +39,9 @@ impl AgentReactor {
         {
             return Ok(false);
         }
-        let draft = match step.writer.draft(&Cut::KeepRuns(policy.keep_runs)).await {
+        let live = step.writer.live();
+        let cut = Cut::KeepRuns(policy.keep_runs);
+        let draft = match Draft::at_end_of(live, &cut).await {
             Ok(draft) => draft,
             Err(RuntimeError::Cut(_)) => return Ok(false),
             Err(error) => {
@@ -66,7 +68,7 @@ impl AgentReactor {
         // A step makes at most one, and the id says which.
         let id = format!("{}:compaction", step.step.id);
         let made = draft.finish(id.into(), written.text, author);
-        match step.writer.compact(step.generation, made).await {
+        match append(step.writer.live(), step.generation, made).await {
             Ok(Some(next)) => {
                 step.generation = next;
                 Ok(true)

@@ -163,7 +163,7 @@ pub(super) struct Folded {
 /// Rewound items are ignored. The time is linear in the transcript, plus the number of messages for
 /// each run whose middleware changed them.
 ///
-/// If a compaction stands for older runs, its summary is the first message, and the state begins with
+/// If a compaction replaces older runs, its summary is the first message, and the state begins with
 /// what the compaction has of this agent.
 pub(super) fn folded(read: &ForModel, agent: Option<&str>, running: &Step) -> Folded {
     let ForModel {

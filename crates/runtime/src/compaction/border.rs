@@ -2,64 +2,14 @@
 
 use super::Cut;
 use super::draft::Prefix;
+use super::illegal_cut::{CutRefusal, IllegalCut, LegalCut};
 use crate::error::RuntimeError;
 use crate::thread_page::{Chain, Position, Run};
 use store::Landmark;
-use timeline::{ExecutionId, Seq};
+use timeline::ExecutionId;
 
 /// How many runs are tried to name the next legal end.
 const MAX_TRIED: usize = 20;
-
-/// A compaction can't end there; nothing has been written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a compaction can't end there: {why}; {}", advice(self.next.as_ref()))]
-pub struct IllegalCut {
-    /// Why.
-    pub why: CutRefusal,
-    /// The next end that is possible.
-    pub next: Option<LegalCut>,
-}
-
-/// A possible end of a compaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LegalCut {
-    /// The last execution before it.
-    pub execution_id: ExecutionId,
-    /// The last event of that execution; `None` if it is in the log of an ancestor.
-    pub seq: Option<Seq>,
-}
-
-/// Why a compaction can't end at a position.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CutRefusal {
-    /// The execution is not over.
-    #[error("execution {0} still runs")]
-    Running(ExecutionId),
-    /// No run ends with this event.
-    #[error("no run ends with event {0}")]
-    NoBorder(Seq),
-    /// The run goes on with another execution.
-    #[error("execution {by} continues execution {execution}")]
-    Continued {
-        /// The execution.
-        execution: ExecutionId,
-        /// The next one.
-        by: ExecutionId,
-    },
-    /// A call has no result yet.
-    #[error("the tool call {0:?} has no result there")]
-    Unanswered(String),
-    /// There is no such end after that of the compaction that counts.
-    #[error("no older run is left to compact")]
-    NothingOlder,
-}
-
-fn advice(next: Option<&LegalCut>) -> String {
-    match next {
-        Some(next) => format!("the next possible end is execution {}", next.execution_id),
-        None => "no later end is possible now".to_owned(),
-    }
-}
 
 impl From<CutRefusal> for RuntimeError {
     fn from(why: CutRefusal) -> Self {
@@ -70,7 +20,7 @@ impl From<CutRefusal> for RuntimeError {
 /// The runs and messages before a legal end.
 pub(super) struct Border {
     pub(super) execution_id: ExecutionId,
-    pub(super) place: Position,
+    pub(super) position: Position,
     pub(super) prefix: Prefix,
 }
 
@@ -119,7 +69,7 @@ async fn ended(chain: &Chain<'_>, run: &Run) -> Result<Result<Border, CutRefusal
         Some(call) => Err(CutRefusal::Unanswered(call.clone())),
         None => Ok(Border {
             execution_id: run.execution_id.clone(),
-            place,
+            position: place,
             prefix,
         }),
     })
@@ -146,7 +96,7 @@ async fn next(chain: &Chain<'_>, place: Position) -> Result<Option<LegalCut>, Ru
         if let Ok(border) = ended(chain, &tried).await? {
             return Ok(Some(LegalCut {
                 execution_id: border.execution_id,
-                seq: chain.own_seq(border.place),
+                seq: chain.own_seq(border.position),
             }));
         }
         run = chain.run_after(tried.last).await?;
@@ -157,8 +107,8 @@ async fn next(chain: &Chain<'_>, place: Position) -> Result<Option<LegalCut>, Ru
 /// The newest legal end that leaves `n` finished runs after it and comes after that of the
 /// compaction that counts.
 async fn kept(chain: &Chain<'_>, n: usize) -> Result<Border, RuntimeError> {
-    let standing = chain.standing().await?;
-    let done = standing.map_or(Position::START, |it| it.through());
+    let current = chain.current_compaction().await?;
+    let done = current.map_or(Position::START, |it| it.through());
     let mut n_kept = 0;
     let mut before = Position::END;
     while let Some(last) = chain.run_before(before).await? {

@@ -29,7 +29,9 @@ impl Prefix {
         let mut before = Position::END;
         let base = loop {
             match chain.compaction_before(before).await? {
-                Some(found) if found.is_withdrawn || found.through() > last => before = found.place,
+                Some(found) if found.is_withdrawn || found.through() > last => {
+                    before = found.position
+                }
                 found => break found,
             }
         };
@@ -83,7 +85,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Reads what the compaction stands for, from the compaction before it.
+    /// Reads what the compaction replaces, from the compaction before it.
     ///
     /// # Errors
     ///
@@ -91,17 +93,22 @@ impl Draft {
     pub(crate) async fn of(chain: &Chain<'_>, cut: &Cut) -> Result<Self, RuntimeError> {
         let Border {
             execution_id,
-            place,
+            position,
             prefix,
         } = border(chain, cut).await?;
         Ok(Self {
             execution_id,
-            through: place,
+            through: position,
             prefix,
         })
     }
 
-    /// The messages that it stands for; the older ones as their summary.
+    /// Reads what a compaction of this thread would replace now.
+    pub(crate) async fn at_end_of(live: &Live, cut: &Cut) -> Result<Self, RuntimeError> {
+        Self::of(&live.chain().await?, cut).await
+    }
+
+    /// The messages that it replaces; the older ones as their summary.
     pub(crate) fn messages(&self) -> Vec<Message> {
         let base = self.prefix.base.iter().map(StoredCompaction::message);
         base.chain(self.prefix.messages.iter().cloned()).collect()

@@ -62,7 +62,7 @@ impl Live {
             });
         }
         let chain = self.chain().await?;
-        if let Some(compaction) = chain.standing().await? {
+        if let Some(compaction) = chain.current_compaction().await? {
             return chain.read_compacted(compaction).await;
         }
         let store = self.store.as_ref();

@@ -229,13 +229,13 @@ impl<'a> Chain<'a> {
     }
 
     /// The compaction that models read: the newest that is not withdrawn.
-    pub(crate) async fn standing(&self) -> Result<Option<StoredCompaction>, StoreError> {
+    pub(crate) async fn current_compaction(&self) -> Result<Option<StoredCompaction>, StoreError> {
         let mut before = Position::END;
         while let Some(found) = self.compaction_before(before).await? {
             if !found.is_withdrawn {
                 return Ok(Some(found));
             }
-            before = found.place;
+            before = found.position;
         }
         Ok(None)
     }
@@ -263,7 +263,7 @@ impl<'a> Chain<'a> {
         Ok(Some(StoredCompaction {
             is_withdrawn: !self.removed(vec![what]).await?.is_empty(),
             at: logged.record.at,
-            place: log.place(seq),
+            position: log.place(seq),
             compaction,
         }))
     }

@@ -1,4 +1,4 @@
-//! Compactions: summaries that stand for older runs when a model reads a thread.
+//! Compactions: summaries that replace older runs when a model reads a thread.
 
 use super::threads::Changed;
 use crate::auth::Caller;
@@ -19,11 +19,11 @@ use utoipa::ToSchema;
 pub(crate) struct CompactionRequest {
     /// The text that a model reads in place of the older runs.
     summary: String,
-    /// The last execution that the summary stands for.
+    /// The last execution that the summary replaces.
     execution_id: Option<String>,
-    /// The last event that the summary stands for; it ends a run.
+    /// The last event that the summary replaces; it ends a run.
     event: Option<u64>,
-    /// The number of finished runs that a model still reads; the summary stands for the older ones.
+    /// The number of finished runs that a model still reads; the summary replaces the older ones.
     keep_runs: Option<u32>,
 }
 
@@ -52,22 +52,22 @@ impl CompactionRequest {
     }
 }
 
-/// A summary that stands for the oldest runs of a thread when a model reads it.
+/// A summary that replaces the oldest runs of a thread when a model reads it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompactionView {
     /// Its id.
     id: CompactionId,
-    /// The last execution that it stands for.
+    /// The last execution that it replaces.
     execution_id: ExecutionId,
-    /// The last event that it stands for; absent if it is in the log of an ancestor.
+    /// The last event that it replaces; absent if it is in the log of an ancestor.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Seq>,
     /// The text for the model.
     summary: String,
     /// The author of the text.
     author: SummaryAuthor,
-    /// The size of what it stands for.
+    /// The size of what it replaces.
     replaced: Replaced,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]

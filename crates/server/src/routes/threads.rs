@@ -163,7 +163,7 @@ pub(super) async fn make(
     responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(thread: ThreadKey) -> Result<Json<ThreadView>, ApiError> {
     let row = thread.find().await?.into_row();
-    let compaction = thread.standing_compaction().await?;
+    let compaction = thread.current_compaction().await?;
     Ok(Json(ThreadView::from(row).with_compaction(compaction)))
 }
 

@@ -60,23 +60,23 @@ pub(crate) struct ThreadView {
     bytes: u64,
     /// The compaction that models read; only in the response to a request that reads the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    compaction: Option<StandingView>,
+    compaction: Option<CurrentCompaction>,
 }
 
 /// The compaction of a thread that counts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct StandingView {
+pub(crate) struct CurrentCompaction {
     /// Its id.
     id: CompactionId,
-    /// The last execution that its summary stands for.
+    /// The last execution that its summary replaces.
     execution_id: ExecutionId,
-    /// The last event that it stands for; absent if it is in the log of an ancestor.
+    /// The last event that it replaces; absent if it is in the log of an ancestor.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Seq>,
 }
 
-impl From<ThreadCompaction> for StandingView {
+impl From<ThreadCompaction> for CurrentCompaction {
     fn from(found: ThreadCompaction) -> Self {
         Self {
             id: found.compaction.id,

@@ -152,7 +152,7 @@ operations! {
     remove(what: Removed) -> Seq;
     compact(new: NewCompaction) -> ThreadCompaction;
     compactions() -> Vec<ThreadCompaction>;
-    standing_compaction() -> Option<ThreadCompaction>;
+    current_compaction() -> Option<ThreadCompaction>;
     withdraw_compaction(id: CompactionId) -> Seq;
     branches() -> Vec<Branch>;
     outermost(may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> ThreadRow;

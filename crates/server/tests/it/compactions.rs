@@ -1,4 +1,4 @@
-//! Summaries that stand for older runs when a model reads a thread.
+//! Summaries that replace older runs when a model reads a thread.
 
 use crate::harness::{Answer, Server, two_tenants};
 use serde_json::{Value, json};
@@ -151,21 +151,21 @@ async fn pages_show_where_a_compaction_stands() {
     let server = Server::new("").await;
     said(&server, &["one", "two", "three"]).await;
     let page = async || server.get("/chat/t").await.text;
-    assert!(!page().await.contains("a summary stands for"));
+    assert!(!page().await.contains("a summary replaces"));
     let made = compact(&server, json!({"summary": "They count.", "keepRuns": 1}))
         .await
         .json();
     let note = format!(
-        "a summary stands for the first 2 runs, up to event {}",
+        "a summary replaces the first 2 runs, up to event {}",
         made["event"]
     );
     let shown = page().await;
     assert!(shown.contains(&note) && shown.contains("You said: one"));
     let events = server.get("/console/t/t/events").await.text;
-    assert!(events.contains("a summary stands for older runs"));
+    assert!(events.contains("a summary replaces older runs"));
     let id = made["id"].as_str().unwrap();
     server.delete(&format!("{COMPACTIONS}/{id}")).await;
-    assert!(!page().await.contains("a summary stands for"));
+    assert!(!page().await.contains("a summary replaces"));
     let events = server.get("/console/t/t/events").await.text;
     assert!(events.contains("a compaction is withdrawn"));
 }

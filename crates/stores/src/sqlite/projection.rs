@@ -30,7 +30,7 @@ pub(super) struct Tables<'a> {
     executions: RefCell<BTreeMap<String, i64>>,
 }
 
-/// The target in `thread_removals` of the runs that a compaction stands for. Its order is that of the
+/// The target in `thread_removals` of the runs that a compaction replaces. Its order is that of the
 /// events.
 pub(super) fn compacted(seq: Seq) -> String {
     format!("compacted {:020}", seq.0)

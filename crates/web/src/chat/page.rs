@@ -57,11 +57,11 @@ pub struct ChatThread<'a> {
     pub forked_from: Option<&'a str>,
     /// The event after which the page shows the thread; `None` for a live page.
     pub at: Option<u64>,
-    /// What a summary stands for when a model reads the thread.
+    /// The runs that a summary replaces when a model reads the thread.
     pub compacted: Option<CompactedRuns>,
 }
 
-/// The runs that a summary stands for when a model reads a thread.
+/// The runs that a summary replaces when a model reads a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactedRuns {
     /// Their number.
@@ -180,7 +180,7 @@ fn past(key: &str, at: u64) -> Markup {
 fn compacted(CompactedRuns { n_runs, last }: CompactedRuns) -> Markup {
     html! {
         p class="quiet" id="compacted" {
-            "When a model reads this thread, a summary stands for "
+            "When a model reads this thread, a summary replaces "
             @match n_runs { 1 => "the first run", n => { "the first " (n) " runs" } }
             @if let Some(last) = last { ", up to event " (last) }
             "."

@@ -136,7 +136,7 @@ fn marker_text(marker: &Marker<'_>) -> String {
         Marker::ThreadUpdated(_) => "title or metadata changed",
         Marker::ItemRemoved(Some(data)) if withdraws(data) => "a compaction is withdrawn",
         Marker::ItemRemoved(_) => "an item or a step is removed",
-        Marker::ThreadCompacted(_) => "a summary stands for older runs",
+        Marker::ThreadCompacted(_) => "a summary replaces older runs",
     };
     words.to_owned()
 }

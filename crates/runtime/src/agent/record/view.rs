@@ -89,7 +89,7 @@ impl View {
 
 impl Splice {
     /// The messages that it replaces among `n_now` messages, if it was made for `n_then`. `None` if a
-    /// summary stands for all of them.
+    /// summary replaces all of them.
     fn range(&self, n_then: usize, n_now: usize, n_summaries: usize) -> Option<Range<usize>> {
         let end = self.at.saturating_add(self.n);
         if n_then == n_now {

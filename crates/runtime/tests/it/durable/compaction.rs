@@ -1,4 +1,4 @@
-//! Summaries that stand for older runs when a model reads a thread.
+//! Summaries that replace older runs when a model reads a thread.
 
 use crate::durable::model::{Canned, Dice, call, said, seeded};
 use crate::durable::rig::{Client, KEY, approve, bring, deny, records, tenant};
@@ -244,7 +244,7 @@ async fn a_rewind_into_compacted_runs_withdraws_their_summary() {
         .await;
     client.rest().await;
     assert_eq!(asked(&model), ["first", "TWO"]);
-    let counts = client.runtime.standing_compaction(&tenant(), KEY).await;
+    let counts = client.runtime.current_compaction(&tenant(), KEY).await;
     assert_eq!(counts.unwrap().unwrap().compaction.id, first.compaction.id);
     client
         .say_instead("ONE", Rewind::From("item-one".into()))
@@ -309,7 +309,7 @@ async fn a_fork_has_the_compactions_that_its_parent_had_then() {
     let listed = client.runtime.compactions(&tenant, "late").await.unwrap();
     assert_eq!((listed[0].seq, listed[0].through), (None, None));
     assert!(listed[0].counts);
-    // A fork's own compaction stands for what it has inherited.
+    // A fork's own compaction replaces what it has inherited.
     let new = cut(Cut::KeepRuns(0), "all");
     let own = client.runtime.compact(&tenant, "late", new).await.unwrap();
     assert!(own.seq.is_some() && own.through.is_some());
@@ -468,7 +468,7 @@ async fn check_model(client: &Client, about: &str) {
     let whole = history(&transcript, None);
     let read = probed(client).await;
     check_pairs(&read, about);
-    let counts = client.runtime.standing_compaction(&tenant(), KEY).await;
+    let counts = client.runtime.current_compaction(&tenant(), KEY).await;
     let Some(counts) = counts.unwrap() else {
         assert_eq!(json_of(&read), json_of(&whole), "{about}");
         return;
@@ -626,7 +626,7 @@ async fn windowed_requests(seed: u64, restarts: bool) -> Vec<Vec<String>> {
         } else if dice.roll(5) == 0
             && let Some(counts) = client
                 .runtime
-                .standing_compaction(&tenant(), KEY)
+                .current_compaction(&tenant(), KEY)
                 .await
                 .unwrap()
         {

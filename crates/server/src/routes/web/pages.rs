@@ -144,11 +144,11 @@ async fn draw_chat(
         incarnation: Some(Incarnation::of(found.id())),
     };
     let (after, parent) = (id.to_string(), parent_key(api, caller, row).await?);
-    let standing = match query.at {
+    let current = match query.at {
         Some(_) => None,
-        None => thread.standing_compaction().await?,
+        None => thread.current_compaction().await?,
     };
-    let compacted = standing.map(|it| CompactedRuns {
+    let compacted = current.map(|it| CompactedRuns {
         n_runs: it.compaction.replaced.executions,
         last: it.through.map(|seq| seq.0),
     });
