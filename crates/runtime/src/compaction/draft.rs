@@ -30,7 +30,7 @@ impl Prefix {
         let base = loop {
             match chain.compaction_before(before).await? {
                 Some(found) if found.is_withdrawn || found.through() > last => {
-                    before = found.position
+                    before = found.position;
                 }
                 found => break found,
             }
