@@ -146,7 +146,8 @@ export class Conversation {
 
   #applyChunk({ chunkType, stepId, data = {} }: Chunk): void {
     if (chunkType === "data-item-removed") {
-      this.#remove(data.itemId, data.stepId);
+      // A withdrawn compaction changes nothing that is shown.
+      if (data.compactionId === undefined) this.#remove(data.itemId, data.stepId);
       return;
     }
     const step = this.#step(stepId ?? "");

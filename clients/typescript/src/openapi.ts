@@ -232,6 +232,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/threads/{key}/compactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the compactions of a thread, newest first, those that are withdrawn included. */
+        get: operations["listCompactions"];
+        put?: never;
+        /**
+         * Represents the oldest runs of a thread by a summary when a model reads the thread.
+         * @description Messages, runs, events and documents still have the runs. A compaction ends where a run ends and no
+         *     call waits. Else the request fails with `illegal_cut`, and `details.next` names the next possible end. If
+         *     the compaction that counts has the same end and the same summary, nothing changes.
+         */
+        post: operations["compactThread"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/threads/{key}/compactions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Withdraws a compaction: models read the one before it, or the runs themselves. */
+        delete: operations["withdrawCompaction"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/threads/{key}/diff": {
         parameters: {
             query?: never;
@@ -919,6 +959,54 @@ export interface components {
              */
             seq: number;
         };
+        /** @description The id of a compaction. */
+        CompactionId: string;
+        /** @description The compactions of a thread, newest first. */
+        CompactionList: {
+            /** @description The compactions. */
+            compactions: components["schemas"]["CompactionView"][];
+        };
+        /** @description A compaction to make. Exactly one of `executionId`, `event` and `keepRuns` says where it ends. */
+        CompactionRequest: {
+            /** @description The text that a model reads in place of the older runs. */
+            summary: string;
+            /** @description The last execution that the summary replaces. */
+            executionId?: string | null;
+            /**
+             * Format: int64
+             * @description The last event that the summary replaces; it ends a run.
+             */
+            event?: number | null;
+            /**
+             * Format: int32
+             * @description The number of finished runs that a model still reads; the summary replaces the older ones.
+             */
+            keepRuns?: number | null;
+        };
+        /** @description A summary that replaces the oldest runs of a thread when a model reads it. */
+        CompactionView: {
+            /** @description Its id. */
+            id: components["schemas"]["CompactionId"];
+            /** @description The last execution that it replaces. */
+            executionId: components["schemas"]["ExecutionId"];
+            event?: components["schemas"]["Seq"] | null;
+            /** @description The text for the model. */
+            summary: string;
+            /** @description The author of the text. */
+            author: components["schemas"]["SummaryAuthor"];
+            /** @description The size of what it replaces. */
+            replaced: components["schemas"]["Replaced"];
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            createdAt: string;
+            seq?: components["schemas"]["Seq"] | null;
+            /** @description Whether it was withdrawn. */
+            withdrawn: boolean;
+            /** @description Whether models read it: it is the newest one that is not withdrawn. */
+            counts: boolean;
+        };
         /** @description Typed state attached to a thread (EK §4.2). */
         Context: {
             /** @description Internal. */
@@ -1514,6 +1602,24 @@ export interface components {
             /** @description The last event. */
             seq: components["schemas"]["Seq"];
         };
+        /** @description The size of what a compaction replaces. */
+        Replaced: {
+            /**
+             * Format: int64
+             * @description Number of executions.
+             */
+            executions: number;
+            /**
+             * Format: int64
+             * @description Number of messages that a model would read.
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description The size of these messages as JSON, in bytes.
+             */
+            bytes: number;
+        };
         /** @description Requests, in the order of their messages. */
         RequestList: {
             /** @description The requests. */
@@ -1674,6 +1780,14 @@ export interface components {
             /** @description The start and the end of each found word in `text`, in UTF-16 code units, as JavaScript counts. */
             matches: number[][];
         };
+        /** @description The compaction of a thread that counts. */
+        StandingView: {
+            /** @description Its id. */
+            id: components["schemas"]["CompactionId"];
+            /** @description The last execution that its summary replaces. */
+            executionId: components["schemas"]["ExecutionId"];
+            event?: components["schemas"]["Seq"] | null;
+        };
         /** @description One request/response cycle with its tools (EK §4.6). */
         Step: components["schemas"]["StepOutcome"] & {
             /** @description Internal and public. */
@@ -1833,6 +1947,29 @@ export interface components {
             /** @description The payload. */
             payload?: Record<string, unknown> | null;
         };
+        /** @description The author of a summary; a field is absent if it does not apply. */
+        SummaryAuthor: {
+            /** @description The name of the client's key. */
+            client?: string | null;
+            /** @description The agent whose configuration requested the summary. */
+            agent?: string | null;
+            /** @description The model that wrote it. */
+            model?: string | null;
+            tokens?: components["schemas"]["SummaryTokens"] | null;
+        };
+        /** @description The tokens of a call that wrote a summary. */
+        SummaryTokens: {
+            /**
+             * Format: int64
+             * @description Tokens that the model read.
+             */
+            input: number;
+            /**
+             * Format: int64
+             * @description Tokens that it wrote.
+             */
+            output: number;
+        };
         /** @description A thread (EK §4.1). */
         Thread: {
             /** @description Internal. */
@@ -1965,6 +2102,7 @@ export interface components {
              * @description The bytes its events take.
              */
             bytes: number;
+            compaction?: components["schemas"]["StandingView"] | null;
         };
         /** @description A tool of an agent. */
         ToolView: {
@@ -2934,6 +3072,104 @@ export interface operations {
             header?: never;
             path: {
                 key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Changed"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listCompactions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactionList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compactThread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompactionRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactionView"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    withdrawCompaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key: string;
+                id: string;
             };
             cookie?: never;
         };

@@ -11,7 +11,7 @@ mod window;
 pub use estimate::Estimate;
 pub use logging::{LogLevel, Logger, Logging, LoggingOptions, logging};
 pub use prune::PruneToolOutputs;
-pub use summarise::{Summarise, Summariser};
+pub use summarise::{Summarise, Summariser, WrittenSummary, summary_message};
 pub use window::SlidingWindow;
 
 use crate::agent::{Agent, GenerateResult};

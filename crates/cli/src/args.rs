@@ -514,6 +514,13 @@ pub(crate) enum Threads {
         #[command(flatten)]
         whose: Whose,
     },
+    /// Let a summary replace the older runs when a model reads a thread. Nothing is deleted.
+    ///
+    /// The summary is a text of yours. Without a text, the command lists the compactions of the thread.
+    #[command(
+        after_help = "Examples:\n  loomline threads compact support-42 --keep-runs 5 --summary-file summary.txt\n  loomline threads compact support-42 --undo"
+    )]
+    Compact(CompactOptions),
     /// Draw the branches of a conversation: a thread, its forks, and their forks.
     #[command(after_help = "Example:\n  loomline threads tree support-42")]
     Tree {
@@ -533,6 +540,36 @@ pub(crate) enum Threads {
         #[command(flatten)]
         whose: Whose,
     },
+}
+
+/// The options of `threads compact`.
+#[derive(Debug, Args)]
+pub(crate) struct CompactOptions {
+    /// The key of the thread.
+    pub(crate) key: String,
+    /// The summary.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["summary_file", "undo"])]
+    pub(crate) summary: Option<String>,
+    /// Read the summary from a file; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    pub(crate) summary_file: Option<PathBuf>,
+    /// The last execution that the summary replaces.
+    #[arg(long, value_name = "EXECUTION", group = "cut")]
+    pub(crate) through: Option<String>,
+    /// The last event that the summary replaces; it ends a run.
+    #[arg(long, value_name = "SEQ", group = "cut")]
+    pub(crate) event: Option<u64>,
+    /// Keep this many finished runs; the summary replaces the older ones [default: 3].
+    #[arg(long, value_name = "N", group = "cut")]
+    pub(crate) keep_runs: Option<u32>,
+    /// Withdraw a compaction.
+    #[arg(long, conflicts_with = "cut")]
+    pub(crate) undo: bool,
+    /// The compaction to withdraw [default: the one that counts].
+    #[arg(long, value_name = "ID", requires = "undo")]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
 }
 
 #[derive(Debug, Subcommand)]

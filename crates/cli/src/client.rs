@@ -3,18 +3,20 @@
 mod answers;
 mod frames;
 
-pub(crate) use answers::{Branch, FoundRow, Imported, Listed, Snippet};
+pub(crate) use answers::{Branch, Compaction, FoundRow, Imported, Listed, Snippet, seq_of};
 pub(crate) use frames::Frames;
 
 use crate::args::Exchanged;
 use crate::documents::Source;
 use crate::environment::environment;
 use crate::error::CliError;
-use answers::{Accepted, Branches, EventPage, Failure, FoundPage, Key, Thread, ThreadPage};
+use answers::{
+    Accepted, Branches, Compactions, EventPage, Failure, FoundPage, Key, Thread, ThreadPage,
+};
 use interop::Loss;
 use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Response, Url};
-use runtime::{Filter, Logged, ThreadFilter};
+use runtime::{Cut, Filter, Logged, ThreadFilter};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -363,6 +365,35 @@ impl Client {
         let request = self.request(Method::POST, &["threads", key, "fork"]);
         let fork: Key = self.json(request.json(&body), key).await?;
         Ok(fork.key)
+    }
+
+    /// Represents the oldest runs of a thread by a summary.
+    pub(crate) async fn compact(
+        &self,
+        key: &str,
+        cut: &Cut,
+        summary: &str,
+    ) -> Result<Compaction, CliError> {
+        let body = match cut {
+            Cut::Through(execution) => json!({"summary": summary, "executionId": execution}),
+            Cut::At(event) => json!({"summary": summary, "event": event}),
+            Cut::KeepRuns(n) => json!({"summary": summary, "keepRuns": n}),
+        };
+        let request = self.request(Method::POST, &["threads", key, "compactions"]);
+        self.json(request.json(&body), key).await
+    }
+
+    /// The compactions of a thread, newest first.
+    pub(crate) async fn compactions(&self, key: &str) -> Result<Vec<Compaction>, CliError> {
+        let request = self.request(Method::GET, &["threads", key, "compactions"]);
+        let list: Compactions = self.json(request, key).await?;
+        Ok(list.compactions)
+    }
+
+    /// Withdraws a compaction.
+    pub(crate) async fn withdraw_compaction(&self, key: &str, id: &str) -> Result<(), CliError> {
+        let request = self.request(Method::DELETE, &["threads", key, "compactions", id]);
+        self.send(request, key).await.map(drop)
     }
 
     /// Deletes a thread.

@@ -1,5 +1,6 @@
-//! `threads`: list, show, fork, tree, delete.
+//! `threads`: list, show, fork, compact, tree, delete.
 
+mod compact;
 mod show;
 mod tree;
 
@@ -56,6 +57,7 @@ pub(crate) async fn threads(
             output.line(&format!("{} is a fork of {}", clean(&new), clean(&key)))?;
             reach.close().await
         }
+        Threads::Compact(options) => compact::compact(place, options, output).await,
         Threads::Tree { key, whose } => tree::tree(place, &whose, &key, output).await,
         Threads::Delete { key, yes, whose } => {
             let reach = place.reach(&whose, OpenMode::ReadWrite)?;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod begin;
+mod compact;
 mod failure;
 mod finish;
 mod journal;
@@ -13,6 +14,7 @@ mod replay;
 mod run_config;
 
 pub(crate) use answers::called;
+pub use compact::CompactionPolicy;
 pub use options::{Models, OptionsRefused};
 
 use crate::error::AnswerRefusal;
@@ -58,6 +60,8 @@ use upp::{Messages, ToolResult};
 pub struct AgentReactor {
     agent: Agent,
     models: Option<Arc<dyn Models>>,
+    /// When older runs are summarised.
+    compaction: Option<Arc<CompactionPolicy>>,
     /// The parameters of the run, if this is the reactor of one run.
     wanted: Option<Arc<RunConfig>>,
 }
@@ -79,6 +83,7 @@ impl AgentReactor {
         Self {
             agent,
             models: None,
+            compaction: None,
             wanted: None,
         }
     }
@@ -88,6 +93,15 @@ impl AgentReactor {
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
         Self {
             models: Some(models),
+            ..self
+        }
+    }
+
+    /// Compacts the thread before a step whose messages exceed a limit.
+    #[must_use]
+    pub fn with_compaction(self, policy: CompactionPolicy) -> Self {
+        Self {
+            compaction: Some(Arc::new(policy)),
             ..self
         }
     }
@@ -120,6 +134,7 @@ impl AgentReactor {
             state,
             mut around,
             view,
+            view_of,
             failure,
             spent: before,
             holds_back,
@@ -171,6 +186,7 @@ impl AgentReactor {
             None => answers::abandoned(&journal.written()),
         };
         let mut record = StateRecord::between(&state, known);
+        record.view_of = (!view.is_empty()).then_some(view_of);
         record.view = view;
         let so_far = before.map(|before| before.after(journal.n_made(), &journal.about()));
         record.tool_calls = so_far.map(|spent| spent.calls);

@@ -1,5 +1,6 @@
 //! Changes of existing threads: the title, the metadata and removed entries.
 
+use crate::compaction::check_withdrawable;
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::runtime::Runtime;
@@ -25,7 +26,8 @@ impl Runtime {
         .await
     }
 
-    /// Hides a posted message, or the output of one agent's step, from readers from now on. Earlier
+    /// Hides a posted message, or the output of one agent's step, from readers from now on; or withdraws
+    /// a compaction. Earlier
     /// copies, such as a sub-agent's report or a stored tree's snapshot, still have it; so does the
     /// log.
     ///
@@ -58,8 +60,14 @@ impl Runtime {
     async fn check_removable(&self, live: &Live, what: &Removed) -> Result<(), RuntimeError> {
         let store = self.inner.store.as_ref();
         let chain = Chain::of(store, store.row(&live.thread).await?).await?;
-        let place = removable(&chain, what.clone()).await?;
+        let (landmark, what) = match what {
+            Removed::Compaction(id) => return check_withdrawable(&chain, id).await,
+            Removed::Item(id) => (Landmark::Item(id), what),
+            Removed::Step(id) => (Landmark::Step(id), what),
+        };
+        let place = removable(&chain, landmark, what).await?;
         match what {
+            Removed::Compaction(_) => Ok(()),
             Removed::Item(id) => {
                 if is_written(&chain, place).await? {
                     return Err(Rejected::Written(id.clone()).into());
@@ -81,16 +89,16 @@ impl Runtime {
 }
 
 /// The position of an entry that exists and is not removed yet.
-pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Position, RuntimeError> {
-    let landmark = match &what {
-        Removed::Item(id) => Landmark::Item(id),
-        Removed::Step(id) => Landmark::Step(id),
-    };
+pub(crate) async fn removable(
+    chain: &Chain<'_>,
+    landmark: Landmark<'_>,
+    what: &Removed,
+) -> Result<Position, RuntimeError> {
     let Some(place) = chain.position_of(landmark).await? else {
-        return Err(Rejected::NotThere(what).into());
+        return Err(Rejected::NotThere(what.clone()).into());
     };
     if !chain.removed(vec![what.clone()]).await?.is_empty() {
-        return Err(Rejected::RemovedAlready(what).into());
+        return Err(Rejected::RemovedAlready(what.clone()).into());
     }
     Ok(place)
 }

@@ -1,5 +1,6 @@
 //! Why the runtime did not do it.
 
+use crate::compaction::IllegalCut;
 use crate::view::ViewRefused;
 use store::LimitReached;
 use store::StoreError;
@@ -59,6 +60,9 @@ pub enum RuntimeError {
         /// Where the thread ends.
         tail: Seq,
     },
+    /// A compaction can't end there.
+    #[error(transparent)]
+    Cut(#[from] IllegalCut),
     /// An import needs an empty thread.
     #[error("the thread has content already; import into a new key")]
     NotEmpty,
@@ -112,6 +116,7 @@ impl RuntimeError {
             | Self::UnknownAgent(_)
             | Self::NotAtRest(_)
             | Self::BeyondEnd { .. }
+            | Self::Cut(_)
             | Self::NotEmpty
             | Self::TokenReused
             | Self::Json(_)

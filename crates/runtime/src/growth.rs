@@ -32,6 +32,7 @@ impl Growth {
             | Command::Note { .. }
             | Command::CompleteStep { .. }
             | Command::ImportStep { .. }
+            | Command::Compact { .. }
             | Command::Update { .. } => self.adds = true,
             Command::End { .. } | Command::Close => self.ends = true,
             Command::Create { .. }

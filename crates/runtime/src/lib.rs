@@ -18,6 +18,7 @@ mod change;
 pub mod checkpoint;
 mod children;
 mod clock;
+mod compaction;
 mod directory;
 mod error;
 mod follow;
@@ -46,7 +47,7 @@ mod versions;
 mod view;
 mod writer;
 
-pub use agent::{AgentReactor, Models, OptionsRefused};
+pub use agent::{AgentReactor, CompactionPolicy, Models, OptionsRefused};
 /// The sub-agents' events in [`Watched`].
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use ask_agent::RunReply;
@@ -55,6 +56,7 @@ pub use children::{
     Watch, Watched, is_subagent,
 };
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
+pub use compaction::{Cut, CutRefusal, IllegalCut, LegalCut, NewCompaction, ThreadCompaction};
 pub use error::{AnswerRefusal, RuntimeError};
 pub use follow::{Follow, Until};
 pub use gate::{Gate, GateRequest, Preconditions};

@@ -1,5 +1,6 @@
 //! The reactor contract (EK §6): the interface that runs one step.
 
+use crate::compaction::StoredCompaction;
 use crate::error::AnswerRefusal;
 use crate::handoff::Handoff;
 use crate::writer::{StepWriter, WriterStopped};
@@ -16,6 +17,7 @@ use timeline::{
 };
 use tokio_util::sync::CancellationToken;
 use upp::CallRecord;
+use upp::Message;
 
 /// The rest of a step that a crash interrupted after the model had answered.
 #[derive(Clone, Debug)]
@@ -91,6 +93,15 @@ impl StepRun {
     /// The whole conversation so far, this execution included; as large as the thread.
     pub async fn transcript(&self) -> Result<Transcript, WriterStopped> {
         Ok(self.writer.transcript().await?.without_removed())
+    }
+
+    /// The conversation as a model is to read it, before this step. If a compaction counts, its
+    /// summary replaces the oldest runs, and the cost is that of the rest.
+    pub async fn messages(&self) -> Result<Vec<Message>, WriterStopped> {
+        let read = self.writer.for_model().await?;
+        let summary = read.compaction.iter().map(StoredCompaction::message);
+        let rest = interop::model::history(&read.transcript, Some(&self.step.id));
+        Ok(summary.chain(rest).collect())
     }
 }
 

@@ -1,13 +1,13 @@
 //! Rewinds a thread to an earlier point, so that other messages can follow there.
 
 use crate::change::{is_written, removable};
+use crate::compaction::compactions_reaching;
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::request::Rewind;
 use crate::runtime::Runtime;
 use crate::thread_page::{Chain, Position, Span, end_of, removed_entries};
-use store::Filter;
-use store::Run;
+use store::{Filter, Landmark, Run};
 use timeline::{
     Command, Ending, Entry, Interruption, ItemId, Rejected, Removed, State, Transcript, Trigger,
 };
@@ -66,7 +66,7 @@ impl Runtime {
         }
         let store = self.inner.store.as_ref();
         let chain = Chain::of(store, store.row(&live.thread).await?).await?;
-        let place = removable(&chain, named()).await?;
+        let place = removable(&chain, Landmark::Item(to.item()), &named()).await?;
         let cut = cut_at(&chain, place, to).await?;
         let span = Span {
             first: cut.first,
@@ -87,8 +87,10 @@ impl Runtime {
             Removed::Item(id) => {
                 stays.as_ref() != Some(id) && !state.waiting().any(|it| it.item.id == *id)
             }
-            Removed::Step(_) => true,
+            Removed::Step(_) | Removed::Compaction(_) => true,
         });
+        // Their summaries speak of what goes.
+        goes.extend(compactions_reaching(&chain, cut.first).await?);
         Ok(goes)
     }
 }

@@ -4,38 +4,14 @@
 //! page never cuts an execution: it starts and ends where none runs, or at the end of the log.
 
 mod chain;
+mod position;
 
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
 pub(crate) use chain::{Chain, Span, removed_entries};
+pub use position::Position;
 use store::{Filter, Landmark, Logged, TenantId};
 use timeline::{ExecutionId, ItemType, Seq, Transcript};
-
-/// The position of an event in a thread, counted from 1, with the events of its ancestors.
-///
-/// For a thread that is no fork it equals the event's [`Seq`]. For an event of a fork's own log it
-/// is that [`Seq`] plus the number of events of its ancestors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
-
-impl Position {
-    /// Before everything.
-    pub const START: Self = Self(0);
-    /// After everything.
-    pub const END: Self = Self(u64::MAX);
-
-    /// The next position.
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-
-    /// The previous position.
-    #[must_use]
-    pub fn before(self) -> Self {
-        Self(self.0.saturating_sub(1))
-    }
-}
 
 /// Selects a part of a thread.
 ///
@@ -285,6 +261,7 @@ async fn marked_page(
 /// An execution of a thread, by positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
+    pub(crate) execution_id: ExecutionId,
     pub(crate) trigger: Position,
     pub(crate) trigger_type: ItemType,
     /// Whether it continues the execution before it.

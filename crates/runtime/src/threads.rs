@@ -375,6 +375,7 @@ fn supersedes(command: &Command) -> bool {
         | Command::Enqueue { .. }
         | Command::Update { .. }
         | Command::Remove { .. }
+        | Command::Compact { .. }
         | Command::Emit { .. }
         | Command::StartTool { .. }
         | Command::Respond { .. }

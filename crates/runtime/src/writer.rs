@@ -1,5 +1,6 @@
 //! The only way for a reactor to write: to its own step, while that step runs.
 
+use crate::compaction::ForModel;
 use crate::error::RuntimeError;
 use crate::live::Live;
 use interop::parts::ToolPart;
@@ -402,11 +403,25 @@ impl StepWriter {
         }
     }
 
+    pub(crate) async fn for_model(&self) -> Result<ForModel, WriterStopped> {
+        let read = self.live.for_model().await;
+        read.map_err(|error| self.stopped(error))
+    }
+
+    /// The thread of the step.
+    pub(crate) fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Notes why the step can't go on.
+    pub(crate) fn stopped(&self, error: RuntimeError) -> WriterStopped {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        WriterStopped
+    }
+
     pub(crate) async fn transcript(&self) -> Result<Transcript, WriterStopped> {
-        self.live.transcript(Filter::Facts).await.map_err(|error| {
-            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            WriterStopped
-        })
+        let read = self.live.transcript(Filter::Facts).await;
+        read.map_err(|error| self.stopped(error))
     }
 
     /// Writes the buffer. Only the driver of the step does so.

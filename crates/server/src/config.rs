@@ -14,8 +14,8 @@ mod template;
 mod web;
 
 pub use self::agents::{
-    AgentSettings, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
-    ToolRef,
+    AgentSettings, CompactionConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig,
+    SubagentConfig, ToolRef,
 };
 pub use crate::auth::{KeySource, TokenClaims, TokenConfig};
 pub use crate::outbound::OutboundConfig;

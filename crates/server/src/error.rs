@@ -31,7 +31,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::of_store;
-use timeline::{ANSWER, ContentError, Rejected, Seq};
+use timeline::{ANSWER, ContentError, Rejected, Removed, Seq};
 use utoipa::ToSchema;
 
 /// The errors of requests.
@@ -431,6 +431,12 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::NotAtRest(seq) => {
             Verdict::new(S::CONFLICT, "not_at_rest").with(json!({ "seq": seq }))
         }
+        RuntimeError::Cut(refused) => {
+            let next = refused.next.as_ref();
+            let next =
+                next.map(|next| json!({"executionId": next.execution_id, "event": next.seq}));
+            Verdict::new(S::CONFLICT, "illegal_cut").with(json!({ "next": next }))
+        }
         RuntimeError::BeyondEnd { .. } => {
             Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at("/at")
         }
@@ -497,6 +503,10 @@ fn of_rejected(error: &Rejected) -> Verdict {
         }
         Rejected::Superseded(call) => {
             Verdict::new(S::CONFLICT, "superseded").with(json!({ "toolCallId": call }))
+        }
+        Rejected::NotThere(Removed::Compaction(_))
+        | Rejected::RemovedAlready(Removed::Compaction(_)) => {
+            Verdict::new(S::NOT_FOUND, "compaction_not_found")
         }
         Rejected::NotThere(_) | Rejected::RemovedAlready(_) => {
             Verdict::new(S::NOT_FOUND, "item_not_found")

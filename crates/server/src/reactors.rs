@@ -11,11 +11,12 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
 use agents::mcp::McpError;
+use agents::middleware::Summarise;
 use agents::{Agent, OptionsError};
 use build::{Builder, Texts};
 use mcp::McpServers;
 use models::model_of;
-use runtime::{AgentReactor, OptionsRefused, Reactor, Reactors, Run};
+use runtime::{AgentReactor, CompactionPolicy, OptionsRefused, Reactor, Reactors, Run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -303,7 +304,11 @@ impl ConfiguredAgents {
             return Some(AgentReactor::new(agent.clone()));
         }
         let models = Arc::clone(&self.inner) as Arc<dyn runtime::Models>;
-        Some(AgentReactor::new(agent.clone()).with_models(models))
+        let reactor = AgentReactor::new(agent.clone()).with_models(models);
+        Some(match self.inner.compaction(agent.name()) {
+            Some(policy) => reactor.with_compaction(policy),
+            None => reactor,
+        })
     }
 }
 
@@ -365,6 +370,25 @@ impl Inner {
     fn agents(&self) -> Arc<BTreeMap<String, Agent>> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&agents)
+    }
+
+    /// When the threads of an agent are compacted.
+    fn compaction(&self, agent: &str) -> Option<CompactionPolicy> {
+        let wanted = self.config.agents.get(agent)?.compaction.as_ref()?;
+        let by = self.models.get(&wanted.model)?;
+        let usual = Summarise::with_model(Arc::clone(by));
+        let of_model = self.config.models.get(&wanted.model);
+        let mut params = of_model.map(|it| it.params().clone()).unwrap_or_default();
+        params.extend(wanted.params.clone());
+        Some(CompactionPolicy {
+            summarise: Summarise {
+                threshold: wanted.at_tokens,
+                prompt: wanted.prompt.clone().unwrap_or(usual.prompt),
+                params: Arc::new(params),
+                ..usual
+            },
+            keep_runs: wanted.keep_runs,
+        })
     }
 
     fn put(&self, agents: BTreeMap<String, Agent>) {

@@ -8,6 +8,7 @@ mod aitp;
 pub(crate) mod answers;
 pub(crate) mod branches;
 mod chat_completions;
+mod compactions;
 pub(crate) mod comparison;
 pub(crate) mod content;
 pub(crate) mod documents;

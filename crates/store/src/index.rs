@@ -82,4 +82,13 @@ pub trait LogIndex: Send + Sync {
         thread: &'a ThreadId,
         of: Vec<Removed>,
     ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>>;
+
+    /// The events before `before` that compacted the thread, newest first and at most `limit`.
+    /// Withdrawn compactions are among them.
+    fn compactions<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>>;
 }

@@ -130,6 +130,17 @@ impl LogIndex for MemoryStore {
     ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.landmarks.removals(of))) })
     }
+
+    fn compactions<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| Ok(kept.log(thread)?.landmarks.compactions(before, limit)))
+        })
+    }
 }
 
 impl ThreadTable for MemoryStore {

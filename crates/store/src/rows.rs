@@ -61,9 +61,11 @@ pub enum RowChange<'e> {
     /// All parts of a step are deleted, because the attempt that wrote them died. The log still has
     /// them.
     PartsDeleted(&'e str),
-    /// Readers omit an item or a step from this event on. Its rows don't change; its texts are not
-    /// searched.
+    /// Readers omit an item, a step or a compaction from this event on. Its rows don't change; its texts
+    /// are not searched.
     Removed(Removed, Seq),
+    /// A compaction of the thread, by its event.
+    Compacted(Seq),
     /// The event may open a request of AITP ([`crate::waits::may_ask`]).
     MayAsk(Seq),
 }
@@ -502,6 +504,8 @@ impl<'e> Rows<'e> {
             let what = data.and_then(|data| data.read().ok());
             let removed = what.map(|what| RowChange::Removed(what, stamp.seq));
             self.changes.extend(removed);
+        } else if chunk_type == chunk_type::THREAD_COMPACTED {
+            self.changes.push(RowChange::Compacted(stamp.seq));
         }
     }
 

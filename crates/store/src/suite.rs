@@ -99,6 +99,7 @@ macro_rules! store_suite {
             triggers_and_executions_are_found_from_any_position
             an_answer_is_no_trigger
             a_missing_thread_has_no_landmarks
+            compactions_are_found_from_the_newest_back
             get_or_create_by_64_tasks_makes_one_thread
             get_or_create_finds_the_thread_again
             a_thread_is_claimed_by_who_makes_it_and_keeps_its_token

@@ -400,6 +400,19 @@ impl LogIndex for SqliteStore {
                 .run(move |conn| landmarks::removals(conn, &thread, of)),
         )
     }
+
+    fn compactions<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| landmarks::compactions(conn, &thread, before, limit)),
+        )
+    }
 }
 
 impl ThreadTable for SqliteStore {

@@ -4,7 +4,7 @@
 //! events.
 
 use crate::entity::Thread;
-use crate::ids::{ItemId, StepId};
+use crate::ids::{CompactionId, ItemId, StepId};
 use crate::payload::Payload;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -52,8 +52,8 @@ impl ThreadUpdate {
     }
 }
 
-/// An item or step that readers of a conversation omit from now on. Its events stay in the log;
-/// only deleting the thread erases them.
+/// An item, a step or a compaction that readers of a conversation omit from now on. Its events stay in
+/// the log; only deleting the thread erases them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Removed {
     /// An item posted to the agents.
@@ -62,6 +62,9 @@ pub enum Removed {
     /// The output and the calls of an agent in one step.
     #[serde(rename = "stepId")]
     Step(StepId),
+    /// A compaction: a model reads the runs again that it replaced.
+    #[serde(rename = "compactionId")]
+    Compaction(CompactionId),
 }
 
 impl std::fmt::Display for Removed {
@@ -69,6 +72,7 @@ impl std::fmt::Display for Removed {
         match self {
             Self::Item(id) => write!(f, "item {id}"),
             Self::Step(id) => write!(f, "step {id}"),
+            Self::Compaction(id) => write!(f, "compaction {id}"),
         }
     }
 }

@@ -226,8 +226,10 @@ pub enum Marker<'a> {
     ExecutionParked,
     /// The thread's title or metadata changed.
     ThreadUpdated(Option<&'a Payload>),
-    /// Readers omit an item or step from here on.
+    /// Readers omit an item, step or compaction from here on.
     ItemRemoved(Option<&'a Payload>),
+    /// A summary replaces the oldest runs when a model reads the thread.
+    ThreadCompacted(Option<&'a Payload>),
 }
 
 impl<'a> Marker<'a> {
@@ -241,6 +243,7 @@ impl<'a> Marker<'a> {
             chunk_type::EXECUTION_PARKED => Self::ExecutionParked,
             chunk_type::THREAD_UPDATED => Self::ThreadUpdated(data),
             chunk_type::ITEM_REMOVED => Self::ItemRemoved(data),
+            chunk_type::THREAD_COMPACTED => Self::ThreadCompacted(data),
             _ => return None,
         })
     }
@@ -255,6 +258,7 @@ impl<'a> Marker<'a> {
             Self::ExecutionParked => chunk_type::EXECUTION_PARKED,
             Self::ThreadUpdated(_) => chunk_type::THREAD_UPDATED,
             Self::ItemRemoved(_) => chunk_type::ITEM_REMOVED,
+            Self::ThreadCompacted(_) => chunk_type::THREAD_COMPACTED,
         }
     }
 
@@ -264,7 +268,8 @@ impl<'a> Marker<'a> {
             | Self::ToolStarted(data)
             | Self::StepNoted(data)
             | Self::ThreadUpdated(data)
-            | Self::ItemRemoved(data) => data,
+            | Self::ItemRemoved(data)
+            | Self::ThreadCompacted(data) => data,
             Self::StepReset | Self::ExecutionResumed | Self::ExecutionParked => None,
         }
     }

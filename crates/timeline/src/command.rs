@@ -2,6 +2,7 @@
 
 use crate::change::Removed;
 use crate::chunk::NewChunk;
+use crate::compaction::Compaction;
 use crate::entity::{Fork, Interruption, Item, ItemType, Role, StepOutcome};
 use crate::ids::{ContextId, ExecutionId, ItemId, StepId, ThreadId};
 use crate::payload::Payload;
@@ -225,10 +226,16 @@ pub enum Command {
         /// The application's metadata; it is replaced, not merged.
         metadata: Option<Option<Payload>>,
     },
-    /// Removes an item or step for readers. The log still has it.
+    /// Removes an item, a step or a compaction for readers. The log still has it.
     Remove {
-        /// The item or step to remove.
+        /// The item, step or compaction.
         what: Removed,
+    },
+    /// Represents the oldest runs of the thread by a summary when a model reads it, even while an
+    /// execution runs.
+    Compact {
+        /// The summary, and the runs.
+        compaction: Compaction,
     },
     /// Close the thread for good; an idle one passes through `streaming` (ruling 9).
     Close,

@@ -116,6 +116,7 @@ impl State {
             Command::End { ending } => self.end(ending),
             Command::Update { title, metadata } => self.update(&ThreadUpdate { title, metadata }),
             Command::Remove { what } => self.remove(what),
+            Command::Compact { compaction } => self.compact(&compaction),
             Command::Close => self.close(),
             Command::Reopen => {
                 let (thread, _) = self.existing()?;

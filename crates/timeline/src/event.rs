@@ -42,11 +42,14 @@ pub mod chunk_type {
     ///
     /// [`ThreadUpdate`]: crate::ThreadUpdate
     pub const THREAD_UPDATED: &str = "data-thread-updated";
-    /// Extension to EK: readers omit an item or step of the thread from here on; `data` is a
-    /// [`Removed`](crate::Removed).
+    /// Extension to EK: readers omit an item, step or compaction of the thread from here on; `data`
+    /// is a [`Removed`](crate::Removed).
     pub const ITEM_REMOVED: &str = "data-item-removed";
+    /// Extension to EK: from here on, a summary replaces the oldest runs when a model reads the
+    /// thread; `data` is a [`Compaction`](crate::Compaction).
+    pub const THREAD_COMPACTED: &str = "data-thread-compacted";
     /// The chunks that state depends on: only the runtime writes them, each by its own command.
-    pub const MARKERS: [&str; 8] = [
+    pub const MARKERS: [&str; 9] = [
         STEP_RESPONSE,
         STEP_RESET,
         TOOL_STARTED,
@@ -55,6 +58,7 @@ pub mod chunk_type {
         EXECUTION_PARKED,
         THREAD_UPDATED,
         ITEM_REMOVED,
+        THREAD_COMPACTED,
     ];
 }
 

@@ -58,6 +58,10 @@ id! {
     /// The id of a step (EK §4.6).
     StepId
 }
+id! {
+    /// The id of a compaction.
+    CompactionId
+}
 
 /// The key of a part: `{stepId}:{idx}` (EK §4.7).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -25,6 +25,7 @@ mod answer;
 mod change;
 mod chunk;
 mod command;
+mod compaction;
 mod content;
 mod decide;
 mod entity;
@@ -43,6 +44,7 @@ pub use answer::{
 pub use change::{Removed, ThreadUpdate};
 pub use chunk::{BlockId, BlockKind, CHUNK_TYPES, Chunk, Extra, Marker, NewChunk, SourceKind};
 pub use command::{Command, Ending, NewItem, NewThread, Trigger};
+pub use compaction::{Compaction, Replaced, SummaryAuthor, SummaryTokens};
 pub use content::{
     ContentError, MessagePartKind, check_content, check_item, check_part, check_parts, part_kind,
 };
@@ -53,7 +55,7 @@ pub use entity::{
 };
 pub use erase::ERASED;
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
-pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
+pub use ids::{CompactionId, ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 pub use payload::Payload;
 pub use state::{Active, ActiveStep, Open, QueuedTrigger, State};
 pub use status::{

@@ -113,8 +113,9 @@ impl Transcript {
 
     /// Adds removals that are not in its records.
     pub fn note_removed(&mut self, removed: impl IntoIterator<Item = Removed>) {
-        let removed = removed.into_iter().map(|what| (what, usize::MAX));
-        self.removed.extend(removed);
+        for what in removed {
+            self.removed.entry(what).or_insert(usize::MAX);
+        }
     }
 
     /// The transcript without removed items and steps. A reaction without remaining steps stays and
@@ -265,7 +266,9 @@ impl Transcript {
             | Event::ThreadResolved { .. }
             | Event::ThreadFinished { .. } => {}
         }
-        if let Some(thread) = &mut self.thread {
+        if let Some(thread) = &mut self.thread
+            && !is_for_models(&record.event)
+        {
             thread.updated_at = Some(at);
         }
     }
@@ -366,6 +369,27 @@ impl Transcript {
             .iter_mut()
             .rev()
             .find(|step| step.step.id == *id)
+    }
+}
+
+/// Whether an event changes only what models read.
+fn is_for_models(event: &Event) -> bool {
+    let Event::ChunkEmitted {
+        chunk_type,
+        step_id: None,
+        data,
+        ..
+    } = event
+    else {
+        return false;
+    };
+    match chunk_type.as_str() {
+        chunk_type::THREAD_COMPACTED => true,
+        chunk_type::ITEM_REMOVED => {
+            let what = data.as_ref().map(Payload::read);
+            matches!(what, Some(Ok(Removed::Compaction(_))))
+        }
+        _ => false,
     }
 }
 

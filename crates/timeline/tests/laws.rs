@@ -341,6 +341,7 @@ proptest! {
         for ask in [Ask::Remove(of), Ask::RemoveStep(of)] {
             let Command::Remove { what } = command(&ask, 0) else { continue };
             let needed = match &what {
+                Removed::Compaction(_) => false,
                 Removed::Item(id) => {
                     let trigger = state.active().map(|active| &active.execution.trigger_item_id);
                     trigger == Some(id) || state.waiting().any(|waiting| waiting.item.id == *id)

@@ -18,7 +18,7 @@ pub(crate) use interruption::interruption_words;
 
 pub use composer::AgentChoice;
 pub use conversation::Conversation;
-pub use page::{ChatPage, ChatThread, StarterChoice, older};
+pub use page::{ChatPage, ChatThread, CompactedRuns, StarterChoice, older};
 pub use pending::WaitingCall;
 pub use request_page::RequestPage;
 pub use tool::{call_facts, call_form};

@@ -32,8 +32,9 @@ mod words;
 
 pub use assets::{Asset, Assets};
 pub use chat::{
-    AgentChoice, ChatPage, ChatThread, Conversation, RequestPage, StarterChoice, ToolFact,
-    ToolFacts, VersionEntry, VersionsPage, WaitingCall, call_facts, call_form, message_text, older,
+    AgentChoice, ChatPage, ChatThread, CompactedRuns, Conversation, RequestPage, StarterChoice,
+    ToolFact, ToolFacts, VersionEntry, VersionsPage, WaitingCall, call_facts, call_form,
+    message_text, older,
 };
 pub use console::{
     ActorBinding, ActorEntry, AgentEntry, AgentsPage, BranchesPage, ConnectPage, ConnectTarget,

@@ -412,6 +412,16 @@ class RelativeView(Model):
     """The last event."""
 
 
+class Replaced(Model):
+    """The size of what a compaction replaces."""
+    executions: int
+    """Number of executions."""
+    messages: int
+    """Number of messages that a model would read."""
+    bytes: int
+    """The size of these messages as JSON, in bytes."""
+
+
 class RestartView(Model):
     """Another process took up the run."""
     seq: int
@@ -431,6 +441,15 @@ class Snippet(Model):
     """The piece, about 160 characters. It begins or ends with `…` where the text continues."""
     matches: list[list[int]]
     """The start and the end of each found word in `text`, in UTF-16 code units, as JavaScript counts."""
+
+
+class StandingView(Model):
+    """The compaction of a thread that counts."""
+    id: str
+    """Its id."""
+    execution_id: str = Field(..., alias='executionId')
+    """The last execution that its summary replaces."""
+    event: int | None = None
 
 
 class StepOutcome(Model):
@@ -556,6 +575,14 @@ class SubmittedAnswerView(Model):
     """The member of the message that holds the payload: `decision`, `data`, …"""
     payload: dict[str, Any] | None = None
     """The payload."""
+
+
+class SummaryTokens(Model):
+    """The tokens of a call that wrote a summary."""
+    input: int
+    """Tokens that the model read."""
+    output: int
+    """Tokens that it wrote."""
 
 
 class Thread(Model):
@@ -703,6 +730,7 @@ class ThreadView(Model):
     """The last event."""
     bytes: int
     """The bytes its events take."""
+    compaction: StandingView | None = None
 
 
 class ToolView(Model):
@@ -1085,6 +1113,17 @@ class StepCreatedEvent(Model):
     """When the event was written."""
 
 
+class SummaryAuthor(Model):
+    """The author of a summary; a field is absent if it does not apply."""
+    client: str | None = None
+    """The name of the client's key."""
+    agent: str | None = None
+    """The agent whose configuration requested the summary."""
+    model: str | None = None
+    """The model that wrote it."""
+    tokens: SummaryTokens | None = None
+
+
 class ThreadList(Model):
     """
     A page of threads, last changed first. With `q`: first those whose title has the words, then the one
@@ -1135,6 +1174,28 @@ class AnsweredView(Model):
     """Whether the message is queued behind a running agent."""
 
 
+class CompactionView(Model):
+    """A summary that replaces the oldest runs of a thread when a model reads it."""
+    id: str
+    """Its id."""
+    execution_id: str = Field(..., alias='executionId')
+    """The last execution that it replaces."""
+    event: int | None = None
+    summary: str
+    """The text for the model."""
+    author: SummaryAuthor
+    """The author of the text."""
+    replaced: Replaced
+    """The size of what it replaces."""
+    created_at: AwareDatetime = Field(..., alias='createdAt')
+    """When it was made."""
+    seq: int | None = None
+    withdrawn: bool
+    """Whether it was withdrawn."""
+    counts: bool
+    """Whether models read it: it is the newest one that is not withdrawn."""
+
+
 class MessageList(Model):
     """The conversation."""
     messages: list[MessageView]
@@ -1166,3 +1227,9 @@ class RunList(Model):
     """The runs."""
     before: int | None = None
     """The cursor of the previous page, for `before`; absent if this page begins with the thread."""
+
+
+class CompactionList(Model):
+    """The compactions of a thread, newest first."""
+    compactions: list[CompactionView]
+    """The compactions."""

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use upp::{
-    Message, MessageOptions, Metadata, Model, Request, StopReason, UserContent, UserMessage,
+    Message, MessageOptions, Messages, Metadata, Model, Request, StopReason, UserContent,
+    UserMessage,
 };
 
 const NAME: &str = "summarise";
@@ -122,28 +123,48 @@ impl Summarise {
     }
 
     async fn summary(&self, old: &[Message]) -> Result<UserMessage, AgentError> {
-        let input = format!("{}\n\n{}", self.prompt, transcript::of(old.iter()));
-        let (text, usage) = self.ask(input).await?;
-        if text.trim().is_empty() {
-            return Err(AgentError::extension(NAME, "the summary is empty"));
-        }
         let (Some(first), Some(last)) = (old.first(), old.last()) else {
             return Err(AgentError::extension(NAME, "there is nothing to summarise"));
         };
-        let note = json!({"summary": {"of": [first_id(first), last.id()], "usage": usage}});
-        Ok(UserMessage::new(
-            vec![UserContent::Text {
-                text: format!("{HEADING}\n{text}"),
-            }],
-            MessageOptions {
-                metadata: Some(Metadata::from_iter([(prompt::NAMESPACE.to_owned(), note)])),
-                ..MessageOptions::default()
-            },
-        ))
+        let WrittenSummary {
+            text,
+            n_input,
+            n_output,
+        } = self.written(old).await?;
+        let usage = json!({"inputTokens": n_input, "outputTokens": n_output});
+        let note = json!({"of": [first_id(first), last.id()], "usage": usage});
+        Ok(message(&text, &note, MessageOptions::default()))
     }
 
-    async fn ask(&self, input: String) -> Result<(String, Value), AgentError> {
-        let (message, stop_reason, n_in, n_out) = match &self.by {
+    /// Writes a summary of these messages.
+    ///
+    /// # Errors
+    ///
+    /// The summariser's; also if it is filtered or returns no text.
+    pub async fn written(&self, old: &[Message]) -> Result<WrittenSummary, AgentError> {
+        let input = format!("{}\n\n{}", self.prompt, transcript::of(old.iter()));
+        let written = self.ask(input).await?;
+        if written.text.trim().is_empty() {
+            return Err(AgentError::extension(NAME, "the summary is empty"));
+        }
+        Ok(written)
+    }
+
+    /// The model that writes the summaries.
+    pub fn model(&self) -> &dyn Model {
+        match &self.by {
+            Summariser::Model(model) => &**model,
+            Summariser::Agent(agent) => &**agent.model(),
+        }
+    }
+
+    /// Whether messages exceed the threshold.
+    pub fn is_exceeded(&self, messages: &Messages) -> bool {
+        self.estimate.of_all(messages).1 > self.threshold
+    }
+
+    async fn ask(&self, input: String) -> Result<WrittenSummary, AgentError> {
+        let (message, stop_reason, n_input, n_output) = match &self.by {
             Summariser::Agent(agent) => {
                 let turn = agent.query(input).await?;
                 let usage = (turn.usage.input_tokens, turn.usage.output_tokens);
@@ -171,9 +192,38 @@ impl Summarise {
                 "the model did not finish the summary",
             ));
         }
-        let usage = json!({"inputTokens": n_in, "outputTokens": n_out});
-        Ok((message.joined_text(), usage))
+        Ok(WrittenSummary {
+            text: message.joined_text(),
+            n_input,
+            n_output,
+        })
     }
+}
+
+/// A summary as a summariser wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenSummary {
+    /// The text.
+    pub text: String,
+    /// The tokens that the summariser read.
+    pub n_input: u64,
+    /// The tokens that it wrote.
+    pub n_output: u64,
+}
+
+/// A message with a summary in place of the messages whose ids run from `first` to `last`.
+pub fn summary_message(text: &str, of: (&str, &str), options: MessageOptions) -> UserMessage {
+    message(text, &json!({"of": [of.0, of.1]}), options)
+}
+
+fn message(text: &str, note: &Value, options: MessageOptions) -> UserMessage {
+    let text = format!("{HEADING}\n{text}");
+    let note = json!({ "summary": note });
+    let options = MessageOptions {
+        metadata: Some(Metadata::from_iter([(prompt::NAMESPACE.to_owned(), note)])),
+        ..options
+    };
+    UserMessage::new(vec![UserContent::Text { text }], options)
 }
 
 /// The id of the first original message that this message represents.

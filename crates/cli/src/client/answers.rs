@@ -7,11 +7,14 @@ use jiff::Timestamp;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use runtime::search::FoundThread;
-use runtime::{Logged, ThreadRow};
+use runtime::{Logged, ThreadCompaction, ThreadRow};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use timeline::{Event, Fork, ItemId, Payload, Record, Role, Seq, ThreadId, ThreadStatus};
+use timeline::{
+    Event, Fork, ItemId, Payload, Record, Replaced, Role, Seq, SummaryAuthor, ThreadId,
+    ThreadStatus,
+};
 
 /// Reads an answer.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, CliError> {
@@ -347,4 +350,45 @@ impl Failure {
             },
         }
     }
+}
+
+/// A compaction of a thread, as the server answers it.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Compaction {
+    pub(crate) id: String,
+    pub(crate) execution_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<Seq>,
+    pub(crate) summary: String,
+    author: SummaryAuthor,
+    pub(crate) replaced: Replaced,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<Seq>,
+    pub(crate) withdrawn: bool,
+    pub(crate) counts: bool,
+}
+
+impl From<ThreadCompaction> for Compaction {
+    fn from(found: ThreadCompaction) -> Self {
+        let compaction = found.compaction;
+        Self {
+            id: compaction.id.as_str().to_owned(),
+            execution_id: compaction.execution_id.as_str().to_owned(),
+            event: found.through,
+            summary: compaction.summary,
+            author: compaction.author,
+            replaced: compaction.replaced,
+            created_at: found.at,
+            seq: found.seq,
+            withdrawn: found.is_withdrawn,
+            counts: found.counts,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Compactions {
+    pub(super) compactions: Vec<Compaction>,
 }

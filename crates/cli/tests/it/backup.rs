@@ -82,6 +82,26 @@ fn a_tenant_moves_to_another_store_with_the_same_documents() {
 }
 
 #[test]
+fn a_tenant_moves_with_its_compactions() {
+    let home = filled();
+    let compact = ["threads", "compact", "answer", "--json"];
+    let made = [
+        &compact[..],
+        &["--summary", "They computed.", "--keep-runs", "0"],
+    ]
+    .concat();
+    home.ok(&made);
+    let (file, to) = (text(&home.path("dev.jsonl")), home.path("moved"));
+    home.ok(&["tenant", "export", "dev", "-o", &file]);
+    home.ok_at(&to, &["tenant", "import", &file]);
+    let list = |data: &Path| home.ok_at(data, &compact);
+    assert!(list(&to).contains("\"counts\":true"));
+    assert_eq!(list(&to), list(&home.data()));
+    let doctor = home.ok_at(&to, &["doctor"]);
+    assert!(!doctor.contains("finding"), "{doctor}");
+}
+
+#[test]
 fn killed_backups_and_restores_leave_what_was_there_usable() {
     let home = filled();
     let backups = text(&home.path("backups"));

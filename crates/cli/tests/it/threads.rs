@@ -1,4 +1,4 @@
-//! `threads`: list, show, tail, fork, tree and delete, alone and beside a server.
+//! `threads`: list, show, tail, fork, compact, tree and delete, alone and beside a server.
 
 use crate::support::cli::{self, Home};
 use crate::support::server;
@@ -428,4 +428,62 @@ fn the_text_of_a_stopped_answer_is_shown() {
     let answer = shown.lines().nth(1).unwrap_or_default();
     assert!(answer.starts_with("demo  ") && answer.len() > 20, "{shown}");
     assert!(shown.contains("ended early, user_cancelled"), "{shown}");
+}
+
+#[test]
+fn a_thread_is_compacted_listed_and_taken_back() {
+    let home = Home::new();
+    said(&home, &[("k", "one"), ("k", "two"), ("k", "three")]);
+    let compact =
+        |more: &[&str]| home.run(&[&["threads", "compact", "k", "--json"], more].concat());
+    let made = compact(&["--summary", "They count.", "--keep-runs", "1"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let made = made.json().remove(0);
+    assert_eq!(
+        (&made["counts"], &made["replaced"]["executions"]),
+        (&json!(true), &json!(2))
+    );
+    assert_eq!(compact(&[]).json(), [made.clone()]);
+    let text = home.ok(&["threads", "compact", "k"]);
+    assert!(
+        text.contains("counts") && text.ends_with("They count.\n"),
+        "{text}"
+    );
+    let refused = compact(&["--summary", "s", "--event", "3"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.err.contains("next possible end"), "{refused:?}");
+    let undone = compact(&["--undo"]);
+    assert_eq!(undone.json(), [json!({"withdrawn": made["id"]})]);
+    assert_eq!(compact(&[]).json()[0]["withdrawn"], true);
+    assert_ne!(compact(&["--undo"]).code, 0);
+    assert_ne!(compact(&["--keep-runs", "1"]).code, 0);
+    assert_ne!(compact(&["--summary", " "]).code, 0);
+    assert!(home.ok(&["threads", "show", "k"]).contains("one"));
+}
+
+#[test]
+fn a_thread_is_compacted_beside_a_server() {
+    let home = Home::new();
+    said(&home, &[("k", "one"), ("k", "two")]);
+    let _server = home.server();
+    let made = home.run(&[
+        "threads",
+        "compact",
+        "k",
+        "--json",
+        "--summary",
+        "s",
+        "--keep-runs",
+        "1",
+    ]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let made = made.json().remove(0);
+    let listed = home.run(&["threads", "compact", "k", "--json"]).json();
+    assert_eq!(listed, [made.clone()]);
+    let refused = home.run(&["threads", "compact", "k", "--summary", "s", "--event", "3"]);
+    assert!(refused.err.contains("next possible end"), "{refused:?}");
+    let undone = home
+        .run(&["threads", "compact", "k", "--json", "--undo"])
+        .json();
+    assert_eq!(undone, [json!({"withdrawn": made["id"]})]);
 }

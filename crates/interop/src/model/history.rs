@@ -42,6 +42,8 @@ pub struct Marked {
     pub marks: Vec<usize>,
     /// The removed messages.
     pub removed: RemovedMessages,
+    /// A call without a result at the end: of the last response, or one that an application stored.
+    pub unanswered: Option<String>,
     /// Whether stored calls of an application are held back with their results. Models accept no
     /// message between pending calls and their results.
     pub holds_back: bool,
@@ -114,6 +116,13 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
         }
     }
     told.marked.holds_back = !told.held.is_empty();
+    let is_there = |item: &Item| {
+        let removed = transcript.removed();
+        removed.is_empty() || !removed.contains_key(&Removed::Item(item.id.clone()))
+    };
+    let open = open_calls(&told.marked.messages).into_iter().next();
+    let open = open.map(|call| call.tool_call_id.as_str().to_owned());
+    told.marked.unanswered = open.or_else(|| kept.first(is_there));
     told.marked
 }
 

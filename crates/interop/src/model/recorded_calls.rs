@@ -22,6 +22,12 @@ pub(super) struct RecordedCycle {
 }
 
 impl<'a> DroppedCalls<'a> {
+    /// The id of a call whose item fits.
+    pub(super) fn first(&self, fits: impl Fn(&Item) -> bool) -> Option<String> {
+        let mut calls = self.0.iter();
+        calls.find_map(|(id, (item, _))| fits(item).then(|| id.clone()))
+    }
+
     /// Adds a call or a result; returns the cycle that it completes. Ignores results of other
     /// calls.
     pub(super) fn take(&mut self, item: &'a Item) -> Option<RecordedCycle> {

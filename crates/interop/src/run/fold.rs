@@ -302,7 +302,8 @@ impl StepFold {
             | Marker::ExecutionResumed
             | Marker::ExecutionParked
             | Marker::ThreadUpdated(_)
-            | Marker::ItemRemoved(_) => {}
+            | Marker::ItemRemoved(_)
+            | Marker::ThreadCompacted(_) => {}
         }
     }
 

@@ -18,23 +18,28 @@ impl AgentReactor {
             .and_then(|memory| memory.downcast::<Remembered>().ok());
         if step.step.iteration > 0 {
             let known = memory.and_then(|it| Some((it.state, it.around?, it.spent, false)));
-            let (state, around, spent, holds_back) = if let Some(known) = known {
+            let (mut state, around, mut spent, mut holds_back) = if let Some(known) = known {
                 known
             } else {
                 let folded = self.folded(step).await?;
                 let around = Around::resumed(&self.agent, step, &folded);
                 (folded.state, around, folded.spent, folded.holds_back)
             };
+            if self.compact(step, &state).await? {
+                let folded = self.folded(step).await?;
+                (state, spent, holds_back) = (folded.state, folded.spent, folded.holds_back);
+            }
             return Ok(StartedRun {
                 state,
                 around,
                 view: View::default(),
+                view_of: 0,
                 failure: None,
                 spent: self.is_limited().then(|| spent.unwrap_or_default()),
                 holds_back,
             });
         }
-        let (mut state, spent, holds_back) = if let Some(memory) = memory {
+        let (mut state, mut spent, mut holds_back) = if let Some(memory) = memory {
             let state = without_waiting(memory.state, &step.trigger);
             (state, memory.spent, false)
         } else {
@@ -42,6 +47,11 @@ impl AgentReactor {
             let state = without_trigger(folded.state, &step.trigger);
             (state, folded.spent, folded.holds_back)
         };
+        if self.compact(step, &state).await? {
+            let folded = self.folded(step).await?;
+            state = without_trigger(folded.state, &step.trigger);
+            (spent, holds_back) = (folded.spent, folded.holds_back);
+        }
         // Answers and a handover go on with a run; anything else begins one.
         let goes_on = FoundExecution::continues(&step.execution, step.trigger.item_type);
         let mut spent = spent.filter(|_| goes_on).unwrap_or_default();
@@ -63,9 +73,9 @@ impl AgentReactor {
 
     async fn folded(&self, step: &StepRun) -> Result<Folded, ReactorError> {
         // Middleware counted messages that are removed by now.
-        let transcript = step.writer.transcript().await?;
+        let read = step.writer.for_model().await?;
         let agent = step.run.agent.as_deref();
-        Ok(record::folded(&transcript, agent, &step.step))
+        Ok(record::folded(&read, agent, &step.step))
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct StartedRun {
     pub(super) around: Around,
     /// The changes that `before` made to the conversation.
     pub(super) view: View,
+    /// Number of messages that the view was made for.
+    pub(super) view_of: usize,
     /// The error that ended the run before it started.
     pub(super) failure: Option<AgentError>,
     /// The usage of the run before the step, if it has a limit.
@@ -80,6 +82,7 @@ impl Around {
             },
             state,
             view,
+            view_of: before.messages().len(),
             failure: entered.err(),
             spent: None,
             holds_back: false,

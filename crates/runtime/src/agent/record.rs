@@ -4,6 +4,7 @@ mod rewound;
 mod view;
 
 use super::limits::Spent;
+use crate::compaction::{ForModel, StoredCompaction};
 use agents::{AgentState, PlanStatus, PlanStep, SubagentExecutionTrace};
 use interop::model;
 use interop::parts::ToolPart;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use timeline::{Entry, Payload, Reaction, Step, StepRecord, Transcript};
-use upp::ToolCallId;
+use upp::{Message, ToolCallId};
 
 use rewound::Rewound;
 pub(super) use view::View;
@@ -42,6 +43,9 @@ pub(super) struct StateRecord {
     /// The changes that middleware made to the conversation before the run's first step.
     #[serde(skip_serializing_if = "View::is_empty")]
     pub(super) view: View,
+    /// Number of messages that the view was made for, if there is a view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) view_of: Option<usize>,
     /// The middleware's state of the run, until the run is over.
     #[serde(rename = "kept", skip_serializing_if = "Map::is_empty")]
     pub(super) middleware_state: Map<String, Value>,
@@ -70,6 +74,7 @@ impl StateRecord {
             reasoning: after.reasoning_since(n_known).map(str::to_owned).collect(),
             metadata: (!is_same).then(|| after.metadata().clone()),
             view: View::default(),
+            view_of: None,
             middleware_state: Map::new(),
             suspended: after.suspended().clone(),
             tool_calls: None,
@@ -157,18 +162,29 @@ pub(super) struct Folded {
 /// thread's conversation as middleware changed it, and the records of this agent's own steps.
 /// Rewound items are ignored. The time is linear in the transcript, plus the number of messages for
 /// each run whose middleware changed them.
-pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Step) -> Folded {
+///
+/// If a compaction replaces older runs, its summary is the first message, and the state begins with
+/// what the compaction has of this agent.
+pub(super) fn folded(read: &ForModel, agent: Option<&str>, running: &Step) -> Folded {
+    let ForModel {
+        compaction,
+        transcript,
+    } = read;
     let model::Marked {
         messages,
         marks,
         removed,
+        unanswered: _,
         holds_back,
     } = model::marked_history(transcript, Some(&running.id));
     let mut messages = messages.into_iter();
     let mut n_taken = 0;
-    let mut viewed = Vec::new();
+    let mut viewed: Vec<Message> = compaction.iter().map(StoredCompaction::message).collect();
+    let n_summaries = viewed.len();
+    let before = compaction.as_ref().map(|it| &it.compaction.agent_states);
+    let before = before.and_then(|states| states.get(agent.unwrap_or_default()));
     let mut folded = Folded {
-        state: AgentState::initial(),
+        state: restored(before),
         middleware_state: Map::new(),
         steps: Vec::new(),
         spent: None,
@@ -198,7 +214,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
             if let Some(record) = record.as_ref().filter(|it| !it.view.is_empty()) {
                 // Middleware counted the messages that were there then.
                 viewed = removed.left_out_before(number, viewed);
-                record.view.apply(&mut viewed);
+                record.view.apply(&mut viewed, record.view_of, n_summaries);
             }
             if is_running {
                 let parts = step.parts.iter().map(|part| part.part.clone());
@@ -227,6 +243,51 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
     // Only now: middleware counted the messages that were removed after it.
     folded.state = folded.state.with_context(removed.left_out(viewed));
     folded
+}
+
+/// The states of all agents, without messages, after the runs of a transcript. Reasoning and traces of
+/// sub-agents are left out, as they grow with the thread.
+pub(crate) fn states_after(
+    before: BTreeMap<String, Payload>,
+    transcript: &Transcript,
+) -> BTreeMap<String, Payload> {
+    let rewound = Rewound::of(transcript);
+    let mut states = BTreeMap::new();
+    let reactions = transcript.entries.iter().filter_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(reaction),
+        Entry::Item(_) => None,
+    });
+    for (number, reaction) in reactions.enumerate() {
+        if rewound.has(number) {
+            continue;
+        }
+        let name = agent_of(reaction).unwrap_or_default();
+        let state = states.remove(&name);
+        let mut state = state.unwrap_or_else(|| restored(before.get(&name)));
+        for step in &reaction.steps {
+            state = after_step(&state, step);
+        }
+        states.insert(name, state);
+    }
+    let mut all = before;
+    for (name, state) in states {
+        let record = StateRecord {
+            phase: None,
+            reasoning: Vec::new(),
+            suspended: BTreeSet::new(),
+            ..StateRecord::between(&AgentState::initial(), &state)
+        };
+        all.extend(Payload::write(&record).ok().map(|record| (name, record)));
+    }
+    all
+}
+
+/// The state of an agent that a compaction has.
+fn restored(record: Option<&Payload>) -> AgentState {
+    let record = record.and_then(|record| record.read::<StateRecord>().ok());
+    record.map_or_else(AgentState::initial, |record| {
+        record.applied(&AgentState::initial())
+    })
 }
 
 /// The agent of an execution; its other parameters are not parsed.

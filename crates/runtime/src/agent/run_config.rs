@@ -45,6 +45,7 @@ impl AgentReactor {
         Ok(Some(Self {
             agent,
             models: None,
+            compaction: self.compaction.clone(),
             wanted: Some(Arc::new(RunConfig {
                 params,
                 max_tool_calls,

@@ -1,10 +1,14 @@
-//! A thread's log, folded as a whole.
+//! A thread's log, folded as a whole, or as a model is to read it.
 
+use super::Live;
+use crate::compaction::ForModel;
 use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
+use crate::thread_page::Chain;
 use crate::view::ReadSize;
-use store::{Filter, Store};
-use timeline::{Seq, ThreadId, Transcript};
+use std::sync::PoisonError;
+use store::{Filter, Store, StoreError};
+use timeline::{Event, Seq, ThreadId, Transcript, chunk_type};
 
 /// Folds a thread's log from its first event. A fork's log starts with the events of its parent.
 /// Removed entries are still in the transcript.
@@ -38,4 +42,42 @@ pub(crate) async fn read_transcript(
         }
     }
     Ok(transcript)
+}
+
+impl Live {
+    /// The logs of the thread as they are now.
+    pub(crate) async fn chain(&self) -> Result<Chain<'_>, StoreError> {
+        let store = self.store.as_ref();
+        Chain::of(store, store.row(&self.thread).await?).await
+    }
+
+    /// The thread as a model is to read it: from the end of the compaction that counts.
+    pub(crate) async fn for_model(&self) -> Result<ForModel, RuntimeError> {
+        if !self.remembers_compaction()
+            && let Some(transcript) = self.remembered_whole(Filter::Facts)
+        {
+            return Ok(ForModel {
+                compaction: None,
+                transcript,
+            });
+        }
+        let chain = self.chain().await?;
+        if let Some(compaction) = chain.current_compaction().await? {
+            return chain.read_compacted(compaction).await;
+        }
+        let store = self.store.as_ref();
+        Ok(ForModel {
+            compaction: None,
+            transcript: read_transcript(store, &self.thread, Filter::Facts).await?,
+        })
+    }
+
+    fn remembers_compaction(&self) -> bool {
+        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+        let mut events = recent.records.iter().map(|logged| &logged.record.event);
+        events.any(|event| {
+            matches!(event, Event::ChunkEmitted { chunk_type, step_id: None, .. }
+                if chunk_type == chunk_type::THREAD_COMPACTED)
+        })
+    }
 }

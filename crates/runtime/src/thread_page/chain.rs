@@ -1,12 +1,15 @@
 //! The logs of a thread: those of its ancestors, each up to its fork, and its own.
 
 use super::{Position, Run};
+use crate::compaction::{ForModel, StoredCompaction};
 use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
 use crate::view::ReadSize;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Filter, FoundExecution, Landmark, Logged, Side, Store, StoreError, ThreadRow};
-use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
+use timeline::{
+    Compaction, Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript,
+};
 
 /// The first and the last event of a page.
 #[derive(Clone, Copy, Debug)]
@@ -204,6 +207,82 @@ impl<'a> Chain<'a> {
         Ok(removed)
     }
 
+    /// The newest compaction before a position, withdrawn or not.
+    pub(crate) async fn compaction_before(
+        &self,
+        before: Position,
+    ) -> Result<Option<StoredCompaction>, StoreError> {
+        for log in self.logs.iter().rev() {
+            let mut end = log.seq(before).min(log.end.next());
+            loop {
+                let found = self.store.compactions(&log.thread, end, 1).await?;
+                let Some(seq) = found.first().copied() else {
+                    break;
+                };
+                if let Some(found) = self.compaction_at(log, seq).await? {
+                    return Ok(Some(found));
+                }
+                end = seq;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The compaction that models read: the newest that is not withdrawn.
+    pub(crate) async fn current_compaction(&self) -> Result<Option<StoredCompaction>, StoreError> {
+        let mut before = Position::END;
+        while let Some(found) = self.compaction_before(before).await? {
+            if !found.is_withdrawn {
+                return Ok(Some(found));
+            }
+            before = found.position;
+        }
+        Ok(None)
+    }
+
+    async fn compaction_at(
+        &self,
+        log: &Log,
+        seq: Seq,
+    ) -> Result<Option<StoredCompaction>, StoreError> {
+        let before = Seq(seq.0.saturating_sub(1));
+        let page = self.store.read(&log.thread, before, 1, Filter::Facts);
+        let Some(logged) = page.await?.into_iter().next() else {
+            return Ok(None);
+        };
+        let Event::ChunkEmitted {
+            data: Some(data), ..
+        } = &logged.record.event
+        else {
+            return Ok(None);
+        };
+        let Ok(compaction) = data.read::<Compaction>() else {
+            return Ok(None);
+        };
+        let what = Removed::Compaction(compaction.id.clone());
+        Ok(Some(StoredCompaction {
+            is_withdrawn: !self.removed(vec![what]).await?.is_empty(),
+            at: logged.record.at,
+            position: log.place(seq),
+            compaction,
+        }))
+    }
+
+    /// Reads the thread as a model is to read it: from the end of the compaction that counts.
+    pub(crate) async fn read_compacted(
+        &self,
+        compaction: StoredCompaction,
+    ) -> Result<ForModel, RuntimeError> {
+        let span = Span {
+            first: compaction.through().next(),
+            last: self.last,
+        };
+        Ok(ForModel {
+            compaction: Some(compaction),
+            transcript: self.fold(span, Filter::Facts).await?,
+        })
+    }
+
     /// Reads at most `limit` facts after a position, from the log that has the next event.
     pub(crate) async fn records(
         &self,
@@ -255,6 +334,14 @@ impl<'a> Chain<'a> {
         span: Span,
         filter: Filter,
     ) -> Result<Transcript, RuntimeError> {
+        let mut transcript = self.fold(span, filter).await?;
+        let removed = self.removed(removed_entries(&transcript)).await?;
+        transcript.note_removed(removed);
+        Ok(transcript)
+    }
+
+    /// Folds a span of events. Items that the span itself removes stay and are marked.
+    async fn fold(&self, span: Span, filter: Filter) -> Result<Transcript, RuntimeError> {
         let (mut transcript, mut size) = (Transcript::default(), ReadSize::default());
         let own = self.logs.len().saturating_sub(1);
         for (n, log) in self.logs.iter().enumerate() {
@@ -282,8 +369,6 @@ impl<'a> Chain<'a> {
             }
         }
         transcript.thread = Some(self.thread.clone());
-        let removed = self.removed(removed_entries(&transcript)).await?;
-        transcript.note_removed(removed);
         Ok(transcript)
     }
 
@@ -341,6 +426,7 @@ fn run(log: &Log, ran: &FoundExecution) -> Run {
     let finished = ran.finished.filter(|seq| *seq <= log.end);
     let finished = finished.map(|seq| log.place(seq));
     Run {
+        execution_id: ran.execution_id.clone(),
         trigger: log.place(ran.trigger),
         trigger_type: ran.trigger_type,
         goes_on: ran.goes_on,

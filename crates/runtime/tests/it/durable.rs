@@ -2,6 +2,7 @@
 
 mod answers;
 mod commits;
+mod compaction;
 mod crash_points;
 mod crashes;
 mod limits;

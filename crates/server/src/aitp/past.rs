@@ -107,6 +107,7 @@ fn item_of(command: &Command) -> Option<&NewItem> {
         | Command::End { .. }
         | Command::Update { .. }
         | Command::Remove { .. }
+        | Command::Compact { .. }
         | Command::Close
         | Command::Resume
         | Command::Park

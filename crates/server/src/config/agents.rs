@@ -44,6 +44,8 @@ pub struct AgentSettings {
     pub structure_file: Option<PathBuf>,
     /// The middleware of its requests, the outermost first.
     pub middleware: Vec<MiddlewareConfig>,
+    /// When a summary represents older runs of its threads.
+    pub compaction: Option<CompactionConfig>,
     /// Provider-native parameters, passed unchanged; they override the model's.
     pub params: Map<String, Value>,
 }
@@ -173,6 +175,26 @@ impl StrategyConfig {
             Self::Plan { .. } => "plan",
         }
     }
+}
+
+/// When a summary represents the older runs of a thread, and its author.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompactionConfig {
+    /// Maximum number of tokens of a step's messages.
+    pub at_tokens: u64,
+    /// Number of the latest finished runs that stay.
+    pub keep_runs: usize,
+    /// The name of the model that writes the summary.
+    pub model: String,
+    /// The model's instructions, placed above the conversation.
+    pub prompt: Option<String>,
+    /// Parameters of the model's call.
+    pub params: Map<String, Value>,
+}
+
+impl CompactionConfig {
+    /// The number of runs that stay if the configuration has none.
+    pub const KEEP_RUNS: usize = 3;
 }
 
 /// A middleware of an agent (UAP §9).

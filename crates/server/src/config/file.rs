@@ -5,7 +5,7 @@ mod mcp;
 mod model;
 mod web;
 
-pub(super) use agent::{Agent, External, Remote, Subagent};
+pub(super) use agent::{Agent, Compaction, External, Remote, Subagent};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
 pub(super) use web::{StarterTable, Web};

@@ -39,6 +39,9 @@ pub struct AgentReport {
     pub handoffs: Vec<String>,
     /// The middleware of its requests, the outermost first.
     pub middleware: Vec<String>,
+    /// When a summary represents older runs of its threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<String>,
 }
 
 /// A model.
@@ -136,6 +139,12 @@ pub(super) fn agents(config: &Config) -> Vec<AgentReport> {
         subagents: subagents(agent, config, &mut BTreeSet::new()),
         handoffs: agent.handoffs.clone(),
         middleware: agent.middleware.iter().map(layer).collect(),
+        compaction: agent.compaction.as_ref().map(|it| {
+            format!(
+                "from {} tokens, by {}, after {} runs",
+                it.at_tokens, it.model, it.keep_runs
+            )
+        }),
     };
     config.agents.iter().map(report).collect()
 }

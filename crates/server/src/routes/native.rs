@@ -4,8 +4,8 @@ use super::aitp::{actors, answer, requests};
 #[cfg(feature = "web")]
 use super::web_tokens;
 use super::{
-    agents, answers, branches, comparison, content, documents, events, messages, objects, process,
-    relatives, runs, thread_feed, thread_list, threads, versions, waiting,
+    agents, answers, branches, compactions, comparison, content, documents, events, messages,
+    objects, process, relatives, runs, thread_feed, thread_list, threads, versions, waiting,
 };
 use crate::error::ErrorFormat;
 use crate::protocol::Access::{Delete, Operator, Read, Write};
@@ -41,6 +41,9 @@ fn routes() -> Vec<Route> {
         Route::post("/threads/{key}/close", Write, PathKey("key"), routes!(threads::close)),
         Route::post("/threads/{key}/reopen", Write, PathKey("key"), routes!(threads::reopen)),
         Route::post("/threads/{key}/cancel", Write, PathKey("key"), routes!(threads::cancel)),
+        Route::get("/threads/{key}/compactions", Read, PathKey("key"), routes!(compactions::list)),
+        Route::post("/threads/{key}/compactions", Write, PathKey("key"), routes!(compactions::create)),
+        Route::delete("/threads/{key}/compactions/{id}", Write, PathKey("key"), routes!(compactions::withdraw)),
         Route::get("/threads/{key}/messages", Read, PathKey("key"), routes!(messages::list)),
         Route::post("/threads/{key}/messages", Write, PathKey("key"), routes!(messages::post)),
         Route::post("/threads/{key}/messages/{id}/replace", Write, PathKey("key"), routes!(versions::replace)),

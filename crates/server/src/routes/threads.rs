@@ -84,7 +84,7 @@ pub(crate) struct Cancel {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Changed {
     /// The last event.
-    seq: u64,
+    pub(super) seq: u64,
 }
 
 /// The result of a cancellation.
@@ -162,7 +162,9 @@ pub(super) async fn make(
 #[utoipa::path(get, path = "/threads/{key}", operation_id = "readThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(thread: ThreadKey) -> Result<Json<ThreadView>, ApiError> {
-    Ok(Json(thread.find().await?.into_row().into()))
+    let row = thread.find().await?.into_row();
+    let compaction = thread.current_compaction().await?;
+    Ok(Json(ThreadView::from(row).with_compaction(compaction)))
 }
 
 /// Changes the title or the metadata of a thread.

@@ -6,13 +6,14 @@ use interop::aitp::shown_metadata;
 use interop::parts::{cut_off_parts, is_prompt};
 use interop::run::{ExecutionTimes, StepTimes, usage_of};
 use jiff::Timestamp;
-use runtime::{Run, ThreadRow};
+use runtime::{Run, ThreadCompaction, ThreadRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, ExecutionId, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
-    Payload, Reaction, Role, StepId, StepRecord, StepStatus, ThreadId, ThreadStatus,
+    CompactionId, Entry, ExecutionId, ExecutionStatus, Fork, Interruption, Item, ItemId,
+    ItemStatus, ItemType, Payload, Reaction, Role, Seq, StepId, StepRecord, StepStatus, ThreadId,
+    ThreadStatus,
 };
 use utoipa::ToSchema;
 
@@ -57,9 +58,43 @@ pub(crate) struct ThreadView {
     seq: u64,
     /// The bytes its events take.
     bytes: u64,
+    /// The compaction that models read; only in the response to a request that reads the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction: Option<CurrentCompaction>,
+}
+
+/// The compaction of a thread that counts.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CurrentCompaction {
+    /// Its id.
+    id: CompactionId,
+    /// The last execution that its summary replaces.
+    execution_id: ExecutionId,
+    /// The last event that it replaces; absent if it is in the log of an ancestor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<Seq>,
+}
+
+impl From<ThreadCompaction> for CurrentCompaction {
+    fn from(found: ThreadCompaction) -> Self {
+        Self {
+            id: found.compaction.id,
+            execution_id: found.compaction.execution_id,
+            event: found.through,
+        }
+    }
 }
 
 impl ThreadView {
+    /// The view with the compaction that counts.
+    pub(crate) fn with_compaction(self, compaction: Option<ThreadCompaction>) -> Self {
+        Self {
+            compaction: compaction.map(Into::into),
+            ..self
+        }
+    }
+
     /// The response to a request that creates a thread. If the thread existed and the key may not read,
     /// title and metadata are left out.
     pub(crate) fn made(row: ThreadRow, is_new: bool, may_read: bool) -> Self {
@@ -89,6 +124,7 @@ impl From<ThreadRow> for ThreadView {
             fork: thread.fork,
             seq: row.tail.0,
             bytes: row.bytes,
+            compaction: None,
         }
     }
 }

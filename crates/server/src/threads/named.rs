@@ -13,11 +13,13 @@ use interop::ids::IdForm;
 use runtime::tree::Branch;
 use runtime::{
     Accepted, Addressed, Cancelled, Cursor, Filter, Follow, Landmark, Logged, MessageVersions,
-    PageRequest, Pending, Position, Relatives, Runtime, RuntimeError, TenantId, ThreadContinuation,
-    ThreadPage, ThreadRow, Tree, Until, Watch,
+    NewCompaction, PageRequest, Pending, Position, Relatives, Runtime, RuntimeError, TenantId,
+    ThreadCompaction, ThreadContinuation, ThreadPage, ThreadRow, Tree, Until, Watch,
 };
 use std::sync::Arc;
-use timeline::{ExecutionId, Item, ItemId, Open, Removed, Seq, State, ThreadUpdate, Transcript};
+use timeline::{
+    CompactionId, ExecutionId, Item, ItemId, Open, Removed, Seq, State, ThreadUpdate, Transcript,
+};
 
 /// The key of a thread that the caller may access. The thread need not exist: then reads fail with
 /// `NotFound`, and posting creates it.
@@ -148,6 +150,10 @@ operations! {
     fork(new: Option<String>, at: Option<Seq>) -> ThreadRow;
     update_thread(update: ThreadUpdate) -> Seq;
     remove(what: Removed) -> Seq;
+    compact(new: NewCompaction) -> ThreadCompaction;
+    compactions() -> Vec<ThreadCompaction>;
+    current_compaction() -> Option<ThreadCompaction>;
+    withdraw_compaction(id: CompactionId) -> Seq;
     branches() -> Vec<Branch>;
     outermost(may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> ThreadRow;
     relatives(limit: usize, may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> Relatives;

@@ -20,6 +20,7 @@ mod bodies;
 mod branches;
 mod chat;
 mod chat_completions;
+mod compactions;
 mod connections;
 mod cors;
 mod documented;

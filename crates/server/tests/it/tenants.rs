@@ -33,6 +33,7 @@ pub(crate) fn all_guarded_routes() -> Vec<(String, String)> {
 fn body_of(method: &str, path: &str) -> Option<Value> {
     match (method, path.rsplit('/').next()) {
         ("POST", Some("messages" | "replace")) => Some(json!({ "content": "mine" })),
+        ("POST", Some("compactions")) => Some(json!({ "summary": "mine", "keepRuns": 0 })),
         ("POST", Some("chat")) => Some(json!({
             "id": "secret", "trigger": "submit-message",
             "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "mine" }] }]

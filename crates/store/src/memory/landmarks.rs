@@ -13,6 +13,7 @@ pub(super) struct Landmarks {
     said: Vec<Seq>,
     runs: Vec<FoundExecution>,
     removed: BTreeMap<Removed, Seq>,
+    compacted: Vec<Seq>,
 }
 
 const ITEM: &str = "item";
@@ -60,6 +61,14 @@ impl Landmarks {
             && let Ok(what) = data.read()
         {
             self.removed.entry(what).or_insert(record.seq);
+        } else if let Event::ChunkEmitted {
+            chunk_type,
+            step_id: None,
+            ..
+        } = &record.event
+            && chunk_type == chunk_type::THREAD_COMPACTED
+        {
+            self.compacted.push(record.seq);
         }
     }
 
@@ -133,6 +142,12 @@ impl Landmarks {
             Some((what, seq))
         });
         found.collect()
+    }
+
+    pub(super) fn compactions(&self, before: Seq, limit: usize) -> Vec<Seq> {
+        let end = self.compacted.partition_point(|seq| *seq < before);
+        let compacted = self.compacted.iter().take(end).rev();
+        compacted.take(limit).copied().collect()
     }
 }
 

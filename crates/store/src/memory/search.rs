@@ -81,6 +81,7 @@ impl<'a> Texts<'a> {
                 self.items.remove(id);
             }
             Removed::Step(id) => self.parts.retain(|(step, _), _| *step != id),
+            Removed::Compaction(_) => {}
         }
     }
 }

@@ -5,7 +5,10 @@ use super::heads::rolled;
 use super::script::{Author, answer, end, enqueue, item, keep, leave_open, respond, start};
 use crate::{Filter, FoundExecution, Landmark, Side, Store, StoreError};
 use std::sync::Arc;
-use timeline::{Event, ItemType, NewThread, Seq, ThreadId, Trigger};
+use timeline::{
+    Command, Compaction, Event, ItemType, NewThread, Removed, Replaced, Seq, SummaryAuthor,
+    ThreadId, Trigger,
+};
 
 /// An item, an execution and a step are found where they were created. A trigger that had to wait is
 /// found at the start of its execution.
@@ -212,4 +215,54 @@ pub async fn a_missing_thread_has_no_landmarks(subject: impl Subject) {
     assert!(missing(
         store.nearest_run(&nobody, Side::After(Seq(0))).await
     ));
+}
+
+/// Compactions are found by their events, newest first, withdrawn ones included.
+pub async fn compactions_are_found_from_the_newest_back(mut subject: impl Subject) {
+    let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
+    author
+        .commit_all([
+            start("one", Trigger::New(item("ask"))),
+            respond(),
+            leave_open(),
+            end(),
+        ])
+        .await;
+    let mut made = Vec::new();
+    for id in ["a", "b", "c"] {
+        let compaction = Compaction {
+            id: id.into(),
+            execution_id: "one-execution".into(),
+            through: author.tail,
+            summary: "In short.".into(),
+            author: SummaryAuthor::default(),
+            replaced: Replaced::default(),
+            agent_states: std::collections::BTreeMap::new(),
+        };
+        author.commit(Command::Compact { compaction }).await;
+        made.push(author.tail);
+    }
+    let what = Removed::Compaction("b".into());
+    author.commit(Command::Remove { what: what.clone() }).await;
+    let (thread, withdrawn) = (author.thread.clone(), author.tail);
+    drop(author);
+    subject.reopen().await;
+
+    let store = subject.store();
+    let found = async |before: u64, limit| {
+        let found = store.compactions(&thread, Seq(before), limit).await;
+        found.unwrap()
+    };
+    made.reverse();
+    assert_eq!(found(u64::MAX, 9).await, made);
+    assert_eq!(found(u64::MAX, 1).await, made[..1]);
+    assert_eq!(found(made[0].0, 9).await, made[1..]);
+    assert_eq!(found(made[2].0, 9).await, []);
+    let removed = store.removals(&thread, vec![what.clone()]).await.unwrap();
+    assert_eq!(removed, [(what, withdrawn)]);
+    let log = store.read(&thread, Seq::ZERO, 100, Filter::Facts).await;
+    let is_made = |logged: &&crate::Logged| made.contains(&logged.record.seq);
+    assert_eq!(log.unwrap().iter().filter(is_made).count(), 3);
+    let nobody = ThreadId::from("nobody");
+    assert!(missing(store.compactions(&nobody, Seq(9), 1).await));
 }

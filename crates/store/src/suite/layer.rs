@@ -169,6 +169,15 @@ impl<L: Layer> LogIndex for L {
     ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
         self.passed(self.inner().removals(thread, of))
     }
+
+    fn compactions<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.passed(self.inner().compactions(thread, before, limit))
+    }
 }
 
 impl<L: Layer> ThreadTable for L {

@@ -1,6 +1,7 @@
 //! Positions of landmarks in a log. Each look-up uses one index.
 
 use super::error::statement;
+use super::projection::compacted;
 use super::rows::number;
 use super::value::{count, int};
 use crate::block::Coded as _;
@@ -142,6 +143,31 @@ pub(super) fn removals(
     Ok(found)
 }
 
+const COMPACTIONS: &str = "SELECT seq FROM thread_removals
+    WHERE thread_no = ?1 AND target >= ?2 AND target < ?3 ORDER BY target DESC LIMIT ?4";
+
+/// The compactions of a log, newest first.
+pub(super) fn compactions(
+    conn: &Connection,
+    thread: &ThreadId,
+    before: Seq,
+    limit: usize,
+) -> Result<Vec<Seq>, StoreError> {
+    let no = number(conn, thread)?;
+    let mut select = conn.prepare_cached(COMPACTIONS).map_err(statement)?;
+    let values = params![
+        no,
+        compacted(Seq::ZERO),
+        compacted(before),
+        int(limit as u64)
+    ];
+    let rows = select
+        .query_map(values, |row| row.get::<_, i64>(0))
+        .map_err(statement)?;
+    rows.map(|seq| Ok(Seq(count(seq.map_err(statement)?))))
+        .collect()
+}
+
 fn ran(row: &Row<'_>) -> Result<FoundExecution, StoreError> {
     let seq = |column| {
         let seq: Option<i64> = row.get(column).map_err(statement)?;
@@ -182,9 +208,13 @@ mod tests {
         for (sql, key) in [
             (ANY_REMOVAL, "PRIMARY KEY (thread_no=?)"),
             (REMOVAL, "PRIMARY KEY (thread_no=? AND target=?)"),
+            (
+                COMPACTIONS,
+                "PRIMARY KEY (thread_no=? AND target>? AND target<?)",
+            ),
         ] {
             let plan = plan(sql).concat();
-            assert!(plan.contains(key), "{plan}");
+            assert!(plan.contains(key) && !plan.contains("B-TREE"), "{plan}");
         }
         for side in [Side::Before(Seq(9)), Side::After(Seq(9))] {
             for sql in [select_triggers(side), select_run(side)] {

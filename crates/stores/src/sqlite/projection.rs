@@ -30,6 +30,12 @@ pub(super) struct Tables<'a> {
     executions: RefCell<BTreeMap<String, i64>>,
 }
 
+/// The target in `thread_removals` of the runs that a compaction replaces. Its order is that of the
+/// events.
+pub(super) fn compacted(seq: Seq) -> String {
+    format!("compacted {:020}", seq.0)
+}
+
 /// Identifies a step in the tables: its execution's event and its number in the execution.
 type StepKey = (i64, i64);
 
@@ -150,6 +156,11 @@ impl<'a> Tables<'a> {
                 let sql = "INSERT OR IGNORE INTO thread_removals (thread_no, target, seq)
                            VALUES (?1, ?2, ?3)";
                 self.run(sql, params![thread, what.to_string(), int(seq.0)])
+            }
+            RowChange::Compacted(seq) => {
+                let sql = "INSERT OR IGNORE INTO thread_removals (thread_no, target, seq)
+                           VALUES (?1, ?2, ?3)";
+                self.run(sql, params![thread, compacted(*seq), int(seq.0)])
             }
             RowChange::MayAsk(seq) => self.note_ask(*seq),
         }

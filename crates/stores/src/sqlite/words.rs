@@ -92,6 +92,8 @@ impl Tables<'_> {
                 Some(step) => self.remove_parts(step),
                 None => Ok(()),
             },
+            // Its summary is not searched.
+            Removed::Compaction(_) => Ok(()),
         }
     }
 

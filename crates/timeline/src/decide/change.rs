@@ -1,7 +1,8 @@
-//! Changes of existing data: a thread's title and metadata, and removals.
+//! Changes of existing data: a thread's title and metadata, removals and compactions.
 
 use super::Rejected;
 use crate::change::{Removed, ThreadUpdate};
+use crate::compaction::Compaction;
 use crate::entity::Context;
 use crate::event::{Event, chunk_type};
 use crate::payload::Payload;
@@ -36,12 +37,25 @@ impl State {
                 let step = self.active.as_ref().and_then(|active| active.step.as_ref());
                 step.is_some_and(|step| step.step.id == *id)
             }
+            Removed::Compaction(_) => false,
         };
         if is_needed {
             return Err(Rejected::StillNeeded(what));
         }
         let data = Payload::write(&what).ok();
         Ok(vec![of_thread(context, chunk_type::ITEM_REMOVED, data)])
+    }
+
+    /// Rejects a cut within the running execution. The caller, which has the whole log, checks the
+    /// rest of the cut.
+    pub(super) fn compact(&self, compaction: &Compaction) -> Result<Vec<Event>, Rejected> {
+        let context = self.changeable()?;
+        let running = self.active.as_ref().map(|active| &active.execution.id);
+        if running == Some(&compaction.execution_id) {
+            return Err(Rejected::Busy(compaction.execution_id.clone()));
+        }
+        let data = Payload::write(compaction).ok();
+        Ok(vec![of_thread(context, chunk_type::THREAD_COMPACTED, data)])
     }
 
     fn changeable(&self) -> Result<&Context, Rejected> {

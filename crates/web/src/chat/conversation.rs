@@ -325,6 +325,7 @@ impl Conversation {
             }
             Marker::ItemRemoved(None)
             | Marker::ThreadUpdated(None)
+            | Marker::ThreadCompacted(_)
             | Marker::StepResponse(_)
             | Marker::StepReset
             | Marker::ToolStarted(_)
@@ -336,6 +337,8 @@ impl Conversation {
 
     fn remove(&mut self, removed: &Removed, out: &mut Vec<Patch>) {
         let id = match removed {
+            // The page has the runs themselves.
+            Removed::Compaction(_) => return,
             Removed::Item(id) => {
                 self.items.remove(id);
                 self.entries

@@ -57,6 +57,17 @@ pub struct ChatThread<'a> {
     pub forked_from: Option<&'a str>,
     /// The event after which the page shows the thread; `None` for a live page.
     pub at: Option<u64>,
+    /// The runs that a summary replaces when a model reads the thread.
+    pub compacted: Option<CompactedRuns>,
+}
+
+/// The runs that a summary replaces when a model reads a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactedRuns {
+    /// Their number.
+    pub n_runs: u64,
+    /// Their last event; `None` if it is in the log of an ancestor.
+    pub last: Option<u64>,
 }
 
 impl ChatPage<'_> {
@@ -110,6 +121,7 @@ impl ChatPage<'_> {
                 Some(thread) => main id="log" class="log" role="log" aria-live="off" aria-label="Conversation" tabindex="0"
                     data-thread=[thread.at.is_none().then_some(thread.key)] data-after=(thread.after) {
                     @if let Some(at) = thread.at { (past(thread.key, at)) }
+                    @if let Some(runs) = thread.compacted { (compacted(runs)) }
                     @if let Some(before) = thread.before { (earlier(thread.key, before)) }
                     (thread.conversation.html())
                     div id=(ids::END_OF_LOG) {}
@@ -160,6 +172,18 @@ fn past(key: &str, at: u64) -> Markup {
                     button type="submit" { "Continue from here (fork)" }
                 }
             }
+        }
+    }
+}
+
+/// The note on a page of a thread with a compaction.
+fn compacted(CompactedRuns { n_runs, last }: CompactedRuns) -> Markup {
+    html! {
+        p class="quiet" id="compacted" {
+            "When a model reads this thread, a summary replaces "
+            @match n_runs { 1 => "the first run", n => { "the first " (n) " runs" } }
+            @if let Some(last) = last { ", up to event " (last) }
+            "."
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::execution::{UNNAMED, agent_of};
 use crate::json;
 use interop::parts::{EventPart, TextPart, ToolPart};
 use serde::Deserialize;
-use timeline::{Chunk, Event, ExecutionResult, Item, Marker, Payload};
+use timeline::{Chunk, Event, ExecutionResult, Item, Marker, Payload, Removed};
 
 /// Maximum length of a text, in characters.
 const TEXT: usize = 120;
@@ -120,6 +120,11 @@ fn chunk_text(name: &str, data: Option<&Payload>) -> String {
     }
 }
 
+/// Whether a removal withdraws a compaction.
+fn withdraws(data: &Payload) -> bool {
+    matches!(data.read(), Ok(Removed::Compaction(_)))
+}
+
 fn marker_text(marker: &Marker<'_>) -> String {
     let words = match marker {
         Marker::StepResponse(data) => return response_text(*data),
@@ -129,7 +134,9 @@ fn marker_text(marker: &Marker<'_>) -> String {
         Marker::ExecutionResumed => "another process resumes the run",
         Marker::ExecutionParked => "the process shuts down cleanly",
         Marker::ThreadUpdated(_) => "title or metadata changed",
+        Marker::ItemRemoved(Some(data)) if withdraws(data) => "a compaction is withdrawn",
         Marker::ItemRemoved(_) => "an item or a step is removed",
+        Marker::ThreadCompacted(_) => "a summary replaces older runs",
     };
     words.to_owned()
 }

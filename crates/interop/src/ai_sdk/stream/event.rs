@@ -193,6 +193,10 @@ impl StreamView {
             return;
         };
         let mut data = data.map(timeline::Payload::value).unwrap_or_default();
+        if data.get("compactionId").is_some() {
+            // The messages of the chat stay as they are.
+            return;
+        }
         if let Some(Value::Object(metadata)) = data.get_mut("metadata") {
             metadata.retain(|key, _| !is_own(key));
         }

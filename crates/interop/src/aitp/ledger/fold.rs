@@ -104,6 +104,7 @@ impl Ledger {
             let is_there = match what {
                 Removed::Item(id) => request.item_id == *id,
                 Removed::Step(id) => request.step_id.as_ref() == Some(id),
+                Removed::Compaction(_) => false,
             };
             is_there && request.life.status == RequestStatus::Open
         });

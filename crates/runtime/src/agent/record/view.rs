@@ -3,6 +3,7 @@
 
 use agents::AgentState;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Arc;
 use timeline::Payload;
 use upp::{Message, Messages};
@@ -58,17 +59,56 @@ impl View {
         Self(splices)
     }
 
-    /// Makes the changes.
-    pub(in crate::agent) fn apply(&self, messages: &mut Vec<Message>) {
+    /// Makes the changes. `n_then` is the number of messages that the view was made for. It differs
+    /// from today's if a compaction was made or withdrawn since. Then positions count from the end,
+    /// and the first `n_summaries` messages stay.
+    pub(in crate::agent) fn apply(
+        &self,
+        messages: &mut Vec<Message>,
+        n_then: Option<usize>,
+        n_summaries: usize,
+    ) {
+        let n_now = messages.len();
+        if n_then.is_none() && n_summaries > 0 {
+            // It is of a time before compactions, and its positions can't be found.
+            return;
+        }
+        let n_then = n_then.unwrap_or(n_now);
         // From the back, so that places before stay what they were.
         for splice in self.0.iter().rev() {
             let Ok(with) = AgentState::from_json(splice.with.text()) else {
                 continue;
             };
-            let start = splice.at.min(messages.len());
-            let end = start.saturating_add(splice.n).min(messages.len());
-            messages.splice(start..end, with.messages().iter().cloned());
+            let Some(range) = splice.range(n_then, n_now, n_summaries) else {
+                continue;
+            };
+            messages.splice(range, with.messages().iter().cloned());
         }
+    }
+}
+
+impl Splice {
+    /// The messages that it replaces among `n_now` messages, if it was made for `n_then`. `None` if a
+    /// summary replaces all of them.
+    fn range(&self, n_then: usize, n_now: usize, n_summaries: usize) -> Option<Range<usize>> {
+        let end = self.at.saturating_add(self.n);
+        if n_then == n_now {
+            let start = self.at.min(n_now);
+            return Some(start..end.clamp(start, n_now));
+        }
+        // From the end, where both lists are equal.
+        let now = |at: usize| (at + n_now).checked_sub(n_then);
+        let is_summed_up = now(self.at).is_none_or(|start| start < n_summaries);
+        let end = now(end).unwrap_or_default().min(n_now);
+        if n_now > n_then && self.at == 0 {
+            // What began with the first message does so still.
+            return Some(0..if self.n == 0 { 0 } else { end });
+        }
+        if is_summed_up && end <= n_summaries {
+            return None;
+        }
+        let start = now(self.at).unwrap_or_default().max(n_summaries).min(end);
+        Some(start..end)
     }
 }
 
@@ -108,7 +148,7 @@ mod tests {
             prop_assert_eq!(view.is_empty(), before == after);
             let written = Payload::write(&view).unwrap();
             let mut made: Vec<Message> = before.iter().cloned().collect();
-            written.read::<View>().unwrap().apply(&mut made);
+            written.read::<View>().unwrap().apply(&mut made, Some(before.len()), 0);
             prop_assert_eq!(made.into_iter().collect::<Messages>(), after);
         }
     }

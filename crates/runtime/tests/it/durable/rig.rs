@@ -6,7 +6,8 @@ use interop::document::to_document;
 use interop::model::history;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, AnswerRequest, ReactRequest, Rewind, Runtime, RuntimeError, RuntimeOptions,
+    AgentReactor, AnswerRequest, CompactionPolicy, ReactRequest, Rewind, Runtime, RuntimeError,
+    RuntimeOptions,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,7 +23,11 @@ pub(crate) fn tenant() -> TenantId {
 }
 
 pub(crate) fn runtime_over(store: Arc<dyn Store>, agent: &Agent) -> Runtime {
-    let reactor = Arc::new(AgentReactor::new(agent.clone()));
+    runtime_of(store, AgentReactor::new(agent.clone()))
+}
+
+fn runtime_of(store: Arc<dyn Store>, reactor: AgentReactor) -> Runtime {
+    let reactor = Arc::new(reactor);
     // Processes die here as often as it takes.
     let options = RuntimeOptions {
         max_starts: u32::MAX,
@@ -36,6 +41,7 @@ pub(crate) fn runtime_over(store: Arc<dyn Store>, agent: &Agent) -> Runtime {
 pub(crate) struct Client {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) agent: Agent,
+    policy: Option<CompactionPolicy>,
     process: Arc<Mortal>,
     pub(crate) runtime: Runtime,
     /// After how many writes each next process dies, and whether it does its last one.
@@ -48,15 +54,25 @@ impl Client {
         deaths.reverse();
         let store = Arc::new(MemoryStore::new());
         let agent = Agent::new(options).unwrap();
-        let (process, runtime) = start(&store, &agent, deaths.pop());
+        let (process, runtime) = start(&store, &agent, None, deaths.pop());
         Self {
             store,
             agent,
+            policy: None,
             process,
             runtime,
             deaths,
             n_writes: 0,
         }
+    }
+
+    /// The client of a thread whose agent compacts it.
+    pub(crate) fn compacting(self, policy: CompactionPolicy, deaths: Vec<(usize, bool)>) -> Self {
+        let client = Self {
+            policy: Some(policy),
+            ..self
+        };
+        Self::over(client, deaths)
     }
 
     pub(crate) fn calm(options: AgentOptions) -> Self {
@@ -66,7 +82,8 @@ impl Client {
     /// The client of a thread, whose processes die from now on.
     pub(crate) fn over(client: Self, mut deaths: Vec<(usize, bool)>) -> Self {
         deaths.reverse();
-        let (process, runtime) = start(&client.store, &client.agent, deaths.pop());
+        let policy = client.policy.as_ref();
+        let (process, runtime) = start(&client.store, &client.agent, policy, deaths.pop());
         Self {
             process,
             runtime,
@@ -80,7 +97,8 @@ impl Client {
         self.n_writes = self.writes();
         self.process.die();
         let _ = self.runtime.shutdown().await;
-        let (process, runtime) = start(&self.store, &self.agent, self.deaths.pop());
+        let policy = self.policy.as_ref();
+        let (process, runtime) = start(&self.store, &self.agent, policy, self.deaths.pop());
         (self.process, self.runtime) = (process, runtime);
         self.runtime.recover().await.unwrap();
     }
@@ -194,6 +212,15 @@ impl Client {
         transcript.unwrap()
     }
 
+    /// How many records the running process has read.
+    pub(crate) fn records_read(&self) -> usize {
+        self.process.records_read()
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.process.is_dead()
+    }
+
     /// All writes so far.
     pub(crate) fn writes(&self) -> usize {
         self.n_writes + self.process.writes()
@@ -203,11 +230,17 @@ impl Client {
 fn start(
     store: &Arc<MemoryStore>,
     agent: &Agent,
+    policy: Option<&CompactionPolicy>,
     death: Option<(usize, bool)>,
 ) -> (Arc<Mortal>, Runtime) {
     let (left, keeps_last) = death.unwrap_or((usize::MAX, false));
     let process = Mortal::new(store, left, keeps_last, false);
-    let runtime = runtime_over(process.clone(), agent);
+    let reactor = AgentReactor::new(agent.clone());
+    let reactor = match policy {
+        Some(policy) => reactor.with_compaction(policy.clone()),
+        None => reactor,
+    };
+    let runtime = runtime_of(process.clone(), reactor);
     (process, runtime)
 }
 

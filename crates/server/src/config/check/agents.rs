@@ -3,9 +3,10 @@
 use super::links::Link;
 use super::names::Names;
 use super::{Checker, FindingSeverity};
-use crate::config::file::{Agent, External};
+use crate::config::file::{Agent, Compaction, External};
 use crate::config::{
-    AgentSettings, Config, ConfigError, ExternalTool, MiddlewareConfig, ModelConfig, StrategyConfig,
+    AgentSettings, CompactionConfig, Config, ConfigError, ExternalTool, MiddlewareConfig,
+    ModelConfig, StrategyConfig,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +107,10 @@ impl Checker<'_> {
         }
         let middleware = agent.middleware.iter();
         let middleware = middleware.map(|layer| self.middleware(layer, config));
+        let compaction = agent.compaction.map(Spanned::into_inner);
+        let compaction = compaction.map(|it| self.compaction(it, model.get_ref(), config));
         Ok(AgentSettings {
+            compaction: compaction.transpose()?,
             tool_choice: tool_choice.transpose()?.unwrap_or_default(),
             middleware: middleware.collect::<Result<_, _>>()?,
             handoffs: self.handoffs(name, &agent.handoffs, agents)?,
@@ -171,6 +175,25 @@ impl Checker<'_> {
             self.known("model", &model, config.models.keys())?;
         }
         Ok(layer)
+    }
+
+    fn compaction(
+        &self,
+        compaction: Compaction,
+        of_agent: &str,
+        config: &Config,
+    ) -> Result<CompactionConfig, ConfigError> {
+        if let Some(model) = &compaction.model {
+            self.known("model", model, config.models.keys())?;
+        }
+        let model = compaction.model.map(Spanned::into_inner);
+        Ok(CompactionConfig {
+            at_tokens: compaction.at_tokens.get(),
+            keep_runs: compaction.keep_runs.unwrap_or(CompactionConfig::KEEP_RUNS),
+            model: model.unwrap_or_else(|| of_agent.to_owned()),
+            prompt: compaction.prompt,
+            params: compaction.params,
+        })
     }
 
     fn handoffs(

@@ -120,6 +120,7 @@ fn own(agent: &Agent) -> Option<Range<usize>> {
         agent.structure.as_ref().map(Spanned::span),
         agent.structure_file.as_ref().map(Spanned::span),
         agent.middleware.first().map(Spanned::span),
+        agent.compaction.as_ref().map(Spanned::span),
     ];
     let system = agent.system.as_ref().map(Spanned::span);
     places.into_iter().flatten().chain(system).next()

@@ -33,6 +33,18 @@ pub(in crate::config) struct Agent {
     pub(in crate::config) structure_file: Option<Spanned<PathBuf>>,
     #[serde(default)]
     pub(in crate::config) middleware: Vec<Spanned<toml::Value>>,
+    pub(in crate::config) compaction: Option<Spanned<Compaction>>,
+    #[serde(default)]
+    pub(in crate::config) params: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Compaction {
+    pub(in crate::config) at_tokens: NonZeroU64,
+    pub(in crate::config) keep_runs: Option<usize>,
+    pub(in crate::config) model: Option<Spanned<String>>,
+    pub(in crate::config) prompt: Option<String>,
     #[serde(default)]
     pub(in crate::config) params: Map<String, Value>,
 }

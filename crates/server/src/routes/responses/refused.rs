@@ -49,6 +49,7 @@ pub(super) fn refused_at(error: RuntimeError, continued_id: &str, input_at: &str
         | RuntimeError::UnknownAgent(_)
         | RuntimeError::UnknownExecution(_)
         | RuntimeError::NotEmpty
+        | RuntimeError::Cut(_)
         | RuntimeError::TokenReused
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
@@ -85,6 +86,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
         | RuntimeError::NotAtRest(_)
         | RuntimeError::BeyondEnd { .. }
         | RuntimeError::NotEmpty
+        | RuntimeError::Cut(_)
         | RuntimeError::TokenReused
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff

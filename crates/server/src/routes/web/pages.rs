@@ -20,8 +20,8 @@ use runtime::{MessageVersion, Position, ThreadRow, ThreadRows};
 use serde::Deserialize;
 use timeline::{Seq, ThreadStatus};
 use web::{
-    AgentChoice, Area, ChatPage, ChatThread, ConsoleFrame, ConsoleSection, Markup, Menu,
-    RailThread, Shell, StarterChoice, VersionEntry, VersionsPage,
+    AgentChoice, Area, ChatPage, ChatThread, CompactedRuns, ConsoleFrame, ConsoleSection, Markup,
+    Menu, RailThread, Shell, StarterChoice, VersionEntry, VersionsPage,
 };
 
 /// Number of messages on a page.
@@ -144,6 +144,14 @@ async fn draw_chat(
         incarnation: Some(Incarnation::of(found.id())),
     };
     let (after, parent) = (id.to_string(), parent_key(api, caller, row).await?);
+    let current = match query.at {
+        Some(_) => None,
+        None => thread.current_compaction().await?,
+    };
+    let compacted = current.map(|it| CompactedRuns {
+        n_runs: it.compaction.replaced.executions,
+        last: it.through.map(|seq| seq.0),
+    });
     let shown = ChatThread {
         key: thread.key(),
         title: row.thread.title.as_deref(),
@@ -152,6 +160,7 @@ async fn draw_chat(
         before: read.earlier(),
         forked_from: parent.as_deref(),
         at: query.at,
+        compacted,
     };
     let closed = match row.thread.status {
         _ if query.at.is_some() => Some("This is the past. Fork the thread here to continue."),

@@ -276,7 +276,7 @@ pub(super) async fn make_threads(client: &Server) {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 49] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 50] = [
     ("POST", "/api/v1/web/tokens"),
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
@@ -292,6 +292,7 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 49] = [
     ("POST", "/api/v1/threads/{key}/answers"),
     ("POST", "/api/v1/threads/{key}/cancel"),
     ("POST", "/api/v1/threads/{key}/close"),
+    ("POST", "/api/v1/threads/{key}/compactions"),
     ("POST", "/api/v1/threads/{key}/fork"),
     ("POST", "/api/v1/threads/{key}/messages/{id}/regenerate"),
     ("POST", "/api/v1/threads/{key}/reopen"),

@@ -1,0 +1,129 @@
+//! `threads compact`: summaries that replace older runs when a model reads a thread.
+
+use super::missing;
+use crate::args::CompactOptions;
+use crate::client::Compaction;
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::{DIM, Output, clean};
+use crate::store::{Reach, StoreLocation};
+use runtime::{Cut, NewCompaction};
+use serde_json::json;
+use server::OpenMode;
+use thread::Limits;
+use timeline::{CompactionId, Seq, SummaryAuthor};
+
+/// Number of finished runs that stay by default.
+const KEEP_RUNS: u32 = 3;
+
+pub(super) async fn compact(
+    place: &StoreLocation,
+    options: CompactOptions,
+    output: &Output,
+) -> Result<(), CliError> {
+    let key = options.key.as_str();
+    if options.undo {
+        let reach = place.reach(&options.whose, OpenMode::ReadWrite)?;
+        let id = match options.id {
+            Some(id) => id,
+            None => counting(list(&reach, key).await?, key)?,
+        };
+        match &reach {
+            Reach::Server(client) => client.withdraw_compaction(key, &id).await?,
+            Reach::Store(app, tenant) => {
+                let id = CompactionId::from(id.as_str());
+                let withdrawn = app.runtime().withdraw_compaction(tenant, key, id).await;
+                withdrawn.map_err(|error| missing(error, key))?;
+            }
+        }
+        output.value(&json!({"withdrawn": id}))?;
+        output.line(&format!("compaction {} is withdrawn", clean(&id)))?;
+        return reach.close().await;
+    }
+    let summary = match (options.summary, options.summary_file) {
+        (Some(summary), _) => Some(summary),
+        (None, Some(file)) => {
+            let max_bytes = Limits::default().max_bytes;
+            Some(Input::open(Some(&file))?.text(max_bytes)?)
+        }
+        (None, None) => None,
+    };
+    let Some(summary) = summary else {
+        if options.through.is_some() || options.event.is_some() || options.keep_runs.is_some() {
+            let what = "the summary is missing: expected --summary or --summary-file";
+            return Err(CliError::Usage { what: what.into() });
+        }
+        let reach = place.reach(&options.whose, OpenMode::ReadOnly)?;
+        for found in list(&reach, key).await? {
+            output.value(&json!(found))?;
+            output.line(&line(&found))?;
+        }
+        return reach.close().await;
+    };
+    if summary.trim().is_empty() {
+        let what = "the summary is empty".to_owned();
+        return Err(CliError::Usage { what });
+    }
+    let reach = place.reach(&options.whose, OpenMode::ReadWrite)?;
+    let cut = match (options.through, options.event) {
+        (Some(execution), _) => Cut::Through(execution.into()),
+        (None, Some(event)) => Cut::At(Seq(event)),
+        (None, None) => {
+            let n = options.keep_runs.unwrap_or(KEEP_RUNS);
+            Cut::KeepRuns(usize::try_from(n).unwrap_or(usize::MAX))
+        }
+    };
+    let made = match &reach {
+        Reach::Server(client) => client.compact(key, &cut, &summary).await?,
+        Reach::Store(app, tenant) => {
+            let new = NewCompaction {
+                cut,
+                summary,
+                author: SummaryAuthor::default(),
+            };
+            let made = app.runtime().compact(tenant, key, new).await;
+            made.map_err(|error| missing(error, key))?.into()
+        }
+    };
+    output.value(&json!(made))?;
+    output.line(&line(&made))?;
+    reach.close().await
+}
+
+async fn list(reach: &Reach, key: &str) -> Result<Vec<Compaction>, CliError> {
+    match reach {
+        Reach::Server(client) => client.compactions(key).await,
+        Reach::Store(app, tenant) => {
+            let all = app.runtime().compactions(tenant, key).await;
+            let all = all.map_err(|error| missing(error, key))?;
+            Ok(all.into_iter().map(Into::into).collect())
+        }
+    }
+}
+
+/// The id of the compaction that counts.
+fn counting(list: Vec<Compaction>, key: &str) -> Result<String, CliError> {
+    let found = list.into_iter().find(|it| it.counts).map(|it| it.id);
+    found.ok_or_else(|| CliError::Usage {
+        what: format!("no compaction of thread {} counts", clean(key)),
+    })
+}
+
+fn line(found: &Compaction) -> String {
+    let state = match (found.counts, found.withdrawn) {
+        (true, _) => "counts",
+        (false, true) => "withdrawn",
+        (false, false) => "superseded",
+    };
+    let replaced = found.replaced;
+    let size = format!(
+        "{DIM}{} runs, {} messages, {} bytes{DIM:#}",
+        replaced.executions, replaced.messages, replaced.bytes
+    );
+    let head = format!(
+        "{}  {state}  through {}  {size}",
+        clean(&found.id),
+        clean(&found.execution_id)
+    );
+    format!("{head}\n{}", clean(found.summary.trim_end()))
+}

@@ -1,0 +1,134 @@
+//! Where a compaction may end.
+
+use super::Cut;
+use super::draft::Prefix;
+use super::illegal_cut::{CutRefusal, IllegalCut, LegalCut};
+use crate::error::RuntimeError;
+use crate::thread_page::{Chain, Position, Run};
+use store::Landmark;
+use timeline::ExecutionId;
+
+/// How many runs are tried to name the next legal end.
+const MAX_TRIED: usize = 20;
+
+impl From<CutRefusal> for RuntimeError {
+    fn from(why: CutRefusal) -> Self {
+        IllegalCut { why, next: None }.into()
+    }
+}
+
+/// The runs and messages before a legal end.
+pub(super) struct Border {
+    pub(super) execution_id: ExecutionId,
+    pub(super) position: Position,
+    pub(super) prefix: Prefix,
+}
+
+/// Checks a cut. The cost is proportional to what was added since the last compaction.
+pub(super) async fn border(chain: &Chain<'_>, cut: &Cut) -> Result<Border, RuntimeError> {
+    let (run, asked) = match cut {
+        Cut::KeepRuns(n) => return kept(chain, *n).await,
+        Cut::Through(id) => {
+            let created = chain.position_of(Landmark::Execution(id)).await?;
+            let run = match created {
+                Some(created) => chain.run_before(created.next()).await?,
+                None => None,
+            };
+            let run = run.ok_or_else(|| RuntimeError::UnknownExecution(id.clone()))?;
+            let asked = run.last;
+            (run, asked)
+        }
+        Cut::At(seq) => {
+            let place = chain.own(*seq);
+            let run = chain.run_before(place.next()).await?;
+            match run.filter(|run| run.finished == Some(place)) {
+                Some(run) => (run, place),
+                None => return Err(refused(chain, CutRefusal::NoBorder(*seq), place).await?),
+            }
+        }
+    };
+    match ended(chain, &run).await? {
+        Ok(border) => Ok(border),
+        Err(why) => Err(refused(chain, why, asked).await?),
+    }
+}
+
+/// The end of a run, if a compaction can end there.
+async fn ended(chain: &Chain<'_>, run: &Run) -> Result<Result<Border, CutRefusal>, RuntimeError> {
+    let Some(place) = run.finished else {
+        return Ok(Err(CutRefusal::Running(run.execution_id.clone())));
+    };
+    if let Some(next) = chain.run_after(place).await?.filter(|next| next.goes_on) {
+        return Ok(Err(CutRefusal::Continued {
+            execution: run.execution_id.clone(),
+            by: next.execution_id,
+        }));
+    }
+    let prefix = Prefix::read(chain, place).await?;
+    Ok(match &prefix.unanswered {
+        Some(call) => Err(CutRefusal::Unanswered(call.clone())),
+        None => Ok(Border {
+            execution_id: run.execution_id.clone(),
+            position: place,
+            prefix,
+        }),
+    })
+}
+
+async fn refused(
+    chain: &Chain<'_>,
+    why: CutRefusal,
+    asked: Position,
+) -> Result<RuntimeError, RuntimeError> {
+    let next = next(chain, asked).await?;
+    Ok(IllegalCut { why, next }.into())
+}
+
+/// The first legal end after a position.
+async fn next(chain: &Chain<'_>, place: Position) -> Result<Option<LegalCut>, RuntimeError> {
+    let begun = chain.run_before(place.next()).await?;
+    let mut run = match begun.filter(|run| run.finished.is_none_or(|end| end > place)) {
+        Some(run) => Some(run),
+        None => chain.run_after(place).await?,
+    };
+    for _ in 0..MAX_TRIED {
+        let Some(tried) = run else { break };
+        if let Ok(border) = ended(chain, &tried).await? {
+            return Ok(Some(LegalCut {
+                execution_id: border.execution_id,
+                seq: chain.own_seq(border.position),
+            }));
+        }
+        run = chain.run_after(tried.last).await?;
+    }
+    Ok(None)
+}
+
+/// The newest legal end that leaves `n` finished runs after it and comes after that of the
+/// compaction that counts.
+async fn kept(chain: &Chain<'_>, n: usize) -> Result<Border, RuntimeError> {
+    let current = chain.current_compaction().await?;
+    let done = current.map_or(Position::START, |it| it.through());
+    let mut n_kept = 0;
+    let mut before = Position::END;
+    while let Some(last) = chain.run_before(before).await? {
+        if last.finished.is_some_and(|end| end <= done) {
+            break;
+        }
+        let mut first = last.clone();
+        while first.goes_on {
+            let Some(former) = chain.run_before(first.created).await? else {
+                break;
+            };
+            first = former;
+        }
+        before = first.created;
+        if n_kept >= n
+            && let Ok(border) = ended(chain, &last).await?
+        {
+            return Ok(border);
+        }
+        n_kept += usize::from(last.finished.is_some());
+    }
+    Err(CutRefusal::NothingOlder.into())
+}
