@@ -31,6 +31,7 @@ mod entity;
 mod event;
 mod ids;
 mod payload;
+mod position;
 mod state;
 mod status;
 mod transcript;
@@ -53,6 +54,7 @@ pub use entity::{
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
 pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 pub use payload::Payload;
+pub use position::ReadPosition;
 pub use state::{Active, ActiveStep, Open, QueuedTrigger, State};
 pub use status::{
     ContextStatus, Entity, ExecutionStatus, IllegalTransition, ItemStatus, Machine, StepStatus,
