@@ -166,13 +166,13 @@ impl Core {
     }
 }
 
-/// What commands come to.
+/// The events of commands, and the state after them.
 struct Decided {
     /// The chunks that are not stored yet, and the events of the commands.
     records: Vec<NewRecord>,
     ended: Vec<Ended>,
     growth: Growth,
-    /// The state that all commands but the last come to; what is refused changes nothing.
+    /// The state after all commands but the last; a refused command changes nothing.
     ahead: Option<State>,
     /// How many records that state has.
     n_ahead: usize,
