@@ -1,5 +1,10 @@
 //! Positions behind chunks that are not stored yet: an exhaustive search of short histories.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed expectation is the test's failure"
+)]
+
 use loomline_timeline::{Event, Payload, ReadPosition, Seq, StepOutcome, StepStatus, chunk_type};
 
 /// What happens to a thread.

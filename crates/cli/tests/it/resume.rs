@@ -222,7 +222,7 @@ fn a_client_of_open_responses_behind_a_lost_delta_gets_the_new_attempt() {
     let delta = "response.output_text.delta";
     let seen = bed.cut(&ask, |it| it.is(delta));
     let number = |frame: &Frame| frame.data["sequence_number"].as_u64();
-    let last = seen.iter().filter_map(number).last().unwrap();
+    let last = seen.iter().filter_map(number).next_back().unwrap();
     let id = seen[0].data["response"]["id"].as_str().unwrap();
     let path = format!("/v1/responses/{id}?stream=true&starting_after={last}");
     let rest = bed.all(&get(path));
@@ -289,7 +289,7 @@ fn a_langgraph_protocol_client_behind_a_lost_delta_loses_the_message_and_gets_it
     };
     let seen = bed.cut(&ask(None), |it| delta(it).is_some());
     let number = |frame: &Frame| frame.data["seq"].as_u64();
-    let last = seen.iter().filter_map(number).last();
+    let last = seen.iter().filter_map(number).next_back();
     let mut rest = Vec::new();
     for frame in ask(last).send(&bed.server) {
         let event = frame.data["params"]["data"]["event"].clone();
