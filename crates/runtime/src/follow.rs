@@ -4,9 +4,10 @@ use crate::live::Live;
 use crate::pages::{PAGE, Page};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use store::{Filter, Logged, Store, StoreError};
-use timeline::{Event, ExecutionId, Seq, ThreadId};
+use timeline::{Event, ExecutionId, ReadPosition, Seq, ThreadId};
 
 /// When a follower stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,37 +20,77 @@ pub enum Until {
     Execution(ExecutionId),
 }
 
-/// The records of a thread after an event: every one, once, in order.
+/// A record that a follower reads, and the follower's position behind it.
+///
+/// A streamed chunk is followed before it is stored. Its record then has the position in the log
+/// that it gets if nothing else is appended first.
+#[derive(Clone, Debug)]
+pub struct FollowedRecord {
+    /// The record.
+    pub logged: Arc<Logged>,
+    /// The position from which a follower continues.
+    pub position: ReadPosition,
+}
+
+impl FollowedRecord {
+    /// A record of the log, for a reader that has all before it.
+    pub fn stored(logged: Arc<Logged>) -> Self {
+        let position = logged.record.seq.into();
+        Self { logged, position }
+    }
+
+    /// Whether the log did not have the record when it was read.
+    pub fn is_unstored(&self) -> bool {
+        self.position.seq < self.logged.record.seq
+    }
+}
+
+impl Deref for FollowedRecord {
+    type Target = Logged;
+
+    fn deref(&self) -> &Logged {
+        &self.logged
+    }
+}
+
+/// The records of a thread after a position: every one, once, in order. They are those of the log,
+/// and the chunks of the running step before they are stored. If such chunks are lost, a reset of
+/// their step follows.
 ///
 /// Hints announce new records. A hint may be late or lost, so a follower always reads the log; a
 /// follower that falls behind reads the store.
-pub type Follow = BoxStream<'static, Result<Arc<Logged>, StoreError>>;
+pub type Follow = BoxStream<'static, Result<FollowedRecord, StoreError>>;
 
-pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {
+pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Follow {
     // A thread that is watched stays in memory, so the watch begins here and not at the first poll.
     let mut tail = live.watch();
     Box::pin(async_stream::try_stream! {
-        let mut seen = after;
+        let mut position = after;
         loop {
             let end = *tail.borrow_and_update();
             if end.gone {
                 Err(StoreError::NotFound)?;
             }
-            while seen < end.seq {
-                let mut page = Reading::of(live.after(seen).await?);
+            while position.seq < end.seq {
+                let mut page = Reading::of(live.after(position.seq).await?);
                 if page.is_empty() {
                     break;
                 }
-                while let Some(record) = page.next() {
-                    seen = record.record.seq;
-                    let last = ends(&record.record.event, &until);
-                    yield record;
+                while let Some(logged) = page.next() {
+                    let last = ends(&logged.record.event, &until);
+                    if position.pass(logged.record.seq, &logged.record.event) {
+                        yield FollowedRecord { logged, position };
+                    }
                     if last {
                         return;
                     }
                 }
             }
-            if until == Until::Rest && !end.streaming && seen >= end.seq {
+            for logged in live.unstored(position) {
+                position.pass_unstored();
+                yield FollowedRecord { logged, position };
+            }
+            if until == Until::Rest && !end.streaming && position.seq >= end.seq {
                 return;
             }
             if tail.changed().await.is_err() {
@@ -105,7 +146,7 @@ pub(crate) fn facts(store: Arc<dyn Store>, thread: ThreadId, end: Seq) -> Follow
                 if logged.record.seq > end {
                     return;
                 }
-                yield Arc::new(logged);
+                yield FollowedRecord::stored(Arc::new(logged));
             }
         }
     })
@@ -117,11 +158,11 @@ pub(crate) fn facts(store: Arc<dyn Store>, thread: ThreadId, end: Seq) -> Follow
 pub(crate) async fn refollow(
     store: &Arc<dyn Store>,
     live: Arc<Live>,
-    seen: Seq,
+    seen: ReadPosition,
 ) -> Result<Follow, StoreError> {
     // The log is read twice, so that none of it is held.
     let mut step = None;
-    let mut records = facts(Arc::clone(store), live.thread.clone(), seen);
+    let mut records = facts(Arc::clone(store), live.thread.clone(), seen.seq);
     while let Some(logged) = records.try_next().await? {
         match &logged.record.event {
             Event::StepCreated { .. } => step = Some(logged.record.seq),
@@ -142,9 +183,11 @@ pub(crate) async fn refollow(
             | Event::ThreadFinished { .. } => {}
         }
     }
-    let from = step.unwrap_or(seen);
+    let from = step.unwrap_or(seen.seq);
     let past = facts(Arc::clone(store), live.thread.clone(), from);
-    Ok(past.chain(follow(live, from, Until::Forever)).boxed())
+    Ok(past
+        .chain(follow(live, from.into(), Until::Forever))
+        .boxed())
 }
 
 // `thread.finished` is the last event of an execution.

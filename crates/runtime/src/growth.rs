@@ -53,9 +53,10 @@ impl Growth {
         }
     }
 
-    /// Whether the tenant's limit of stored bytes applies.
-    pub(crate) fn is_limited(self) -> bool {
-        self.says || (self.adds && !self.ends)
+    /// Whether the tenant's limit of stored bytes applies. Chunks that were shown before are output
+    /// of a running step, also if the step and the run end in the same commit.
+    pub(crate) fn is_limited(self, has_chunks: bool) -> bool {
+        self.says || (self.adds && (!self.ends || has_chunks))
     }
 }
 
@@ -69,7 +70,7 @@ mod tests {
         for command in commands {
             growth.note(command);
         }
-        growth.is_limited()
+        growth.is_limited(false)
     }
 
     #[test]
@@ -87,5 +88,9 @@ mod tests {
         // A message that stops a run is a message.
         assert!(is_limited(&[&end, &say]));
         assert!(!is_limited(&[&Command::Close]) && !is_limited(&[]));
+        let mut whole = Growth::default();
+        whole.note(&show);
+        whole.note(&end);
+        assert!(whole.is_limited(true));
     }
 }

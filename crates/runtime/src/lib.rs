@@ -58,7 +58,7 @@ pub use children::{
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use compaction::{Cut, CutRefusal, IllegalCut, LegalCut, NewCompaction, ThreadCompaction};
 pub use error::{AnswerRefusal, RuntimeError};
-pub use follow::{Follow, Until};
+pub use follow::{Follow, FollowedRecord, Until};
 pub use gate::{Gate, GateRequest, Preconditions};
 pub use observer::{Ended, Observer};
 pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};

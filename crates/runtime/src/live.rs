@@ -1,33 +1,33 @@
 //! A thread in this process: its lock, its state and the tail of its log.
 
+mod recent;
 mod records;
 mod size;
 mod transcript;
+mod unstored;
 
-use records::{apply, created, logged, started};
+use recent::Recent;
+use records::{apply, created, logged, resets, started, with_reset};
 pub(crate) use size::check_size;
 pub(crate) use transcript::read_transcript;
+use unstored::Unstored;
 
 use crate::cache::Share;
 use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::growth::Growth;
 use crate::observer::{Ended, Observer};
-use crate::pages::{Page, Pages, ThreadPages, weight};
+use crate::pages::{Pages, ThreadPages};
 use crate::run_slots::Occupied;
 use crate::runtime::Inner;
 use crate::thread_changes::Subscriptions;
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use store::{
-    Append, Epoch, Filter, Logged, NewRecord, PAGE_BYTES, PageSize, Store, StoreError, TenantId,
-    Token,
-};
+use store::{Append, Epoch, Filter, NewRecord, Store, StoreError, TenantId, Token};
 use timeline::{
-    Command, Event, ExecutionId, Payload, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
+    Command, ExecutionId, Payload, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
@@ -36,11 +36,6 @@ use tokio_util::sync::CancellationToken;
 /// Maximum time that a thread's last event may be ahead of the clock for the next event to keep its
 /// time. An event further ahead was written while the clock was wrong, or was imported.
 const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
-
-/// Maximum number of records in memory for followers; older ones are read from the store.
-const RECENT: usize = 512;
-/// Maximum memory that they take, in bytes.
-const RECENT_BYTES: usize = 1 << 20;
 
 /// The cached state of one thread between runs may use 1/4 of the memory limit for threads.
 const REMEMBERED_SHARE: usize = 4;
@@ -71,8 +66,13 @@ pub(crate) struct Core {
     /// reactor's memory.
     pub(crate) generation: u64,
     pub(crate) memory: Option<Memory>,
-    /// The step that this process created and has not run yet, so it has no output.
+    /// The step that this process created or reset and has not run since, so it has no output.
     pub(crate) fresh: Option<StepId>,
+    /// Whether the running attempt may have shown chunks that were lost, because another process
+    /// had the thread. The next commit then voids the step before anything else.
+    may_have_lost: bool,
+    /// The chunks that followers see and the log does not have yet.
+    unstored: Unstored,
     /// Whether an append was started whose result is unknown; then the log's contents are unknown.
     in_doubt: bool,
     /// The first records of a thread that does not exist yet; the log has none of them.
@@ -83,6 +83,14 @@ impl Core {
     /// Whether the thread does not exist yet and its first commit creates it.
     pub(crate) fn is_pending(&self) -> bool {
         self.unmade.is_some()
+    }
+
+    /// Whether the running step may have chunks of a dead attempt, and no response.
+    pub(crate) fn is_void(&self) -> bool {
+        let step = self.state.active().and_then(|active| active.step.as_ref());
+        step.is_some_and(|step| {
+            step.response.is_none() && self.fresh.as_ref() != Some(&step.step.id)
+        })
     }
 
     /// The approximate size of the state, in bytes.
@@ -104,6 +112,50 @@ impl Core {
         }
     }
 
+    /// Decides commands in order.
+    fn decided(
+        &self,
+        commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
+        now: Timestamp,
+        max_bytes: usize,
+    ) -> Result<Decided, RuntimeError> {
+        let mut records = self.unstored.records().to_vec();
+        let mut ended = Vec::new();
+        let mut growth = Growth::default();
+        let mut ahead: Option<State> = None;
+        let mut n_ahead = records.len();
+        let commands = if self.may_have_lost && self.is_void() {
+            with_reset(commands)
+        } else {
+            commands.into_iter().collect()
+        };
+        let mut commands = commands.into_iter().peekable();
+        while let Some((at, command)) = commands.next() {
+            growth.note(&command);
+            let at = at.unwrap_or(now);
+            let state = ahead.as_ref().unwrap_or(&self.state);
+            for event in state.decide(command, at)? {
+                let running = self.state.active().map(|active| &active.execution);
+                ended.extend(Ended::of(&event, running, at));
+                let record = NewRecord::new(at, event)?;
+                check_size(&record, max_bytes)?;
+                records.push(record);
+            }
+            if commands.peek().is_some() {
+                let state = ahead.get_or_insert_with(|| self.state.clone());
+                apply(state, records.iter().skip(n_ahead));
+                n_ahead = records.len();
+            }
+        }
+        Ok(Decided {
+            records,
+            ended,
+            growth,
+            ahead,
+            n_ahead,
+        })
+    }
+
     /// The time of the next append: never before the last event, unless that event is far ahead.
     fn instant(&self, now: Timestamp) -> Timestamp {
         if self.last_at.duration_since(now) > MAX_AHEAD {
@@ -114,10 +166,16 @@ impl Core {
     }
 }
 
-#[derive(Default)]
-struct Recent {
-    records: VecDeque<Arc<Logged>>,
-    bytes: usize,
+/// The events of commands, and the state after them.
+struct Decided {
+    /// The chunks that are not stored yet, and the events of the commands.
+    records: Vec<NewRecord>,
+    ended: Vec<Ended>,
+    growth: Growth,
+    /// The state after all commands but the last; a refused command changes nothing.
+    ahead: Option<State>,
+    /// How many records that state has.
+    n_ahead: usize,
 }
 
 pub(crate) struct Live {
@@ -209,15 +267,14 @@ impl Live {
             generation: 0,
             memory: None,
             fresh: None,
+            may_have_lost: false,
+            unstored: Unstored::default(),
             in_doubt: false,
             unmade: Some(first),
         };
         Self {
             core: Mutex::new(Some(core)),
-            recent: RwLock::new(Recent {
-                bytes: records.iter().map(|record| weight(record)).sum(),
-                records: records.into(),
-            }),
+            recent: RwLock::new(Recent::of(records)),
             ..self
         }
     }
@@ -230,10 +287,16 @@ impl Live {
             return Err(StoreError::NotFound.into());
         }
         if slot.as_ref().is_none_or(|core| core.in_doubt) {
-            *slot = None;
             let claim = self.store.claim(&self.thread).await?;
+            // Nobody else wrote if nobody else claimed the thread.
+            let before = slot.take();
+            let before = before.filter(|before| before.epoch.0 + 1 == claim.epoch.0);
+            let may_have_lost = before.as_ref().is_none_or(|before| before.may_have_lost);
+            // An append that came through has stored the chunks that were not stored before it.
+            let unstored = before.filter(|before| before.tail == claim.head.tail);
+            let unstored = unstored.map(|before| before.unstored).unwrap_or_default();
             let state = claim.head.state;
-            *self.recent.write().unwrap_or_else(PoisonError::into_inner) = Recent::default();
+            self.forget_records(&unstored);
             let streaming = state.active().is_some();
             self.occupied.queue(state.waiting().len());
             self.tail.send_replace(Tail {
@@ -249,6 +312,8 @@ impl Live {
                 generation: 0,
                 memory: None,
                 fresh: None,
+                may_have_lost,
+                unstored,
                 in_doubt: false,
                 unmade: None,
             });
@@ -337,72 +402,6 @@ impl Live {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the records in memory unless a run streams; followers then read the store.
-    pub(crate) fn forget_recent(&self) {
-        if !self.tail.borrow().streaming {
-            let recent = self.recent.write();
-            *recent.unwrap_or_else(PoisonError::into_inner) = Recent::default();
-            self.share.set(0);
-        }
-    }
-
-    /// A page of the records after `after`: from memory if it has them, else from the store.
-    pub(crate) async fn after(&self, after: Seq) -> Result<Arc<Page>, StoreError> {
-        if let Some(found) = self.remembered(after) {
-            return Ok(Arc::new(found));
-        }
-        let place = (&self.thread, after);
-        self.read
-            .read(&self.pages, self.store.as_ref(), place)
-            .await
-    }
-
-    fn remembered(&self, after: Seq) -> Option<Page> {
-        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
-        let first = recent.records.front()?.record.seq;
-        let skip = after.next().0.checked_sub(first.0)?;
-        let mut size = PageSize::default();
-        let found: Vec<_> = recent
-            .records
-            .iter()
-            .skip(usize::try_from(skip).ok()?)
-            .take_while(|logged| size.add(logged.text.len()))
-            .cloned()
-            .collect();
-        (!found.is_empty()).then(|| Page::of(found))
-    }
-
-    fn publish(&self, records: Vec<Arc<Logged>>, state_bytes: usize, tail: Tail) {
-        let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
-        let bytes = records.iter().map(|record| record.text.len()).sum();
-        let mut events = records.iter().map(|record| &record.record.event);
-        let is_fact = events.any(|event| Filter::Facts.keeps(event));
-        self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
-        for record in records {
-            recent.bytes += weight(&record);
-            recent.records.push_back(record);
-        }
-        // Where all threads take too much, what followers have not read comes from the store.
-        let is_over = self.share.cache().is_over();
-        let max_bytes = if is_over { PAGE_BYTES } else { RECENT_BYTES };
-        while recent.records.len() > RECENT || recent.bytes > max_bytes {
-            let Some(oldest) = recent.records.pop_front() else {
-                break;
-            };
-            recent.bytes -= weight(&oldest);
-        }
-        if !tail.streaming && self.tail.receiver_count() == 0 {
-            // Nobody watches and nothing comes: who looks later reads the store.
-            *recent = Recent::default();
-        }
-        self.share.set(recent.bytes.saturating_add(state_bytes));
-        drop(recent);
-        self.tail.send_replace(tail);
-        if is_fact {
-            self.subscriptions.wake(&self.tenant);
-        }
-    }
-
     /// Folds the whole log, a fork's ancestors first; from memory if it has all records.
     pub(crate) async fn transcript(&self, filter: Filter) -> Result<Transcript, RuntimeError> {
         if let Some(transcript) = self.remembered_whole(filter) {
@@ -410,36 +409,18 @@ impl Live {
         }
         read_transcript(self.store.as_ref(), &self.thread, filter).await
     }
-
-    fn remembered_whole(&self, filter: Filter) -> Option<Transcript> {
-        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
-        let first = recent.records.front()?;
-        let Event::ThreadCreated { thread } = &first.record.event else {
-            return None;
-        };
-        if thread.fork.is_some() {
-            return None;
-        }
-        let mut transcript = Transcript::default();
-        let records = recent.records.iter().map(|logged| &logged.record);
-        for record in records.filter(|record| filter.keeps(&record.event)) {
-            transcript.apply(record);
-        }
-        Some(transcript)
-    }
 }
 
 impl LockedThread<'_> {
-    /// The thread's state, which is loaded when the lock is taken. A failed append clears it; the
-    /// next owner of the lock loads it again.
+    /// The thread's state, which is loaded when the lock is taken. After a failed append it is in
+    /// doubt; the next owner of the lock loads it again.
     pub(crate) fn core(&mut self) -> Result<&mut Core, RuntimeError> {
-        self.slot
-            .as_mut()
-            .ok_or(RuntimeError::Store(StoreError::Conflict {
-                thread: self.live.thread.clone(),
-                expected: Seq::ZERO,
-                found: Seq::ZERO,
-            }))
+        let core = self.slot.as_mut().filter(|core| !core.in_doubt);
+        core.ok_or(RuntimeError::Store(StoreError::Conflict {
+            thread: self.live.thread.clone(),
+            expected: Seq::ZERO,
+            found: Seq::ZERO,
+        }))
     }
 
     /// Stores a reactor's value for its next step. Between runs it is stored only if the thread's
@@ -466,7 +447,8 @@ impl LockedThread<'_> {
         Ok((core.tail, core.instant(now)))
     }
 
-    /// Decides all commands in order and appends their events in one transaction: all or none.
+    /// Decides all commands in order and appends their events in one transaction: all or none. The
+    /// chunks that are not stored yet come before them.
     pub(crate) async fn commit(
         &mut self,
         commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
@@ -476,30 +458,13 @@ impl LockedThread<'_> {
         let core = self.core()?;
         let now = core.instant(live.clock.now());
         core.warn_of_clock(now, &live.thread);
-        let mut records = Vec::new();
-        let mut ended = Vec::new();
-        let mut growth = Growth::default();
-        // The state that all commands but the last come to; what is refused changes nothing.
-        let mut ahead: Option<State> = None;
-        let mut n_ahead = 0;
-        let mut commands = commands.into_iter().peekable();
-        while let Some((at, command)) = commands.next() {
-            growth.note(&command);
-            let at = at.unwrap_or(now);
-            let state = ahead.as_ref().unwrap_or(&core.state);
-            for event in state.decide(command, at)? {
-                let running = core.state.active().map(|active| &active.execution);
-                ended.extend(Ended::of(&event, running, at));
-                let record = NewRecord::new(at, event)?;
-                check_size(&record, live.message_bytes)?;
-                records.push(record);
-            }
-            if commands.peek().is_some() {
-                let state = ahead.get_or_insert_with(|| core.state.clone());
-                apply(state, records.iter().skip(n_ahead));
-                n_ahead = records.len();
-            }
-        }
+        let Decided {
+            records,
+            ended,
+            growth,
+            ahead,
+            n_ahead,
+        } = core.decided(commands, now, live.message_bytes)?;
         if records.is_empty() {
             return Ok(core.tail);
         }
@@ -510,6 +475,9 @@ impl LockedThread<'_> {
             // Also where its append fails in doubt: this process alone has begun it.
             live.occupied.take_up(execution);
         }
+        let reset = records.iter().rev().find_map(|new| resets(new.event()));
+        let reset = reset.cloned();
+        let is_new = core.is_pending();
         core.in_doubt = true;
         let answer = if let Some(first) = core.unmade.take() {
             live.make(first, records.clone(), token).await
@@ -520,7 +488,7 @@ impl LockedThread<'_> {
                 tail: core.tail,
                 records: records.clone(),
                 token,
-                is_limited: growth.is_limited(),
+                is_limited: growth.is_limited(!core.unstored.records().is_empty()),
             };
             let tail = live.store.append(append).await;
             tail.map(|tail| (tail, core.epoch))
@@ -535,8 +503,10 @@ impl LockedThread<'_> {
                 core.state = ahead.unwrap_or_else(|| std::mem::take(&mut core.state));
                 apply(&mut core.state, records.iter().skip(n_ahead));
                 live.occupied.queue(core.state.waiting().len());
-                if step.is_some() {
-                    core.fresh = step;
+                core.may_have_lost = false;
+                core.unstored = Unstored::default();
+                if step.is_some() || reset.is_some() {
+                    core.fresh = step.or(reset);
                 }
                 let streaming = core
                     .state
@@ -559,17 +529,17 @@ impl LockedThread<'_> {
                 Ok(tail)
             }
             Err(error) => {
-                // Whether a failed append is in the log is not known here; the log knows.
-                if matches!(
+                // Whether a failed append is in the log is not known here; the log knows. An append
+                // over the limit is not, and a message over it loses no chunks of a run.
+                let is_unknown = matches!(
                     error,
                     StoreError::Conflict { .. }
                         | StoreError::Fenced { .. }
                         | StoreError::Failed(_)
                         | StoreError::KeyTaken(_)
-                        | StoreError::LimitReached(_)
-                ) {
-                    *self.slot = None;
-                }
+                );
+                let is_unmade = is_new && matches!(error, StoreError::LimitReached(_));
+                core.in_doubt = is_unknown || is_unmade;
                 Err(error.into())
             }
         }

@@ -173,17 +173,13 @@ impl Runtime {
             held.commit([(None, start)], None).await?;
         }
         let core = held.core()?;
-        let Some(active) = core.state.active() else {
+        if core.state.active().is_none() {
             // Under the lock: whoever begins something from here on finds no worker and makes one.
             live.occupied.release();
             live.worked.store(false, Ordering::Release);
             return Ok(Next::Rests);
-        };
-        let step = active.step.as_ref();
-        let void = step.is_some_and(|step| {
-            step.response.is_none() && core.fresh.as_ref() != Some(&step.step.id)
-        });
-        if void {
+        }
+        if core.is_void() {
             held.commit([(None, Command::ResetStep)], None).await?;
         }
         let core = held.core()?;

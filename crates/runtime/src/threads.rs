@@ -13,7 +13,8 @@ use store::{
     Filter, Logged, NewRecord, StoreError, TenantId, ThreadRow, ThreadRows, WaitingRow, WaitingRows,
 };
 use timeline::{
-    Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
+    Command, Interruption, ItemType, NewItem, NewThread, ReadPosition, Rejected, Seq, State,
+    ThreadId, Transcript,
 };
 
 impl Runtime {
@@ -317,15 +318,16 @@ impl Runtime {
     }
 
     /// Follows a thread: every record after `after`, once and in order, then new records.
+    /// Chunks of a running step are followed before they are stored.
     pub async fn follow(
         &self,
         tenant: &TenantId,
         key: &str,
-        after: Seq,
+        after: impl Into<ReadPosition> + Send,
         until: Until,
     ) -> Result<Follow, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        Ok(follow(live, after, until))
+        Ok(follow(live, after.into(), until))
     }
 
     /// Reads at most `limit` records after `after`.

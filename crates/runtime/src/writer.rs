@@ -13,7 +13,7 @@ use timeline::{
 };
 use tokio::time::Instant;
 
-/// Chunks of one kind are written together for at most this time…
+/// Chunks are shown together for at most this time…
 const WINDOW: Duration = Duration::from_millis(30);
 /// …or until they hold this many bytes.
 const WINDOW_BYTES: usize = 4_096;
@@ -80,8 +80,12 @@ struct Buffer {
     /// The latest time to write it, unless the step ends first.
     due: Option<Instant>,
     last: Option<Instant>,
+    /// Whether it must be stored, and not only shown, when it is due.
+    must_store: bool,
     /// How often it was taken to be written…
     n_taken: u64,
+    /// …was shown…
+    n_shown: u64,
     /// …and is durable.
     n_written: u64,
     /// Nothing more is written.
@@ -91,6 +95,15 @@ struct Buffer {
 }
 
 impl Buffer {
+    /// How many of the takes were shown, or stored.
+    fn passed(&self, must_store: bool) -> u64 {
+        if must_store {
+            self.n_written
+        } else {
+            self.n_shown
+        }
+    }
+
     fn put(&mut self, idx: u32, part: Payload) {
         self.n_parts = self.n_parts.max(idx.saturating_add(1));
         self.pieces
@@ -123,6 +136,7 @@ impl Buffer {
     fn take(&mut self) -> Vec<Command> {
         self.bytes = 0;
         self.due = None;
+        self.must_store = false;
         self.n_taken += 1;
         self.last = Some(Instant::now());
         let mut commands: Vec<Command> = Vec::new();
@@ -148,6 +162,9 @@ impl Buffer {
 
 /// Writes into one running step. Everything is written in order, and by the driver of the step
 /// alone. So what the step's tools buffer at the same moment shares a commit.
+///
+/// Followers see the chunks of a model's answer before they are stored. The next fact of the step,
+/// or any other append to the thread, stores them first.
 pub struct StepWriter {
     live: Arc<Live>,
     execution: ExecutionId,
@@ -181,9 +198,9 @@ impl StepWriter {
         }
     }
 
-    /// Streams more of a block. The first chunk is written as soon as the model pauses;
-    /// chunks that follow within 30 ms or 4 KB are written together. Returns once it is durable or
-    /// buffered.
+    /// Streams more of a block. The first chunk is shown as soon as the model pauses;
+    /// chunks that follow within 30 ms or 4 KB are shown together. Returns once it is shown or
+    /// buffered. It is durable with the next fact, or after [`flush`](Self::flush).
     pub async fn delta(&self, kind: BlockDelta, id: &str, text: &str) -> Result<(), WriterStopped> {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }
@@ -218,25 +235,32 @@ impl StepWriter {
             self.set_due(&mut buffer, due);
             buffer.bytes >= WINDOW_BYTES
         };
-        if full { self.flush().await } else { Ok(()) }
+        if full { self.pass(false).await } else { Ok(()) }
     }
 
-    /// Has the buffer written at the next pause of the step; durable when this returns.
+    /// Has all that was buffered or shown written at the next pause of the step; durable when this
+    /// returns.
     pub async fn flush(&self) -> Result<(), WriterStopped> {
+        self.pass(true).await
+    }
+
+    /// Waits until the buffer is shown at the next pause of the step, or stored.
+    async fn pass(&self, must_store: bool) -> Result<(), WriterStopped> {
         let wanted = {
             let mut buffer = self.buffer();
-            let is_empty = buffer.pieces.is_empty();
-            if !is_empty {
+            let wanted = buffer.n_taken + u64::from(!buffer.pieces.is_empty());
+            if buffer.passed(must_store) < wanted {
+                buffer.must_store |= must_store;
                 self.set_due(&mut buffer, Instant::now());
             }
-            buffer.n_taken + u64::from(!is_empty)
+            wanted
         };
         loop {
             // Waiters are woken in their order, so that tools start in the order of their calls.
             let written = self.written.notified();
             {
                 let buffer = self.buffer();
-                if buffer.n_written >= wanted {
+                if buffer.passed(must_store) >= wanted {
                     return Ok(());
                 }
                 if buffer.is_over {
@@ -247,10 +271,10 @@ impl StepWriter {
         }
     }
 
-    /// Whether something was taken to be written and is not durable yet.
+    /// Whether something was taken to be written, and is neither shown nor durable yet.
     pub(crate) fn is_writing(&self) -> bool {
         let buffer = self.buffer();
-        buffer.n_written < buffer.n_taken
+        buffer.n_shown < buffer.n_taken
     }
 
     /// Why a write failed, if one failed while the writer still owned the step.
@@ -428,25 +452,29 @@ impl StepWriter {
     pub(crate) async fn write(&self) -> Result<(), WriterStopped> {
         let result = async {
             let mut held = self.live.hold().await?;
-            let core = held.core()?;
-            let mine = core.state.active().is_some_and(|active| {
-                active.execution.id == self.execution
-                    && active
-                        .step
-                        .as_ref()
-                        .is_some_and(|step| step.step.id == self.step)
-            });
-            if !mine {
+            let active = held.core()?.state.active();
+            let active = active.filter(|active| active.execution.id == self.execution);
+            let step = active.and_then(|active| active.step.as_ref());
+            let Some(step) = step.filter(|step| step.step.id == self.step) else {
                 return Ok(false);
-            }
-            // Taken only once it can be written: who is dropped while it waits loses nothing.
-            let (commands, n_taken) = {
-                let mut buffer = self.buffer();
-                (buffer.take(), buffer.n_taken)
             };
-            held.commit(commands.into_iter().map(|command| (None, command)), None)
-                .await?;
-            self.buffer().n_written = n_taken;
+            // Only a step without a response is void after a crash, with all that it has shown.
+            let is_answered = step.response.is_some();
+            // Taken only once it can be written: who is dropped while it waits loses nothing.
+            let (commands, n_taken, must_store) = {
+                let mut buffer = self.buffer();
+                let must_store = buffer.must_store;
+                (buffer.take(), buffer.n_taken, must_store)
+            };
+            let is_chunk = |command: &Command| matches!(command, Command::Emit { .. });
+            if must_store || is_answered || !commands.iter().all(is_chunk) {
+                let commands = commands.into_iter().map(|command| (None, command));
+                held.commit(commands, None).await?;
+                self.buffer().n_written = n_taken;
+            } else {
+                held.show(commands).await?;
+            }
+            self.buffer().n_shown = n_taken;
             self.written.notify_waiters();
             Ok(true)
         }

@@ -3,7 +3,7 @@
 use aws_lc_rs::digest;
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
-use timeline::{Seq, ThreadId};
+use timeline::{ReadPosition, Seq, ThreadId};
 
 /// Separates the parts of an id.
 const SEPARATOR: char = '.';
@@ -41,11 +41,11 @@ impl Display for Incarnation {
 
 /// The id of an event: its position in the log, and the identity of the log's thread.
 ///
-/// It is written `10.5f0c21ab`. A position alone is accepted too, for any thread. A third part is
-/// reserved and refused.
+/// It is written `10.5f0c21ab`. A position alone is accepted too, for any thread. A chunk that is not
+/// stored yet has no position: the third chunk after event 10 is `10.5f0c21ab.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
-    pub(crate) seq: Seq,
+    pub(crate) position: ReadPosition,
     pub(crate) incarnation: Option<Incarnation>,
 }
 
@@ -58,11 +58,15 @@ impl EventId {
 
 impl Display for EventId {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.seq)?;
-        match self.incarnation {
-            Some(incarnation) => write!(f, "{SEPARATOR}{incarnation}"),
-            None => Ok(()),
+        let ReadPosition { seq, n_ahead } = self.position;
+        write!(f, "{seq}")?;
+        if let Some(incarnation) = self.incarnation {
+            write!(f, "{SEPARATOR}{incarnation}")?;
         }
+        if n_ahead > 0 {
+            write!(f, "{SEPARATOR}{n_ahead}")?;
+        }
+        Ok(())
     }
 }
 
@@ -74,16 +78,29 @@ impl FromStr for EventId {
     type Err = NoEventId;
 
     fn from_str(text: &str) -> Result<Self, NoEventId> {
-        let (seq, incarnation) = match text.split_once(SEPARATOR) {
-            Some((seq, rest)) => (seq, Some(Incarnation::read(rest).ok_or(NoEventId)?)),
-            None => (text, None),
+        let mut parts = text.split(SEPARATOR);
+        let seq = Seq(number(parts.next()).ok_or(NoEventId)?);
+        let incarnation = match parts.next() {
+            Some(part) => Some(Incarnation::read(part).ok_or(NoEventId)?),
+            None => None,
         };
-        if !seq.bytes().all(|digit| digit.is_ascii_digit()) {
-            return Err(NoEventId);
-        }
-        let seq = Seq(seq.parse().map_err(|_| NoEventId)?);
-        Ok(Self { seq, incarnation })
+        let n_ahead = match parts.next() {
+            Some(part) => number(Some(part)).ok_or(NoEventId)?,
+            None => 0,
+        };
+        let position = ReadPosition { seq, n_ahead };
+        let id = Self {
+            position,
+            incarnation,
+        };
+        parts.next().is_none().then_some(id).ok_or(NoEventId)
     }
+}
+
+/// Parses digits.
+pub(crate) fn number<N: FromStr>(text: Option<&str>) -> Option<N> {
+    let digits = text.filter(|text| text.bytes().all(|digit| digit.is_ascii_digit()));
+    digits?.parse().ok()
 }
 
 #[cfg(test)]
@@ -94,12 +111,21 @@ mod tests {
     fn an_event_id_names_the_position_and_the_incarnation() {
         let incarnation = Incarnation::of(&"t-1".into());
         let id = EventId {
-            seq: Seq(10),
+            position: Seq(10).into(),
             incarnation: Some(incarnation),
         };
         assert_eq!(id.to_string(), format!("10.{incarnation}"));
         assert_eq!(id.to_string().parse(), Ok(id));
         assert!(id.fits(incarnation) && !id.fits(Incarnation::of(&"t-2".into())));
+        let id = EventId {
+            position: ReadPosition {
+                seq: Seq(10),
+                n_ahead: 3,
+            },
+            ..id
+        };
+        assert_eq!(id.to_string(), format!("10.{incarnation}.3"));
+        assert_eq!(id.to_string().parse(), Ok(id));
         let bare: EventId = "10".parse().unwrap();
         assert!(bare.fits(incarnation) && bare.fits(Incarnation::of(&"t-2".into())));
     }
@@ -115,7 +141,12 @@ mod tests {
             "1.",
             "1.5f0c21a",
             "1.5F0C21AB",
-            "1.5f0c21ab.1",
+            "1.5f0c21ab.",
+            "1.5f0c21ab.x",
+            "1.5f0c21ab.+1",
+            "1.5f0c21ab.1.1",
+            "1.5f0c21ab.4294967296",
+            "1..1",
             ".5f0c21ab",
         ] {
             assert_eq!(text.parse::<EventId>(), Err(NoEventId), "{text}");

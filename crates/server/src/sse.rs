@@ -15,7 +15,7 @@ use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use interop::aitp::shown_metadata;
 use interop::sse;
-use runtime::Logged;
+use runtime::{FollowedRecord, Logged};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -79,13 +79,17 @@ fn noted(error: &ApiError) {
 }
 
 /// Writes a record of a thread's log as a frame: its id, its type as the event.
-pub(crate) fn record_frame(logged: &Logged, incarnation: Incarnation, out: &mut FrameBuffer) {
-    let event = logged.record.event.event_type().name();
+pub(crate) fn record_frame(
+    followed: &FollowedRecord,
+    incarnation: Incarnation,
+    out: &mut FrameBuffer,
+) {
+    let event = followed.record.event.event_type().name();
     let id = EventId {
-        seq: logged.record.seq,
+        position: followed.position,
         incarnation: Some(incarnation),
     };
-    frame(&id, event, "{", logged, out);
+    frame(&id, event, "{", followed, out);
 }
 
 /// Writes a record as a frame with another id and event. `head` begins its JSON object.
@@ -213,7 +217,8 @@ mod tests {
         };
         let mut out = FrameBuffer::default();
         let incarnation = Incarnation::of(&"t".into());
-        record_frame(&logged, incarnation, &mut out);
+        let followed = FollowedRecord::stored(logged.into());
+        record_frame(&followed, incarnation, &mut out);
         assert_eq!(
             *out,
             "id: 7.e3b98a4d\nevent: part.created\ndata: {\"seq\":7,\"at\":\"1970-01-01T00:00:00Z\",\"type\":\"part.created\",\

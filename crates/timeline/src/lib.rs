@@ -33,6 +33,7 @@ mod erase;
 mod event;
 mod ids;
 mod payload;
+mod position;
 mod state;
 mod status;
 mod transcript;
@@ -57,6 +58,7 @@ pub use erase::ERASED;
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
 pub use ids::{CompactionId, ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 pub use payload::Payload;
+pub use position::ReadPosition;
 pub use state::{Active, ActiveStep, Open, QueuedTrigger, State};
 pub use status::{
     ContextStatus, Entity, ExecutionStatus, IllegalTransition, ItemStatus, Machine, StepStatus,

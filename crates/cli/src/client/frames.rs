@@ -3,7 +3,7 @@
 use super::answers::{self, Failure};
 use crate::error::CliError;
 use reqwest::Response;
-use runtime::{AgentStreamEvent, Watched};
+use runtime::{AgentStreamEvent, FollowedRecord, Watched};
 use std::sync::Arc;
 use timeline::Seq;
 
@@ -60,7 +60,10 @@ impl Frames {
                         return Ok(Some(Watched::Subagent(Box::new(event))));
                     }
                 }
-                _ => return Ok(Some(Watched::Record(Arc::new(answers::logged(data)?)))),
+                _ => {
+                    let logged = Arc::new(answers::logged(data)?);
+                    return Ok(Some(Watched::Record(FollowedRecord::stored(logged))));
+                }
             }
         }
         Ok(None)

@@ -27,6 +27,8 @@ struct Acknowledged {
     executions: BTreeSet<(String, String)>,
     items: BTreeSet<(String, String)>,
     events: BTreeMap<(String, u64), Value>,
+    /// The last event id of each thread that was shown.
+    last_ids: BTreeMap<String, String>,
 }
 
 /// What the kills met.
@@ -127,24 +129,23 @@ fn post_until_gone(
     }
 }
 
-/// Follows one thread until the server is gone; notes every event that was shown.
+/// Follows one thread until the server is gone, from the last id that was shown; notes every stored
+/// event that was shown. A chunk that is not stored yet may be lost.
 fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
-    let after = seen
-        .lock()
-        .unwrap()
-        .events
-        .range((key.to_owned(), 0)..=(key.to_owned(), u64::MAX))
-        .next_back()
-        .map_or(0, |((_, seq), _)| *seq);
+    let last_id = seen.lock().unwrap().last_ids.get(key).cloned();
+    let mut last_id = last_id.unwrap_or_else(|| "0".to_owned());
     let url = format!("{base}/api/v1/threads/{key}/events?until=forever");
     let request = server::agent()
         .get(url)
         .header("accept", "text/event-stream")
-        .header("last-event-id", after.to_string());
+        .header("last-event-id", &last_id);
     let Ok(response) = request.call() else { return };
-    let mut last = after;
+    let mut id = String::new();
     for line in BufReader::new(response.into_body().into_reader()).lines() {
         let Ok(line) = line else { return };
+        if let Some(text) = line.strip_prefix("id: ") {
+            text.clone_into(&mut id);
+        }
         let Some(data) = line.strip_prefix("data: ") else {
             continue;
         };
@@ -152,18 +153,40 @@ fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
         let Ok(event) = serde_json::from_str::<Value>(data) else {
             return;
         };
-        let seq = event["seq"].as_u64().unwrap();
-        assert_eq!(
-            seq,
-            last + 1,
-            "a follower of {key} missed or repeated an event"
-        );
-        last = seq;
-        seen.lock()
-            .unwrap()
-            .events
-            .insert((key.to_owned(), seq), event);
+        let (before, now) = (server::position(&last_id), server::position(&id));
+        assert!(now > before, "{key}: {id} follows {last_id}");
+        let mut seen = seen.lock().unwrap();
+        if now.1 == 0 {
+            let seq = event["seq"].as_u64().unwrap();
+            assert_eq!(seq, now.0);
+            let is_next = seq <= before.0 + before.1 + 1;
+            assert!(
+                is_next,
+                "a follower of {key} missed an event: {id} follows {last_id}"
+            );
+            seen.events.insert((key.to_owned(), seq), event);
+        } else {
+            assert_eq!(event["type"], "chunk.emitted");
+            let is_next = now == (before.0, before.1 + 1) || now.1 == 1;
+            assert!(
+                is_next,
+                "a follower of {key} missed a chunk: {id} follows {last_id}"
+            );
+        }
+        id.clone_into(&mut last_id);
+        seen.last_ids.insert(key.to_owned(), id.clone());
     }
+}
+
+/// Waits until the model of a thread speaks, or a stored event of the thread is this chunk.
+fn wait_for_chunk(server: &Server, key: &str, after: usize, chunk: &str) {
+    let url = server.url(&format!("/api/v1/threads/{key}/events?after={after}"));
+    let request = server::agent().get(url);
+    let response = request.header("accept", "text/event-stream").call();
+    let body = response.unwrap().into_body().into_reader();
+    let chunk = format!("\"chunkType\":{chunk:?}");
+    let mut lines = BufReader::new(body).lines();
+    assert!(lines.any(|line| line.unwrap().contains(&chunk)));
 }
 
 /// Kills once while the model speaks and once while an effect runs, as random kills on a slow machine
@@ -179,9 +202,7 @@ fn kill_at_chosen_moments(mut server: Server, bed: &Bed, key: &str, effect: &str
         server
             .post(&format!("/api/v1/threads/{key}/messages"), &body)
             .unwrap();
-        server.until(key, |event| {
-            event["seq"].as_u64() > Some(before as u64) && event["chunkType"] == chunk
-        });
+        wait_for_chunk(&server, key, before, chunk);
         server.kill();
         server = bed.start();
     }

@@ -43,6 +43,7 @@ mod recorded;
 #[path = "../../../../tests/reference.rs"]
 mod reference;
 mod render;
+mod resume;
 mod runs;
 mod schema;
 mod search;

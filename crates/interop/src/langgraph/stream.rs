@@ -3,6 +3,7 @@
 mod frame;
 mod messages;
 
+pub(in crate::langgraph) use frame::FrameIds;
 pub use frame::{Frame, FrameId};
 
 use super::interrupt::{InterruptedCall, interrupts};
@@ -11,7 +12,7 @@ use super::updates::RunUpdates;
 use crate::run::{RunEvent, Selected};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use timeline::{ExecutionId, ItemId, Record};
+use timeline::{ExecutionId, ItemId, ReadPosition, Record};
 
 /// The frames of one run for one reader.
 ///
@@ -21,7 +22,7 @@ use timeline::{ExecutionId, ItemId, Record};
 pub struct RunEventStream {
     run: RunUpdates,
     modes: BTreeSet<StreamMode>,
-    last: Option<FrameId>,
+    ids: FrameIds,
     values_wanted: bool,
     at: FrameId,
     out: Vec<Frame>,
@@ -34,7 +35,7 @@ impl RunEventStream {
         Self {
             run: RunUpdates::new(thread_id, run_id, trigger),
             modes: modes.iter().copied().collect(),
-            last: None,
+            ids: FrameIds::default(),
             values_wanted: false,
             at: FrameId { seq: 0, nth: 0 },
             out: Vec::new(),
@@ -51,7 +52,8 @@ impl RunEventStream {
     /// A stream that continues after this frame.
     #[must_use]
     pub fn after(self, last: Option<FrameId>) -> Self {
-        Self { last, ..self }
+        let ids = FrameIds::after(last);
+        Self { ids, ..self }
     }
 
     /// The first frame of every stream.
@@ -73,6 +75,15 @@ impl RunEventStream {
     /// Classifies a record of the thread's log for this run, and returns the record's frames. Call
     /// [`RunEventStream::wants_values`] afterwards.
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<Frame>) {
+        self.select_at(record, record.seq.into())
+    }
+
+    /// Like [`RunEventStream::select`], also for chunks that are not stored yet. `position` is that of
+    /// a reader behind the record.
+    pub fn select_at(&mut self, record: &Record, position: ReadPosition) -> (Selected, Vec<Frame>) {
+        if self.ids.begin(record, position) {
+            self.run.note_lost();
+        }
         self.at = FrameId {
             seq: record.seq.0,
             nth: 0,
@@ -83,7 +94,7 @@ impl RunEventStream {
                 // They follow the record's other frames. A reader that has them does not need them
                 // again.
                 let nth = self.at.nth + 1;
-                let is_new = self.is_new(FrameId { nth, ..self.at });
+                let is_new = self.ids.lacks(FrameId { nth, ..self.at });
                 self.values_wanted = is_new && self.wants_last_values();
             }
             for update in self.run.updates(event) {
@@ -142,13 +153,10 @@ impl RunEventStream {
     /// built.
     fn put(&mut self, is_wanted: bool, event: &'static str, data: impl FnOnce(&Self) -> Value) {
         self.at.nth += 1;
-        if is_wanted && self.is_new(self.at) {
-            let (id, data) = (Some(self.at), data(self));
+        let id = self.ids.next(self.at.nth);
+        if is_wanted && id.is_some() {
+            let data = data(self);
             self.out.push(Frame { id, event, data });
         }
-    }
-
-    fn is_new(&self, id: FrameId) -> bool {
-        self.last.is_none_or(|last| id > last)
     }
 }

@@ -92,6 +92,12 @@ impl RunUpdates {
         step.map(ToString::to_string).unwrap_or_default()
     }
 
+    /// Notes that the reader has chunks of the step's message that the log lacks. A reset then
+    /// removes the message.
+    pub(super) fn note_lost(&mut self) {
+        self.draft.n_pieces += 1;
+    }
+
     /// The updates that an event of the run is.
     pub(super) fn updates<'e>(&mut self, event: &'e RunEvent<'_>) -> Vec<Update<'e>> {
         let mut out = Vec::new();

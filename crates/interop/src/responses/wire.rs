@@ -13,6 +13,9 @@ pub enum EventFraming {
     Lines,
 }
 
+/// After a reset, numbers continue at the next multiple of this number.
+const NUMBERS_OF_AN_ATTEMPT: u64 = 1_000_000;
+
 /// Numbers events and writes them.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
@@ -44,6 +47,15 @@ impl Wire {
     /// Omits the events up to this number.
     pub(super) fn start_after(&mut self, number: u64) {
         self.from = number.saturating_add(1);
+    }
+
+    /// Continues with a higher number than any client can have. A client may have events that were
+    /// lost: they had numbers that the log does not account for.
+    pub(super) fn skip_lost(&mut self) {
+        let n_skipped = self.next / NUMBERS_OF_AN_ATTEMPT;
+        self.next = n_skipped
+            .saturating_add(1)
+            .saturating_mul(NUMBERS_OF_AN_ATTEMPT);
     }
 
     /// Whether no events are written.

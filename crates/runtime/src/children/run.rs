@@ -145,7 +145,7 @@ impl Site {
         let seen = tail.borrow().seq;
         let store = Arc::clone(self.runtime.store());
         let past = facts(store, child.thread.clone(), seen);
-        let mut records = past.chain(follow(Arc::clone(child), seen, Until::Forever));
+        let mut records = past.chain(follow(Arc::clone(child), seen.into(), Until::Forever));
         while let Some(logged) = records.next().await {
             let logged = logged?;
             report.push(&logged.record);

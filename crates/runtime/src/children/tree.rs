@@ -12,31 +12,37 @@ use super::relations::{MAX_DEPTH, spawned_from_call};
 use super::report::Report;
 use super::wake::Woken;
 use crate::error::RuntimeError;
-use crate::follow::{Until, follow, refollow};
+use crate::follow::{FollowedRecord, Until, follow, refollow};
 use crate::live::Live;
 use crate::runtime::Runtime;
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Logged, StoreError, TenantId};
-use timeline::{Event, Payload, Record, Seq, ThreadId};
+use store::{StoreError, TenantId};
+use timeline::{Event, Payload, ReadPosition, Record, Seq, ThreadId};
 
 /// The position that a reader has reached in a thread and in the threads below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// The last event of the thread.
-    pub seq: Seq,
-    /// The last read events of the threads below it that were not at their ends.
-    pub below: BTreeMap<ThreadId, Seq>,
+    /// The position in the thread.
+    pub own: ReadPosition,
+    /// The positions in the threads below it that were not read to their ends.
+    pub below: BTreeMap<ThreadId, ReadPosition>,
+}
+
+impl From<ReadPosition> for Cursor {
+    fn from(own: ReadPosition) -> Self {
+        Self {
+            own,
+            below: BTreeMap::new(),
+        }
+    }
 }
 
 impl From<Seq> for Cursor {
     fn from(seq: Seq) -> Self {
-        Self {
-            seq,
-            below: BTreeMap::new(),
-        }
+        ReadPosition::from(seq).into()
     }
 }
 
@@ -51,7 +57,7 @@ pub struct Below {
     /// Its key.
     pub key: String,
     /// The record.
-    pub logged: Arc<Logged>,
+    pub followed: FollowedRecord,
     /// Whether the reader has seen it before; such records are included for readers that fold the
     /// log.
     pub is_past: bool,
@@ -90,27 +96,28 @@ impl Runtime {
     ) -> Result<Tree, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let mut open = Vec::new();
-        for (thread, seq) in &after.below {
+        for (thread, position) in &after.below {
             // What is gone, or somebody else's, is not shown.
             let row = self.seen_child_row(tenant, &live.thread, thread).await;
             let Ok(Some(row)) = row else { continue };
             if let Some((_, call)) = spawned_from_call(row.thread.metadata.as_ref()) {
-                open.push((thread.clone(), call, *seq));
+                open.push((thread.clone(), call, *position));
             }
         }
         let roots = Roots {
             open,
             below: Arc::new(after.below),
         };
-        let own = follow(Arc::clone(&live), after.seq, until);
-        Ok(tree(self.clone(), live, own, roots, Seq::ZERO, 0))
+        let own = follow(Arc::clone(&live), after.own, until);
+        let past = ReadPosition::default();
+        Ok(tree(self.clone(), live, own, roots, past, 0))
     }
 }
 
 /// The children to follow from the start, and the positions read in children.
 struct Roots {
-    open: Vec<(ThreadId, String, Seq)>,
-    below: Arc<BTreeMap<ThreadId, Seq>>,
+    open: Vec<(ThreadId, String, ReadPosition)>,
+    below: Arc<BTreeMap<ThreadId, ReadPosition>>,
 }
 
 /// The children that are followed.
@@ -119,7 +126,7 @@ struct Family {
     parent: Arc<Live>,
     /// Number of threads above the parent.
     depth: usize,
-    below: Arc<BTreeMap<ThreadId, Seq>>,
+    below: Arc<BTreeMap<ThreadId, ReadPosition>>,
     notes: SelectAll<BoxStream<'static, (ThreadId, Note)>>,
     /// The position read in each open child.
     open: BTreeMap<ThreadId, Seq>,
@@ -128,7 +135,7 @@ struct Family {
 }
 
 impl Family {
-    fn follow(&mut self, child: ThreadId, call: &str, after: Seq) {
+    fn follow(&mut self, child: ThreadId, call: &str, after: ReadPosition) {
         if self.depth >= MAX_DEPTH || !self.seen.insert(child.clone()) {
             return;
         }
@@ -177,7 +184,7 @@ fn tree(
     live: Arc<Live>,
     mut own: crate::follow::Follow,
     roots: Roots,
-    past: Seq,
+    mut past: ReadPosition,
     depth: usize,
 ) -> Tree {
     let mut family = Family {
@@ -194,7 +201,7 @@ fn tree(
     }
     Box::pin(async_stream::try_stream! {
         loop {
-            let logged = tokio::select! {
+            let followed = tokio::select! {
                 biased;
                 Some((child, note)) = family.notes.next(), if !family.notes.is_empty() => {
                     if let Some(below) = family.heard(&child, note) {
@@ -202,12 +209,12 @@ fn tree(
                     }
                     continue;
                 }
-                logged = own.next() => logged,
+                followed = own.next() => followed,
             };
-            let Some(logged) = logged else { return };
-            let logged = logged?;
-            let record = &logged.record;
-            let is_past = record.seq <= past;
+            let Some(followed) = followed else { return };
+            let followed = followed?;
+            let record = &followed.logged.record;
+            let is_past = record.seq <= past.seq || !past.count(&record.event);
             for wanted in before(record) {
                 while !family.is_read(&wanted) {
                     let Some((child, note)) = family.notes.next().await else { break };
@@ -226,7 +233,7 @@ fn tree(
                 path: Vec::new(),
                 thread_id: live.thread.clone(),
                 key: live.key.clone(),
-                logged: Arc::clone(&logged),
+                followed: followed.clone(),
                 is_past,
                 is_last: false,
                 begins: begins.as_ref().map(|(spawned, _)| spawned.clone()),
@@ -236,7 +243,7 @@ fn tree(
                 let known = family.below.get(&child).copied();
                 // One that was over when somebody stopped reading here is not shown again.
                 if !is_past || known.is_some() {
-                    let after = known.unwrap_or(Seq::ZERO).max(after);
+                    let after = known.unwrap_or_default().max(after.into());
                     family.follow(child, &spawned.tool_call_id, after);
                 }
             }
@@ -293,9 +300,9 @@ struct Inner {
     thread: ThreadId,
     /// The call that started it.
     place: CallAddress,
-    /// The last event that was seen before.
-    after: Seq,
-    below: Arc<BTreeMap<ThreadId, Seq>>,
+    /// The position that was read before.
+    after: ReadPosition,
+    below: Arc<BTreeMap<ThreadId, ReadPosition>>,
     depth: usize,
 }
 
@@ -323,9 +330,9 @@ fn inside(inner: Inner) -> BoxStream<'static, (ThreadId, Note)> {
             let mut records = tree(runtime, live, own, roots, after, depth);
             let mut report = Report::default();
             while let Some(Ok(mut found)) = records.next().await {
-                let seq = found.path.is_empty().then_some(found.logged.record.seq);
+                let seq = found.path.is_empty().then_some(found.followed.position.seq);
                 if seq.is_some() {
-                    report.push(&found.logged.record);
+                    report.push(&found.followed.record);
                     found.is_last = report.is_over();
                 }
                 found.path.insert(0, place.clone());

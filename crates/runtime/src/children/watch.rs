@@ -8,21 +8,20 @@ use super::records::Spawned;
 use super::report::Report;
 use super::tree::{Below, Tree};
 use crate::error::RuntimeError;
-use crate::follow::Until;
+use crate::follow::{FollowedRecord, Until};
 use crate::runtime::Runtime;
 use agents::{AgentStreamEvent, SubagentEvent, SubagentForwarded, SubagentStart};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use store::{Logged, StoreError, TenantId};
-use timeline::{Record, Seq, ThreadId};
+use store::{StoreError, TenantId};
+use timeline::{ReadPosition, Record, ThreadId};
 
 /// An event of a thread or of a thread below it.
 #[derive(Clone, Debug)]
 pub enum Watched {
     /// A record of the thread.
-    Record(Arc<Logged>),
+    Record(FollowedRecord),
     /// An event of a sub-agent that the thread has started. No record of the thread has it, so a
     /// client resumes after the last record.
     Subagent(Box<SubagentEvent>),
@@ -40,11 +39,11 @@ impl Runtime {
         &self,
         tenant: &TenantId,
         key: &str,
-        after: Seq,
+        after: impl Into<ReadPosition> + Send,
         until: Until,
     ) -> Result<Watch, RuntimeError> {
         Ok(watch_tree(
-            self.tree(tenant, key, after.into(), until).await?,
+            self.tree(tenant, key, after.into().into(), until).await?,
         ))
     }
 }
@@ -58,7 +57,7 @@ fn watch_tree(mut tree: Tree) -> Watch {
                 yield Watched::Subagent(Box::new(event));
             }
             if below.path.is_empty() {
-                yield Watched::Record(below.logged);
+                yield Watched::Record(below.followed);
             }
         }
     })
@@ -79,7 +78,7 @@ impl Family {
         let Some(child) = self.0.get_mut(&below.thread_id) else {
             return Vec::new();
         };
-        let events = child.events(&below.logged.record);
+        let events = child.events(&below.followed.record);
         if below.is_past {
             return Vec::new();
         }

@@ -81,7 +81,7 @@ async fn follow(runtime: &Runtime) -> Follow {
 }
 
 async fn seqs(follow: Follow) -> Vec<u64> {
-    let seq = |logged: Result<Arc<Logged>, StoreError>| logged.unwrap().record.seq.0;
+    let seq = |logged: Result<crate::FollowedRecord, StoreError>| logged.unwrap().record.seq.0;
     follow.map(seq).collect().await
 }
 
@@ -105,7 +105,7 @@ async fn a_follower_that_does_not_read_keeps_no_page_in_memory() {
     let (store, runtime) = thread(6, PAGE_BYTES / 4, 64 << 20).await;
     let mut follower = follow(&runtime).await;
     let first = follower.next().await.unwrap().unwrap();
-    let weak = Arc::downgrade(&first);
+    let weak = Arc::downgrade(&first.logged);
     drop(first);
     assert_eq!(weak.strong_count(), 1, "the page that was read last");
     runtime.inner.pages.clear();

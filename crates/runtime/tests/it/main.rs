@@ -21,3 +21,4 @@ mod say;
 mod standstill;
 mod stretches;
 mod tree;
+mod write_behind;

@@ -12,12 +12,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};
 use jiff::Timestamp;
-use runtime::{Logged, SubagentEvent, Until, Watched};
+use runtime::{FollowedRecord, Logged, SubagentEvent, Until, Watched};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use timeline::{Event, Seq};
+use timeline::{Event, ReadPosition, Seq};
 use utoipa::{IntoParams, ToSchema};
 
 /// Maximum number of events in a JSON page.
@@ -70,9 +69,9 @@ struct AllEvents {
     left: usize,
 }
 
-impl View<Arc<Logged>> for AllEvents {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        sse::record_frame(logged, self.incarnation, out);
+impl View<FollowedRecord> for AllEvents {
+    fn write(&mut self, followed: &FollowedRecord, out: &mut FrameBuffer) -> ControlFlow<()> {
+        sse::record_frame(followed, self.incarnation, out);
         self.left = self.left.saturating_sub(1);
         sse::flow(self.left == 0)
     }
@@ -108,7 +107,8 @@ pub(crate) struct EventPage {
 /// Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
 ///
 /// The data of each event is `{"seq", "at", …event}`. Its id is its position in the log, a dot, and 8
-/// digits for the thread's identity. A client that reconnects with the id misses no event and receives
+/// digits for the thread's identity. A chunk that is not stored yet has the id of the last stored event,
+/// a dot, and the number of such chunks. A client that reconnects with the id misses no event and receives
 /// none twice. If the thread was deleted and created again under its key, the request fails with
 /// `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
@@ -126,7 +126,7 @@ pub(crate) async fn follow(
         Some(place) => place,
         None => query.after()?,
     };
-    let after = place.cursor.seq;
+    let after = place.cursor.own;
     // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for
     // more would hide what there is.
     let found = thread.find().await?;
@@ -134,8 +134,9 @@ pub(crate) async fn follow(
     if !place.id().fits(incarnation) {
         return Err(ApiError::ForeignEventId);
     }
-    if after > tail {
-        let what = format!("the thread has {tail} events, and none of the id {after}: begin at 0");
+    if after.seq > tail {
+        let last = after.seq;
+        let what = format!("the thread has {tail} events, and none of the id {last}: begin at 0");
         return Err(ApiError::InvalidQuery { what });
     }
     if sse::wants_json(&headers) {
@@ -144,7 +145,7 @@ pub(crate) async fn follow(
             return Err(ApiError::InvalidQuery { what });
         }
         let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
-        let records = thread.read(after, limit).await?;
+        let records = thread.read(after.seq, limit).await?;
         return Ok((
             [(header::CONTENT_TYPE, "application/json")],
             page(&records, after, tail),
@@ -182,7 +183,7 @@ struct WatchedEvents(AllEvents);
 impl View<Watched> for WatchedEvents {
     fn write(&mut self, watched: &Watched, out: &mut FrameBuffer) -> ControlFlow<()> {
         match watched {
-            Watched::Record(logged) => self.0.write(logged, out),
+            Watched::Record(followed) => self.0.write(followed, out),
             Watched::Subagent(event) => {
                 let event = SubagentEvent::clone(event).into_event(0, "".into());
                 let data = serde_json::to_string(&event).unwrap_or_default();
@@ -212,15 +213,17 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<TreeEventId>, ApiError> {
     seq.map(Some).ok_or(error)
 }
 
-fn page(records: &[Logged], after: Seq, tail: Seq) -> String {
+fn page(records: &[Logged], after: ReadPosition, tail: Seq) -> String {
     let mut out = String::from("{\"events\":[");
-    for (index, logged) in records.iter().enumerate() {
+    let mut position = after;
+    let lacks = |logged: &&Logged| position.pass(logged.record.seq, &logged.record.event);
+    for (index, logged) in records.iter().filter(lacks).enumerate() {
         if index > 0 {
             out.push(',');
         }
         sse::record_json(logged, &mut out);
     }
-    let last = records.last().map_or(after, |logged| logged.record.seq);
+    let last = records.last().map_or(after.seq, |logged| logged.record.seq);
     // Writing to a string can't fail.
     let _ = write!(out, "],\"last\":{last},\"more\":{}}}", last < tail);
     out

@@ -22,13 +22,13 @@ use interop::model::{part_without_text, unreadable_part};
 use interop::revision::Revision;
 use interop::run::RunSelector;
 use runtime::{
-    Accepted, Filter, Logged, Policy, ReactRequest, RequestToken, Rewind, Run, RuntimeError, Until,
+    Accepted, Filter, FollowedRecord, Policy, ReactRequest, RequestToken, Rewind, Run,
+    RuntimeError, Until,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use timeline::{
     Entry, ExecutionId, ExecutionStatus, ItemId, NewItem, Payload, Seq, ThreadId, Transcript,
     check_parts,
@@ -224,11 +224,11 @@ struct OneRun {
     incarnation: Incarnation,
 }
 
-impl View<Arc<Logged>> for OneRun {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        let seen = self.run.select(&logged.record.event);
+impl View<FollowedRecord> for OneRun {
+    fn write(&mut self, followed: &FollowedRecord, out: &mut FrameBuffer) -> ControlFlow<()> {
+        let seen = self.run.select(&followed.record.event);
         if seen.is_own() {
-            sse::record_frame(logged, self.incarnation, out);
+            sse::record_frame(followed, self.incarnation, out);
         }
         seen.flow()
     }

@@ -3,7 +3,7 @@
 mod branch_state;
 
 use crate::error::ApiError;
-use crate::event_id::{EventId, Incarnation};
+use crate::event_id::{EventId, Incarnation, number};
 use crate::sse::{self, FrameBuffer, View};
 use branch_state::Standings;
 use interop::run::RunSelector;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 use std::ops::ControlFlow;
-use timeline::{Event, Payload, Seq, ThreadId};
+use timeline::{Event, Payload, ReadPosition, Seq, ThreadId};
 use utoipa::IntoParams;
 
 /// Separates the positions in an event id.
@@ -31,8 +31,9 @@ pub(crate) struct TreeQuery {
     pub(crate) subagents: bool,
 }
 
-/// A position in a stream, as an event id: the [`EventId`] of the thread, then `~<thread>:<place>` for
-/// each descendant that is not at its end.
+/// A position in a stream, as an event id: the [`EventId`] of the thread, then `~<thread>:<position>`
+/// for each descendant that is not at its end. Behind unstored chunks of a descendant, their number
+/// follows: `~<thread>:<position>.<number>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeEventId {
     pub(crate) cursor: Cursor,
@@ -42,8 +43,11 @@ pub(crate) struct TreeEventId {
 impl Display for TreeEventId {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.id())?;
-        for (thread, seq) in &self.cursor.below {
+        for (thread, ReadPosition { seq, n_ahead }) in &self.cursor.below {
             write!(f, "{SEPARATOR}{thread}:{seq}")?;
+            if *n_ahead > 0 {
+                write!(f, ".{n_ahead}")?;
+            }
         }
         Ok(())
     }
@@ -53,7 +57,7 @@ impl TreeEventId {
     /// The event id of the thread itself.
     pub(crate) fn id(&self) -> EventId {
         EventId {
-            seq: self.cursor.seq,
+            position: self.cursor.own,
             incarnation: self.incarnation,
         }
     }
@@ -61,35 +65,48 @@ impl TreeEventId {
     /// Parses an id; none if the text is not one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut pieces = text.split(SEPARATOR);
-        let EventId { seq, incarnation } = pieces.next()?.parse().ok()?;
+        let EventId {
+            position,
+            incarnation,
+        } = pieces.next()?.parse().ok()?;
         let mut below = BTreeMap::new();
         for piece in pieces {
-            let (thread, seq) = piece.rsplit_once(':')?;
-            below.insert(ThreadId::from(thread), Seq(seq.parse().ok()?));
+            let (thread, text) = piece.rsplit_once(':')?;
+            let (seq, n_ahead) = match text.split_once('.') {
+                Some((seq, n_ahead)) => (seq, number(Some(n_ahead))?),
+                None => (text, 0),
+            };
+            let seq = Seq(number(Some(seq))?);
+            below.insert(ThreadId::from(thread), ReadPosition { seq, n_ahead });
             if below.len() > MAX_BELOW {
                 return None;
             }
         }
         Some(Self {
-            cursor: Cursor { seq, below },
+            cursor: Cursor {
+                own: position,
+                below,
+            },
             incarnation,
         })
     }
 
     /// Moves the position behind this record.
     fn see(&mut self, below: &Below) {
-        let record = &below.logged.record;
+        let followed = &below.followed;
         if below.path.is_empty() {
-            self.cursor.seq = record.seq;
+            self.cursor.own = followed.position;
         } else {
-            self.cursor
-                .below
-                .insert(below.thread_id.clone(), record.seq);
+            let thread = below.thread_id.clone();
+            self.cursor.below.insert(thread, followed.position);
         }
         if let Some((child, after)) = &below.follows {
-            self.cursor.below.entry(child.clone()).or_insert(*after);
+            self.cursor
+                .below
+                .entry(child.clone())
+                .or_insert((*after).into());
         }
-        if let Event::PartCreated { part, .. } = &record.event
+        if let Event::PartCreated { part, .. } = &followed.record.event
             && let Some(ended) = ended(part)
         {
             self.cursor.below.remove(&ended);
@@ -176,7 +193,7 @@ impl View<Below> for TreeEvents {
         if below.is_past {
             return ControlFlow::Continue(());
         }
-        let logged = &below.logged;
+        let logged = &below.followed;
         let mut flow = ControlFlow::Continue(());
         if below.path.is_empty() {
             if let Some(run) = &mut self.run {
@@ -215,22 +232,28 @@ mod tests {
 
     #[test]
     fn an_id_is_read_as_it_was_written() {
-        let below = [("t-1".into(), Seq(4)), ("t:2".into(), Seq(9))];
+        let third = ReadPosition {
+            seq: Seq(9),
+            n_ahead: 2,
+        };
+        let below = [("t-1".into(), Seq(4).into()), ("t:2".into(), third)];
         let place = TreeEventId {
             cursor: Cursor {
-                seq: Seq(17),
+                own: Seq(17).into(),
                 below: below.into(),
             },
             incarnation: Some(Incarnation::of(&"t".into())),
         };
-        assert_eq!(place.to_string(), "17.e3b98a4d~t-1:4~t:2:9");
+        assert_eq!(place.to_string(), "17.e3b98a4d~t-1:4~t:2:9.2");
         assert_eq!(TreeEventId::read(&place.to_string()), Some(place));
         let bare = TreeEventId {
             cursor: Seq(17).into(),
             incarnation: None,
         };
         assert_eq!(TreeEventId::read("17"), Some(bare));
-        for wrong in ["", "x", "17.~t:1", "17~", "17~t", "17~t:x", "-1"] {
+        for wrong in [
+            "", "x", "17.~t:1", "17~", "17~t", "17~t:x", "17~t:1.", "17~t:1.x", "-1",
+        ] {
             assert_eq!(TreeEventId::read(wrong), None, "{wrong}");
         }
     }

@@ -142,7 +142,8 @@ mod tests {
         };
         let mut buffer = FrameBuffer::default();
         let incarnation = crate::event_id::Incarnation::of(&"t".into());
-        crate::sse::record_frame(&logged, incarnation, &mut buffer);
+        let followed = runtime::FollowedRecord::stored(logged.into());
+        crate::sse::record_frame(&followed, incarnation, &mut buffer);
         assert!(buffer.own_bytes() < 200 && buffer.len() > SHARED_FROM);
         let mut pieces = Vec::new();
         while let Some(piece) = buffer.pop() {

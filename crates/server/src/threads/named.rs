@@ -18,7 +18,8 @@ use runtime::{
 };
 use std::sync::Arc;
 use timeline::{
-    CompactionId, ExecutionId, Item, ItemId, Open, Removed, Seq, State, ThreadUpdate, Transcript,
+    CompactionId, ExecutionId, Item, ItemId, Open, ReadPosition, Removed, Seq, State, ThreadUpdate,
+    Transcript,
 };
 
 /// The key of a thread that the caller may access. The thread need not exist: then reads fail with
@@ -135,9 +136,9 @@ operations! {
     positions_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Position>>;
     records(after: Position, limit: usize) -> (Vec<Logged>, Position);
     read(after: Seq, limit: usize) -> Vec<Logged>;
-    follow(after: Seq, until: Until) -> Follow;
+    follow(after: impl Into<ReadPosition> + Send, until: Until) -> Follow;
     tree(after: Cursor, until: Until) -> Tree;
-    watch(after: Seq, until: Until) -> Watch;
+    watch(after: ReadPosition, until: Until) -> Watch;
     pending() -> (Vec<Pending>, Seq);
     pending_at(at: Seq) -> Vec<Pending>;
     unanswered() -> Vec<Pending>;

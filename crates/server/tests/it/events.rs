@@ -66,12 +66,12 @@ async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothin
     let client = upp::http_client_builder("test").unwrap().build().unwrap();
     server.begin("t", "slow 5ms say 120 words").await;
     let mut seen: Vec<(u64, serde_json::Value)> = Vec::new();
+    let mut last = "0".to_owned();
     let url = host.url("/api/v1/threads/t/events?until=rest");
     loop {
-        let last = seen.last().map_or(0, |(id, _)| *id);
         let mut response = client
             .get(&url)
-            .header("last-event-id", last)
+            .header("last-event-id", &last)
             .send()
             .await
             .unwrap();
@@ -88,6 +88,9 @@ async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothin
         }
         let whole = text.rfind("\n\n").map_or("", |end| &text[..end + 2]);
         seen.extend(frames(whole));
+        if let Some(id) = ids(whole).last() {
+            last = (*id).to_owned();
+        }
         if ended {
             break;
         }
@@ -220,17 +223,27 @@ async fn resumed(server: &Server, query: &str, id: &str) -> crate::harness::Answ
 #[tokio::test]
 async fn an_event_id_names_its_thread_and_resumes_after_it() {
     let server = Server::new("").await;
-    let live = server.say("t", "hello").await.text;
+    let live = server.say("t", "slow 40ms say 5 words").await.text;
     let path = "/api/v1/threads/t/events?until=rest";
     let all = server.get(path).await.text;
     let all = ids(&all);
     let live = ids(&live);
-    assert!(!live.is_empty() && live.iter().all(|id| all.contains(id)));
+    // Chunks that are not stored yet have ids with a counter.
+    let (unstored, stored): (Vec<&str>, Vec<&str>) =
+        live.iter().partition(|id| id.split('.').count() == 3);
+    assert!(!unstored.is_empty() && stored.iter().all(|id| all.contains(id)));
     let (position, incarnation) = all[4].split_once('.').unwrap();
     assert_eq!(position, "5");
     assert_eq!(incarnation.len(), 8, "{incarnation}");
     assert!(all.iter().all(|id| id.ends_with(incarnation)), "{all:?}");
     for query in ["", "&subagents=true"] {
+        for id in &live {
+            let mut parts = id.split('.');
+            let seq: usize = parts.next().unwrap().parse().unwrap();
+            let n_ahead: usize = parts.nth(1).map_or(0, |part| part.parse().unwrap());
+            let rest = resumed(&server, query, id).await;
+            assert_eq!(ids(&rest.text), all[seq + n_ahead..], "{query} {id}");
+        }
         // A position alone is of any thread.
         for id in [all[4], "5"] {
             let rest = resumed(&server, query, id).await;
@@ -262,6 +275,6 @@ async fn an_event_id_of_a_deleted_and_recreated_thread_is_refused() {
     let request = request.header(header::ACCEPT, "application/json");
     let refused = server.send(request.body(Body::empty()).unwrap()).await;
     assert_eq!(refused.error().1, "foreign_event_id");
-    let reserved = resumed(&server, "", &format!("{new}.1")).await;
-    assert_eq!(reserved.error().1, "invalid_header");
+    let longer = resumed(&server, "", &format!("{new}.1.1")).await;
+    assert_eq!(longer.error().1, "invalid_header");
 }

@@ -93,10 +93,13 @@ pub(crate) fn frames(text: &str) -> Vec<(u64, Value)> {
         .filter(|frame| !frame.starts_with(':'));
     let read = |frame: &str| {
         let line = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
-        let id = line("id: ").unwrap_or("0");
-        let id = id.split(['.', '~']).next().unwrap().parse().unwrap();
+        // A chunk that is not stored yet counts from the last stored event.
+        let id = line("id: ").unwrap_or("0").split('~').next().unwrap();
+        let mut parts = id.split('.');
+        let seq: u64 = parts.next().unwrap().parse().unwrap();
+        let n_ahead: u64 = parts.nth(1).map_or(0, |part| part.parse().unwrap());
         (
-            id,
+            seq + n_ahead,
             serde_json::from_str(line("data: ").unwrap()).unwrap_or(Value::Null),
         )
     };

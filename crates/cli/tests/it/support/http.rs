@@ -1,6 +1,6 @@
 //! Requests to the real server whose refusals are answers too.
 
-use super::server::Server;
+use super::server::{Server, position};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Answer {
         Some(value.to_str().unwrap().to_owned())
     }
 
-    /// The data of the events of a stream, each of which has its place as its id.
+    /// The data of the events of a stream, each of which has its position as its id.
     pub(crate) fn frames(&self) -> Vec<Value> {
         let frames = self
             .text
@@ -35,8 +35,11 @@ impl Answer {
             };
             let data: Value = serde_json::from_str(&lines("data: ").join("\n")).unwrap();
             let ids = lines("id: ");
-            let position = ids.first().unwrap().split('.').next();
-            assert_eq!((ids.len(), position), (1, Some(&*data["seq"].to_string())));
+            let (seq, n_ahead) = position(ids.first().unwrap());
+            assert_eq!(
+                (ids.len(), seq + n_ahead),
+                (1, data["seq"].as_u64().unwrap())
+            );
             data
         };
         frames.map(read).collect()

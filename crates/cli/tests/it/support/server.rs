@@ -215,3 +215,11 @@ pub(crate) fn agent() -> ureq::Agent {
         .build()
         .into()
 }
+
+/// The parts of an event id: the last stored event, and the number of chunks after it.
+pub(crate) fn position(id: &str) -> (u64, u64) {
+    let mut parts = id.split('.');
+    let seq = parts.next().unwrap().parse().unwrap();
+    let n_ahead = parts.nth(1).map_or(0, |part| part.parse().unwrap());
+    (seq, n_ahead)
+}

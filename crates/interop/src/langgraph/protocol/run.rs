@@ -7,13 +7,13 @@ use super::event::ProtocolEvent;
 use super::request::{Channel, EventRequest};
 use super::writer::MessageWriter;
 use crate::langgraph::interrupt::{InterruptedCall, interrupts};
-use crate::langgraph::stream::FrameId;
+use crate::langgraph::stream::{FrameId, FrameIds};
 use crate::langgraph::updates::{RunUpdates, Update};
 use crate::parts::ToolPart;
 use crate::run::{RunEvent, Selected};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Chunk, ExecutionId, ItemId, Marker, OpenCall, Record, StepStatus};
+use timeline::{Chunk, ExecutionId, ItemId, Marker, OpenCall, ReadPosition, Record, StepStatus};
 
 /// The events of one run for one reader of its thread.
 ///
@@ -23,6 +23,7 @@ use timeline::{Chunk, ExecutionId, ItemId, Marker, OpenCall, Record, StepStatus}
 pub struct ProtocolRun {
     run: RunUpdates,
     request: EventRequest,
+    ids: FrameIds,
     values_wanted: bool,
     writer: Option<MessageWriter>,
     /// The message that was finished last.
@@ -84,6 +85,7 @@ impl ProtocolRun {
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId, request: EventRequest) -> Self {
         Self {
             run: RunUpdates::new(thread_id, run_id, trigger),
+            ids: FrameIds::after(request.since),
             request,
             values_wanted: false,
             writer: None,
@@ -111,6 +113,22 @@ impl ProtocolRun {
     /// Classifies a record of the thread's log for this run, and returns the record's events. Call
     /// [`ProtocolRun::wants_values`] afterwards.
     pub fn select(&mut self, record: &Record) -> (Selected, Vec<ProtocolEvent>) {
+        self.select_at(record, record.seq.into())
+    }
+
+    /// Like [`ProtocolRun::select`], also for chunks that are not stored yet. `position` is that of a
+    /// reader behind the record.
+    pub fn select_at(
+        &mut self,
+        record: &Record,
+        position: ReadPosition,
+    ) -> (Selected, Vec<ProtocolEvent>) {
+        if self.ids.begin(record, position) {
+            self.run.note_lost();
+            if self.writer.is_none() {
+                self.finished = Some(self.run.message_id());
+            }
+        }
         self.seq = record.seq.0;
         self.at_ms = record.at.as_millisecond();
         self.phase = Phase::Record;
@@ -145,14 +163,14 @@ impl ProtocolRun {
 
     /// Whether the reader lacks events of the end of the run.
     pub fn wants_end(&self) -> bool {
-        self.is_new(FrameId::after(self.seq))
+        self.ids.lacks(FrameId::after(self.seq))
     }
 
     /// Whether the values are wanted when the run ends.
     pub fn wants_last_values(&self) -> bool {
         let nth = rank(Channel::Values, Phase::End) * MAX_EVENTS;
         let seq = self.seq;
-        self.request.wants(Channel::Values) && self.is_new(FrameId { seq, nth })
+        self.request.wants(Channel::Values) && self.ids.lacks(FrameId { seq, nth })
     }
 
     /// The events at the end of the run: the values, the interrupts, and finally the outcome.
@@ -223,9 +241,10 @@ impl ProtocolRun {
         method: &'static str,
         data: impl FnOnce() -> Value,
     ) {
-        let id = self.next_id(channel);
+        let FrameId { nth, .. } = self.next_id(channel);
+        let id = self.ids.next(nth);
         *self.n_events.entry(rank(channel, self.phase)).or_default() += 1;
-        if is_wanted && self.is_new(id) {
+        if let Some(id) = id.filter(|_| is_wanted) {
             let (at_ms, data) = (self.at_ms, data());
             self.out.push(ProtocolEvent {
                 id,
@@ -244,11 +263,6 @@ impl ProtocolRun {
             seq: self.seq,
             nth: rank * MAX_EVENTS + n_events.min(MAX_EVENTS - 1),
         }
-    }
-
-    /// Whether the reader lacks the event with this id.
-    fn is_new(&self, id: FrameId) -> bool {
-        self.request.since.is_none_or(|since| id > since)
     }
 
     fn update(&mut self, update: Update<'_>) {
@@ -296,7 +310,7 @@ impl ProtocolRun {
         match event {
             RunEvent::Started { .. } => {
                 let values = self.next_id(Channel::Values);
-                self.values_wanted = self.request.wants(Channel::Values) && self.is_new(values);
+                self.values_wanted = self.request.wants(Channel::Values) && self.ids.lacks(values);
                 let data = json!({"event": "started", "graph_name": self.run.agent});
                 self.push(Channel::Lifecycle, "lifecycle", || data);
             }

@@ -114,6 +114,7 @@ impl Output {
     /// Ends the items of an attempt that died; the next attempt makes new ones. The final response
     /// has none of the old ones.
     pub(super) fn reset(&mut self, out: &mut String) {
+        self.wire.skip_lost();
         self.interrupt(None, out);
         let step = std::mem::take(&mut self.step);
         // Its stored parts are void too, and its usage is not counted.

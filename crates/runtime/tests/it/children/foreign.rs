@@ -91,8 +91,8 @@ async fn shows_nothing_of(runtime: &Runtime, foreign: &ThreadId) {
     for after in [
         Cursor::default(),
         Cursor {
-            seq: Seq::ZERO,
-            below: [(foreign.clone(), Seq::ZERO)].into(),
+            own: Seq::ZERO.into(),
+            below: [(foreign.clone(), Seq::ZERO.into())].into(),
         },
     ] {
         assert_eq!(beneath(runtime, "copy", after).await.len(), 0);
@@ -156,8 +156,8 @@ async fn a_fork_shows_the_children_of_its_ancestors_and_does_not_delete_them() {
     let again = Some("again".to_owned());
     runtime.fork(&tenant, "fork", again, None).await.unwrap();
     let after = Cursor {
-        seq: Seq::ZERO,
-        below: [(child.clone(), Seq::ZERO)].into(),
+        own: Seq::ZERO.into(),
+        below: [(child.clone(), Seq::ZERO.into())].into(),
     };
     for key in ["fork", "again"] {
         let shown = beneath(&runtime, key, after.clone()).await;

@@ -124,7 +124,7 @@ async fn the_parents_log_has_nothing_of_what_happens_inside() {
     let own: Vec<Record> = watched
         .iter()
         .filter_map(|watched| match watched {
-            Watched::Record(logged) => Some(logged.record.clone()),
+            Watched::Record(followed) => Some(followed.record.clone()),
             Watched::Subagent(_) => None,
         })
         .collect();
@@ -152,8 +152,8 @@ async fn what_was_seen_of_a_child_comes_again_as_facts_alone() {
     let child = question.key.rsplit_once('/').unwrap().0.to_owned();
     let child = runtime.find(&tenant(), &child).await.unwrap();
     let seen = Cursor {
-        seq: runtime.find(&tenant(), "k").await.unwrap().tail,
-        below: [(child.thread.id.clone(), child.tail)].into(),
+        own: runtime.find(&tenant(), "k").await.unwrap().tail.into(),
+        below: [(child.thread.id.clone(), child.tail.into())].into(),
     };
     answer(&runtime, &question.key, &approve(&question.tool_call_id))
         .await
@@ -163,11 +163,11 @@ async fn what_was_seen_of_a_child_comes_again_as_facts_alone() {
     let all: Vec<Below> = tree.unwrap().map(|it| it.unwrap()).collect().await;
     let of_child = all.iter().filter(|it| it.thread_id == child.thread.id);
     let (past, new): (Vec<&Below>, Vec<&Below>) = of_child.partition(|it| it.is_past);
-    let shows = |below: &Below| match &below.logged.record.event {
+    let shows = |below: &Below| match &below.followed.record.event {
         Event::ChunkEmitted { chunk_type, .. } => chunk_type.ends_with("-delta"),
         _ => false,
     };
-    assert!(past.iter().any(|it| it.logged.record.seq == child.tail));
+    assert!(past.iter().any(|it| it.followed.record.seq == child.tail));
     assert_eq!(past.iter().filter(|it| shows(it)).count(), 0);
     assert!(new.iter().any(|it| shows(it)));
 }

@@ -97,8 +97,12 @@ impl Rig {
         }
     }
 
-    /// The process dies where it stands, and another one takes over.
+    /// The process dies where it stands, and another one takes over. All that was shown is stored
+    /// before, so that the log has it.
     pub(super) async fn crash(&mut self) {
+        let tenant = tenant();
+        let nothing = self.runtime.append_past(&tenant, KEY, Vec::new(), None);
+        nothing.await.unwrap();
         self.process.die();
         let _ = self.runtime.shutdown().await;
         self.begin_again().await;

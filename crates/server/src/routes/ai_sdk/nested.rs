@@ -100,7 +100,7 @@ impl Nested {
         let major = self.major;
         let child = self.children.entry(below.thread_id.clone());
         let child = child.or_insert_with(|| Child::new(major));
-        let own = child.chunks(&below.logged.record, major);
+        let own = child.chunks(&below.followed.record, major);
         let calls: Vec<&str> = below
             .path
             .iter()

@@ -13,11 +13,10 @@ use interop::ai_sdk::subagent::SubagentQuestion;
 use interop::ai_sdk::{ChunkJson, MessageSoFar, StreamView, subagent};
 use interop::run::RunSelector;
 use interop::sse::{DONE, write_event};
-use runtime::{Below, Logged, Pending, RuntimeError, StoreError, Until};
+use runtime::{Below, FollowedRecord, Logged, Pending, RuntimeError, StoreError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use timeline::{Event, ExecutionStatus, OpenCall, OpenKind, Seq, StepId, StepStatus};
+use timeline::{Event, ExecutionStatus, OpenCall, OpenKind, Seq, StepId, StepStatus, chunk_type};
 
 /// The client's options for a stream.
 #[derive(Clone, Copy)]
@@ -31,7 +30,7 @@ pub(super) struct Wanted {
 /// An input of the stream.
 enum Happens {
     /// A record of the thread.
-    Own(Arc<Logged>),
+    Own(FollowedRecord),
     /// A record of the thread or of one of its descendants.
     Tree(Below),
     /// The thread waits for a person or a client after this step, with these pending calls.
@@ -45,7 +44,7 @@ impl Happens {
             Self::Own(logged) => Some(&logged.record.event),
             Self::Tree(below) => {
                 let is_own = below.path.is_empty();
-                is_own.then_some(&below.logged.record.event)
+                is_own.then_some(&below.followed.record.event)
             }
             Self::Asked(..) => None,
         }
@@ -134,6 +133,10 @@ impl UiStream {
             write_event(&chunk.to_string(), out);
         }
         let (selected, chunks) = self.view.select(&logged.record);
+        if self.view.is_running() && is_reset(&logged.record.event) {
+            // The client may count chunks that were lost. From here on it gets all of them again.
+            self.n_known = 0;
+        }
         for chunk in chunks {
             if self.n_known > 0 {
                 self.n_known -= 1;
@@ -166,6 +169,11 @@ impl UiStream {
             }
         }
     }
+}
+
+/// Whether an event voids what its step has shown.
+fn is_reset(event: &Event) -> bool {
+    matches!(event, Event::ChunkEmitted { chunk_type, .. } if chunk_type == chunk_type::STEP_RESET)
 }
 
 /// Passes the records on. Before an execution ends with pending calls that its last step does not show,
@@ -227,7 +235,7 @@ impl View<Happens> for UiStream {
     fn write(&mut self, happens: &Happens, out: &mut FrameBuffer) -> ControlFlow<()> {
         match happens {
             Happens::Own(logged) => self.own(logged, out),
-            Happens::Tree(below) if below.path.is_empty() => self.own(&below.logged, out),
+            Happens::Tree(below) if below.path.is_empty() => self.own(&below.followed, out),
             Happens::Tree(below) => {
                 self.below(below, out);
                 ControlFlow::Continue(())

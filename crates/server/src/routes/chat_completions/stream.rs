@@ -10,9 +10,8 @@ use futures_util::StreamExt;
 use interop::chat_completions::{ChatCompletion, CompletionStream};
 use interop::responses::ResponseOf;
 use interop::run::RunSelector;
-use runtime::{Logged, RuntimeError};
+use runtime::{FollowedRecord, RuntimeError};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// Shows the chunks of a completion.
 struct Chunks {
@@ -21,9 +20,9 @@ struct Chunks {
     _passing: Option<Ephemeral>,
 }
 
-impl View<Arc<Logged>> for Chunks {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        self.stream.apply(&logged.record, out);
+impl View<FollowedRecord> for Chunks {
+    fn write(&mut self, followed: &FollowedRecord, out: &mut FrameBuffer) -> ControlFlow<()> {
+        self.stream.apply(&followed.record, out);
         sse::flow(self.stream.is_over())
     }
 

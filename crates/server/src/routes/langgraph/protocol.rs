@@ -21,10 +21,10 @@ use interop::langgraph::{
     ProtocolEvent, ProtocolRun, RequestError, shown_id,
 };
 use interop::run::Selected;
-use runtime::{Follow, Until};
+use runtime::{Follow, FollowedRecord, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use timeline::{Event, Execution, Record, Seq};
+use timeline::{Event, Execution, Seq};
 
 /// Maximum number of runs that a resumed stream goes back.
 const MAX_RUNS: usize = 64;
@@ -134,8 +134,8 @@ fn protocol_events(
 ) -> BoxStream<'static, Result<Vec<ProtocolEvent>, ApiError>> {
     let told = async_stream::try_stream! {
         let mut current = None;
-        while let Some(logged) = follow.next().await {
-            let events = tell(&found, &request, &mut current, &logged?.record).await?;
+        while let Some(followed) = follow.next().await {
+            let events = tell(&found, &request, &mut current, &followed?).await?;
             if !events.is_empty() {
                 yield events;
             }
@@ -149,8 +149,9 @@ async fn tell(
     found: &ThreadRef,
     request: &EventRequest,
     current: &mut Option<ProtocolRun>,
-    record: &Record,
+    followed: &FollowedRecord,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {
+    let record = &followed.record;
     if current.is_none()
         && let Event::ExecutionCreated { execution } = &record.event
     {
@@ -159,7 +160,7 @@ async fn tell(
     let Some(view) = current else {
         return Ok(Vec::new());
     };
-    let (selected, mut events) = view.select(record);
+    let (selected, mut events) = view.select_at(record, followed.position);
     events.extend(more(found, view, selected).await?);
     if selected.flow().is_break() {
         *current = None;

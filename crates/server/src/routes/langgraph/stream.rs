@@ -199,8 +199,9 @@ fn run_events(
         // The block would capture only the fields that it uses, and `ephemeral` would delete the thread now.
         let run = run;
         yield SentEvents { events: vec![view.metadata()], is_last: false };
-        while let Some(logged) = follow.next().await {
-            let (seen, mut events) = view.select(&logged?.record);
+        while let Some(followed) = follow.next().await {
+            let followed = followed?;
+            let (seen, mut events) = view.select_at(&followed.record, followed.position);
             events.extend(more(&run.found, &mut view, seen).await?);
             let is_last = seen.flow().is_break();
             if let Some(disconnect) = disconnect.as_mut().filter(|_| is_last) {

@@ -8,9 +8,8 @@ use crate::threads::Ephemeral;
 use axum::response::Response;
 use futures_util::StreamExt;
 use interop::responses::{EventFraming, ResponseObject, ResponseStream};
-use runtime::{Logged, RuntimeError, Until};
+use runtime::{FollowedRecord, RuntimeError, Until};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// Shows the events of a response.
 struct Events {
@@ -19,9 +18,9 @@ struct Events {
     _passing: Option<Ephemeral>,
 }
 
-impl View<Arc<Logged>> for Events {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        self.stream.apply(&logged.record, out);
+impl View<FollowedRecord> for Events {
+    fn write(&mut self, followed: &FollowedRecord, out: &mut FrameBuffer) -> ControlFlow<()> {
+        self.stream.apply(&followed.record, out);
         sse::flow(self.stream.is_over())
     }
 

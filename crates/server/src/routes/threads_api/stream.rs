@@ -6,9 +6,8 @@ use crate::state::OpenStream;
 use crate::threads::ThreadRef;
 use axum::response::Response;
 use interop::threads::RunStream;
-use runtime::{Logged, Until};
+use runtime::{FollowedRecord, Until};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use timeline::Seq;
 
 /// Shows one run. If the reader disconnects, the run continues.
@@ -27,9 +26,9 @@ impl RunView {
     }
 }
 
-impl View<Arc<Logged>> for RunView {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
-        self.0.write(&logged.record, out)
+impl View<FollowedRecord> for RunView {
+    fn write(&mut self, followed: &FollowedRecord, out: &mut FrameBuffer) -> ControlFlow<()> {
+        self.0.write(&followed.record, out)
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {

@@ -30,7 +30,7 @@ impl Standings {
     /// done only when its parent is at rest too. Its descendants are done with it.
     pub(super) fn see(&mut self, below: &Below) -> Vec<ThreadId> {
         let id = &below.thread_id;
-        let event = &below.logged.record.event;
+        let event = &below.followed.record.event;
         let parent = below.path.last().map(|call| call.thread_id.clone());
         let own = self.threads.entry(id.clone()).or_default();
         own.parent.clone_from(&parent);

@@ -22,7 +22,7 @@ use runtime::{Below, Cursor, Position, RuntimeError, Until};
 use serde::Deserialize;
 use serde_json::json;
 use std::ops::ControlFlow;
-use timeline::{Event, Seq, ThreadStatus};
+use timeline::{Event, ReadPosition, Seq, ThreadStatus};
 use web::{CapabilityRequest, Conversation, Patch, write_patches};
 
 /// Number of messages that a page is brought up to date with after a pause.
@@ -103,17 +103,19 @@ async fn thread_records(
     let mut conversation = read.conversation;
     conversation.note_requests(read_requests(api, &found).await?);
     let is_running = conversation.status() == ThreadStatus::Streaming;
-    let catch_up = if !after.fits(incarnation) || misses_messages(&read.page, after.seq) {
+    let catch_up = if !after.fits(incarnation) || misses_messages(&read.page, after.position.seq) {
         vec![Patch::Reload]
-    } else if after.seq < seq || is_running {
+    } else if after.position.seq < seq || is_running {
         conversation.redraw()
     } else {
         Vec::new()
     };
     let children = conversation.open_children().into_iter();
     let cursor = Cursor {
-        seq,
-        below: children.map(|child| (child, Seq::ZERO)).collect(),
+        own: seq.into(),
+        below: children
+            .map(|child| (child, ReadPosition::default()))
+            .collect(),
     };
     let tree = thread.tree(cursor, Until::Forever).await?;
     let requests = RequestWatch::new(api, thread);
@@ -122,7 +124,7 @@ async fn thread_records(
         async move {
             let below = below.map_err(RuntimeError::from)?;
             let changed = match below.path.last() {
-                None => requests.after(&below.logged.record).await,
+                None => requests.after(&below.followed.record).await,
                 Some(_) => None,
             };
             Ok(Sent::Record(Box::new(below), changed))
@@ -132,7 +134,7 @@ async fn thread_records(
     let page = ThreadPatches {
         conversation,
         id: EventId {
-            seq,
+            position: seq.into(),
             incarnation: Some(incarnation),
         },
     };
@@ -166,10 +168,10 @@ impl ThreadPatches {
     /// The patches of a record.
     fn patches(&mut self, below: &Below, requests: Option<&Vec<CapabilityRequest>>) -> Vec<Patch> {
         let mut patches = Vec::new();
-        let record = &below.logged.record;
+        let record = &below.followed.record;
         match below.path.last() {
             None => {
-                self.id.seq = record.seq;
+                self.id.position = below.followed.position;
                 self.conversation.apply(record, &mut patches);
                 if matches!(record.event, Event::ExecutionCreated { .. }) {
                     self.conversation.forget_earlier();

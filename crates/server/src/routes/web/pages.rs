@@ -140,7 +140,7 @@ async fn draw_chat(
     read.conversation.note_requests(requests);
     let row = found.row();
     let id = EventId {
-        seq: read.page.transcript.seq,
+        position: read.page.transcript.seq.into(),
         incarnation: Some(Incarnation::of(found.id())),
     };
     let (after, parent) = (id.to_string(), parent_key(api, caller, row).await?);

@@ -14,10 +14,9 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, once};
 use http::HeaderMap;
-use runtime::{Logged, StoreError, Until};
+use runtime::{FollowedRecord, StoreError, Until};
 use serde::Deserialize;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use web::{EventTable, Patch, write_patches};
 
 /// Maximum number of events between the page's last one and the end, for a page that continues.
@@ -41,7 +40,7 @@ enum Sent {
     /// The page loads again: its thread is another one, or it missed too much.
     Reload,
     /// A record.
-    Record(Arc<Logged>),
+    Record(FollowedRecord),
 }
 
 /// Streams the rows of a log that are new on an open page.
@@ -59,13 +58,13 @@ pub(in crate::routes::web) async fn live(
     let incarnation = Incarnation::of(found.id());
     let tail = found.row().tail;
     let is_lost = !after.fits(incarnation)
-        || after.seq > tail
-        || tail.0.saturating_sub(after.seq.0) > MAX_MISSED;
+        || after.position.seq > tail
+        || tail.0.saturating_sub(after.position.seq.0) > MAX_MISSED;
     let sent: BoxStream<'static, Result<Sent, StoreError>> = if is_lost {
         once(async { Ok(Sent::Reload) }).boxed()
     } else {
-        let records = thread.follow(after.seq, Until::Forever).await?;
-        records.map(|logged| logged.map(Sent::Record)).boxed()
+        let records = thread.follow(after.position, Until::Forever).await?;
+        records.map(|followed| followed.map(Sent::Record)).boxed()
     };
     let view = LiveLog {
         table: EventTable::new(thread.key(), selection),
@@ -87,11 +86,11 @@ impl View<Sent> for LiveLog {
                 interop::sse::write_named("patch", write_patches(&[Patch::Reload]), out);
                 ControlFlow::Break(())
             }
-            Sent::Record(logged) => {
-                let record = &logged.record;
-                if let Some(patch) = self.table.apply(record, || shown_json(logged)) {
+            Sent::Record(followed) => {
+                let record = &followed.record;
+                if let Some(patch) = self.table.apply(record, || shown_json(followed)) {
                     let id = EventId {
-                        seq: record.seq,
+                        position: followed.position,
                         incarnation: Some(self.incarnation),
                     };
                     interop::sse::write_id(id, out);

@@ -1,0 +1,84 @@
+//! Chunks that followers see before the log has them.
+//!
+//! A crash voids the chunks of a step that has no response, whether they are stored or not. So they
+//! are shown first, and stored with the next fact. The list is bounded.
+
+use super::records::logged;
+use super::{LockedThread, check_size};
+use crate::error::RuntimeError;
+use std::time::Duration;
+use store::NewRecord;
+use timeline::{Command, Seq};
+use tokio::time::Instant;
+
+/// Chunks are stored without a fact when they have this many bytes…
+const MAX_BYTES: usize = 128 << 10;
+/// …or this many, if all threads take too much memory…
+const MAX_BYTES_WHEN_SHORT: usize = 16 << 10;
+/// …or when the oldest has waited for this time.
+const MAX_AGE: Duration = Duration::from_secs(10);
+
+/// The chunks that are shown and not stored yet, in order.
+#[derive(Default)]
+pub(super) struct Unstored {
+    records: Vec<NewRecord>,
+    bytes: usize,
+    since: Option<Instant>,
+}
+
+impl Unstored {
+    pub(super) fn records(&self) -> &[NewRecord] {
+        &self.records
+    }
+
+    fn extend(&mut self, records: Vec<NewRecord>) {
+        self.since.get_or_insert_with(Instant::now);
+        let bytes = records.iter().map(|record| record.text().len());
+        self.bytes += bytes.sum::<usize>();
+        self.records.extend(records);
+    }
+
+    fn is_full(&self, max_bytes: usize) -> bool {
+        let is_old = self.since.is_some_and(|since| since.elapsed() >= MAX_AGE);
+        self.bytes >= max_bytes || is_old
+    }
+}
+
+impl LockedThread<'_> {
+    /// Shows the chunks of the running step to followers. The next commit stores them first. If the
+    /// chunks that wait have become too many, they are committed now.
+    pub(crate) async fn show(
+        &mut self,
+        commands: impl IntoIterator<Item = Command>,
+    ) -> Result<(), RuntimeError> {
+        let live = self.live;
+        let core = self.core()?;
+        let now = core.instant(live.clock.now());
+        let mut records = Vec::new();
+        for command in commands {
+            for event in core.state.decide(command, now)? {
+                let record = NewRecord::new(now, event)?;
+                check_size(&record, live.message_bytes)?;
+                records.push(record);
+            }
+        }
+        core.last_at = now;
+        let n_before = core.unstored.records.len() as u64;
+        let first = Seq(core.tail.0.saturating_add(n_before));
+        live.show(core.tail, logged(first, records.clone()));
+        core.unstored.extend(records);
+        let is_short = live.share.cache().is_over();
+        let max_bytes = if is_short {
+            MAX_BYTES_WHEN_SHORT
+        } else {
+            MAX_BYTES
+        };
+        if core.unstored.is_full(max_bytes) {
+            // It counts against the limit of stored bytes as the chunks do.
+            let chunks = Vec::new();
+            self.commit([(None, Command::Emit { chunks })], None)
+                .await?;
+        }
+        Ok(())
+    }
+}
