@@ -22,6 +22,7 @@ mod readers;
 mod rebuild;
 mod rekey;
 mod request;
+mod reseal;
 mod restore;
 mod rows;
 mod schema;

@@ -3,6 +3,7 @@
 use super::connection::sibling;
 use super::convert;
 use super::error::{failed, statement};
+use super::reseal;
 use super::space;
 use crate::private;
 use rusqlite::{Connection, TransactionBehavior};
@@ -65,6 +66,9 @@ pub(super) fn upgrade(
     let converts = version < BLOCKS && newest >= BLOCKS;
     if converts {
         convert::convert(&tx)?;
+    }
+    if version == BLOCKS {
+        reseal::reseal(&tx)?;
     }
     tx.execute_batch(&format!(
         "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"

@@ -31,6 +31,14 @@ impl Summing {
         self
     }
 
+    /// A text if there is one. Without it nothing is added.
+    fn texts(self, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(value),
+            None => self,
+        }
+    }
+
     pub(super) fn bytes(mut self, value: &[u8]) -> Self {
         self.0.update([2]);
         self.0.update((value.len() as u64).to_le_bytes());
@@ -93,7 +101,7 @@ pub(super) struct Made {
     pub(super) metadata: Option<String>,
     pub(super) parent: Option<String>,
     pub(super) fork_seq: Option<i64>,
-    stored: Option<Sum>,
+    pub(super) stored: Option<Sum>,
 }
 
 impl Made {
@@ -119,13 +127,20 @@ impl Made {
         })
     }
 
-    fn sum(&self) -> Sum {
+    /// The sum.
+    pub(super) fn sum(&self) -> Sum {
+        self.sum_with(None)
+    }
+
+    /// The sum with the status, as version 10 calculated it, or without it.
+    pub(super) fn sum_with(&self, status: Option<ThreadStatus>) -> Sum {
         let text = |to: Summing, text: &String| to.text(text);
         Summing::of("thread_threads")
             .int(self.no)
             .text(&self.tenant)
             .text(&self.id)
             .optional(self.key.as_ref(), text)
+            .texts(status.map(ThreadStatus::name))
             .int(self.created_at)
             .optional(self.title.as_ref(), text)
             .optional(self.metadata.as_ref(), text)
@@ -143,7 +158,8 @@ impl Made {
         }
     }
 
-    fn of(conn: &Connection, no: i64) -> Result<Option<Self>, StoreError> {
+    /// The thread with this number, unchecked.
+    pub(super) fn of(conn: &Connection, no: i64) -> Result<Option<Self>, StoreError> {
         let sql = format!(
             "SELECT {} FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no WHERE t.no = ?1",
             Self::COLUMNS
@@ -238,6 +254,11 @@ impl LogEnd {
 
     /// The sum, for the thread with this id: an index that leads to another row is noticed too.
     pub(super) fn end_sum(&self, id: &str) -> Sum {
+        self.sum_with(id, Some(self.status))
+    }
+
+    /// The sum with the status, or without it, as version 10 calculated it.
+    pub(super) fn sum_with(&self, id: &str, status: Option<ThreadStatus>) -> Sum {
         Summing::of("thread_threads")
             .text(id)
             .int(self.no)
@@ -246,7 +267,7 @@ impl LogEnd {
             .int(self.bytes)
             .int(self.change)
             .int(self.epoch)
-            .text(self.status.name())
+            .texts(status.map(ThreadStatus::name))
             .optional(self.sum, |to, sum| to.bytes(&sum))
             .end()
     }
