@@ -443,7 +443,7 @@ fn a_thread_is_compacted_listed_and_taken_back() {
         (&made["counts"], &made["replaced"]["executions"]),
         (&json!(true), &json!(2))
     );
-    assert_eq!(compact(&[]).json(), [made.clone()]);
+    assert_eq!(compact(&[]).json(), std::slice::from_ref(&made));
     let text = home.ok(&["threads", "compact", "k"]);
     assert!(
         text.contains("counts") && text.ends_with("They count.\n"),
@@ -479,7 +479,7 @@ fn a_thread_is_compacted_beside_a_server() {
     assert_eq!(made.code, 0, "{made:?}");
     let made = made.json().remove(0);
     let listed = home.run(&["threads", "compact", "k", "--json"]).json();
-    assert_eq!(listed, [made.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&made));
     let refused = home.run(&["threads", "compact", "k", "--summary", "s", "--event", "3"]);
     assert!(refused.err.contains("next possible end"), "{refused:?}");
     let undone = home

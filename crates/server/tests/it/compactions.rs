@@ -38,7 +38,7 @@ async fn a_compaction_is_made_listed_shown_and_withdrawn() {
     assert!(made["author"]["client"].is_string());
     let again = json!({"summary": "They count.", "executionId": made["executionId"]});
     assert_eq!(compact(&server, again).await.json()["id"], made["id"]);
-    assert_eq!(list(&server).await, [made.clone()]);
+    assert_eq!(list(&server).await, std::slice::from_ref(&made));
     let shown = server.get("/api/v1/threads/t").await.json()["compaction"].clone();
     assert_eq!(
         shown,
@@ -107,7 +107,7 @@ async fn a_key_reads_and_writes_compactions_as_its_scopes_say() {
     let made = compact(&owner, json!({"summary": "s", "keepRuns": 0}))
         .await
         .json();
-    assert_eq!(made["author"]["client"].as_str().unwrap().is_empty(), false);
+    assert!(!made["author"]["client"].as_str().unwrap().is_empty());
     let path = format!("{COMPACTIONS}/{}", made["id"].as_str().unwrap());
     let stranger = server.with_key("llk_b");
     assert_eq!(stranger.delete(&path).await.error().1, "thread_not_found");

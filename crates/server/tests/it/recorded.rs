@@ -235,7 +235,10 @@ fn without_changes(text: &str) -> String {
             match value {
                 serde_json::Value::Array(all) => members.extend(all),
                 serde_json::Value::Object(all) => members.extend(all.values_mut()),
-                _ => {}
+                serde_json::Value::Null
+                | serde_json::Value::Bool(_)
+                | serde_json::Value::Number(_)
+                | serde_json::Value::String(_) => {}
             }
         }
         for list in ["threads", "tasks"] {
