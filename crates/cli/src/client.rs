@@ -3,7 +3,7 @@
 mod answers;
 mod frames;
 
-pub(crate) use answers::{Branch, Compaction, FoundRow, Imported, Listed, Snippet, seq_of};
+pub(crate) use answers::{Branch, Compaction, FoundRow, Imported, Listed, Snippet};
 pub(crate) use frames::Frames;
 
 use crate::args::Exchanged;

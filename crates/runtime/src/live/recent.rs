@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use store::{Filter, Logged, PAGE_BYTES, PageSize, StoreError};
-use timeline::{Event, ReadPosition, Seq, Transcript};
+use timeline::{Event, ReadPosition, Seq, Transcript, chunk_type};
 
 /// Maximum number of records in memory for followers; older ones are read from the store.
 const RECENT: usize = 512;
@@ -152,5 +152,15 @@ impl Live {
             transcript.apply(record);
         }
         Some(transcript)
+    }
+
+    /// Whether one of the records in memory is a compaction.
+    pub(super) fn remembers_compaction(&self) -> bool {
+        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+        let mut events = recent.records.iter().map(|logged| &logged.record.event);
+        events.any(|event| {
+            matches!(event, Event::ChunkEmitted { chunk_type, step_id: None, .. }
+                if chunk_type == chunk_type::THREAD_COMPACTED)
+        })
     }
 }

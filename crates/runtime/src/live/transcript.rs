@@ -6,9 +6,8 @@ use crate::error::RuntimeError;
 use crate::pages::{PAGE, text_bytes};
 use crate::thread_page::Chain;
 use crate::view::ReadSize;
-use std::sync::PoisonError;
 use store::{Filter, Store, StoreError};
-use timeline::{Event, Seq, ThreadId, Transcript, chunk_type};
+use timeline::{Seq, ThreadId, Transcript};
 
 /// Folds a thread's log from its first event. A fork's log starts with the events of its parent.
 /// Removed entries are still in the transcript.
@@ -69,15 +68,6 @@ impl Live {
         Ok(ForModel {
             compaction: None,
             transcript: read_transcript(store, &self.thread, Filter::Facts).await?,
-        })
-    }
-
-    fn remembers_compaction(&self) -> bool {
-        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
-        let mut events = recent.records.iter().map(|logged| &logged.record.event);
-        events.any(|event| {
-            matches!(event, Event::ChunkEmitted { chunk_type, step_id: None, .. }
-                if chunk_type == chunk_type::THREAD_COMPACTED)
         })
     }
 }

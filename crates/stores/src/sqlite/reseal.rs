@@ -37,7 +37,8 @@ fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
     let row_sum = (made.stored == Some(made.sum_with(Some(end.status)))).then(|| made.sum());
     let is_whole = end_sum == Some(end.sum_with(&made.id, None));
     let end_sum = is_whole.then(|| end.end_sum(&made.id));
-    let sql = "UPDATE thread_threads SET row_sum = coalesce(?2, row_sum), end_sum = coalesce(?3, end_sum)
+    let sql =
+        "UPDATE thread_threads SET row_sum = coalesce(?2, row_sum), end_sum = coalesce(?3, end_sum)
                WHERE no = ?1";
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
     update
