@@ -147,12 +147,12 @@ async function begun() {
   return (await response.json()).key;
 }
 
-/** A document without what is different each time: ids, instants, and who it came through. */
+/** A document without what is different each time: ids, instants, durations, and who it came through. */
 function timeless(value) {
   if (Array.isArray(value)) return value.map(timeless);
   if (value === null || typeof value !== "object") return value;
   const kept = Object.entries(value).filter(
-    ([name]) => !/(^|_)(id|at|timestamp)$/.test(name) && !/metadata/.test(name) && name !== "agents",
+    ([name]) => !/(^|_)(id|at|timestamp)$/.test(name) && !/metadata/.test(name) && !["agents", "duration_ms"].includes(name),
   );
   return Object.fromEntries(kept.map(([name, of]) => [name, timeless(of)]));
 }

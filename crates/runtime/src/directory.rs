@@ -5,7 +5,7 @@ use crate::live::{Live, Tail};
 use crate::request::NewThreadRequest;
 use crate::runtime::Runtime;
 use std::sync::{Arc, PoisonError};
-use store::{NewRecord, StoreError, TenantId, ThreadRow};
+use store::{Filter, NewRecord, StoreError, TenantId, ThreadRow};
 use timeline::{Seq, ThreadId};
 
 /// A thread that does not exist yet. If its creation fails, this process drops it.
@@ -129,6 +129,33 @@ impl Runtime {
         self.kept_or(row.thread.id, (row.tenant, key), tail, |live| {
             live.with_log(bytes)
         })
+    }
+
+    /// The row of a thread that is to be read with this filter. Chunks of a running step that are shown and not stored
+    /// yet are stored first, so that the reader finds what clients have seen.
+    pub(crate) async fn row_to_read(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        filter: Filter,
+    ) -> Result<ThreadRow, RuntimeError> {
+        let store = &self.inner.store;
+        let row = store.find(tenant, key).await?;
+        let is_loaded = |live: &&Arc<Live>| filter == Filter::All && live.has_unstored();
+        let running = {
+            let live = self.inner.live.lock();
+            let live = live.unwrap_or_else(PoisonError::into_inner);
+            live.get(&row.thread.id).filter(is_loaded).cloned()
+        };
+        let Some(running) = running else {
+            return Ok(row);
+        };
+        let stored = self.run_to_completion(async move { running.store_unstored().await });
+        if let Err(error) = stored.await {
+            // The run meets the error itself. The reader gets what is stored.
+            tracing::debug!(%error, "the chunks of a running step were not stored for a reader");
+        }
+        Ok(store.find(tenant, key).await?)
     }
 
     /// The thread in memory, or a new one from `make`.

@@ -140,7 +140,7 @@ impl Runtime {
         after: Position,
         limit: usize,
     ) -> Result<(Vec<Logged>, Position), RuntimeError> {
-        let row = self.inner.store.find(tenant, key).await?;
+        let row = self.row_to_read(tenant, key, Filter::All).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         let page = chain.page(after, limit, Filter::All).await?;
         let last = page.last().map(|last| chain.position_after(after, last));
@@ -176,7 +176,8 @@ impl Runtime {
         stretch: PageRequest,
         filter: Filter,
     ) -> Result<ThreadPage, RuntimeError> {
-        let chain = self.chain(tenant, key).await?;
+        let row = self.row_to_read(tenant, key, filter).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         marked_page(&chain, stretch, filter).await
     }
 

@@ -338,7 +338,7 @@ impl Runtime {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Logged>, RuntimeError> {
-        let row = self.inner.store.find(tenant, key).await?;
+        let row = self.row_to_read(tenant, key, Filter::All).await?;
         Ok(self
             .inner
             .store
@@ -354,7 +354,7 @@ impl Runtime {
         key: &str,
         filter: Filter,
     ) -> Result<Transcript, RuntimeError> {
-        let row = self.inner.store.find(tenant, key).await?;
+        let row = self.row_to_read(tenant, key, filter).await?;
         let store = self.inner.store.as_ref();
         let read = crate::live::read_transcript(store, &row.thread.id, filter).await?;
         Ok(read.without_removed())

@@ -188,6 +188,15 @@ class ContextStatusChangedEvent(Model):
     """When the event was written."""
 
 
+class CurrentCompaction(Model):
+    """The compaction of a thread that counts."""
+    id: str
+    """Its id."""
+    execution_id: str = Field(..., alias='executionId')
+    """The last execution that its summary replaces."""
+    event: int | None = None
+
+
 class DocumentDiff(Model):
     """The differences between two documents, as `loomline diff --json` prints them."""
     from_: str = Field(..., alias='from')
@@ -441,15 +450,6 @@ class Snippet(Model):
     """The piece, about 160 characters. It begins or ends with `…` where the text continues."""
     matches: list[list[int]]
     """The start and the end of each found word in `text`, in UTF-16 code units, as JavaScript counts."""
-
-
-class StandingView(Model):
-    """The compaction of a thread that counts."""
-    id: str
-    """Its id."""
-    execution_id: str = Field(..., alias='executionId')
-    """The last execution that its summary replaces."""
-    event: int | None = None
 
 
 class StepOutcome(Model):
@@ -730,7 +730,7 @@ class ThreadView(Model):
     """The last event."""
     bytes: int
     """The bytes its events take."""
-    compaction: StandingView | None = None
+    compaction: CurrentCompaction | None = None
 
 
 class ToolView(Model):

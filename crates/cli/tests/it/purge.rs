@@ -2,6 +2,7 @@
 
 use crate::support::cli::Home;
 use crate::support::server::Server;
+use crate::support::soak_repeats;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -196,8 +197,7 @@ fn purge_beside_a_server_deletes_threads() {
     assert!(home.ok(&["doctor"]).contains("store is sound"));
 }
 
-#[test]
-fn a_purge_that_is_killed_is_completed_by_the_next_one() {
+fn kill_purges_of_a_store() {
     let home = Home::new();
     let mut server = home.server();
     let n_threads = 24;
@@ -221,6 +221,13 @@ fn a_purge_that_is_killed_is_completed_by_the_next_one() {
             .chain([100])
             .any(|n| has(&home.data(), &secret(n)))
     );
+}
+
+#[test]
+fn a_purge_that_is_killed_is_completed_by_the_next_one() {
+    for _ in 0..soak_repeats() {
+        kill_purges_of_a_store();
+    }
 }
 
 #[test]

@@ -115,6 +115,12 @@ impl Live {
         self.tail.send_modify(|_| ());
     }
 
+    /// Whether chunks are shown and not stored yet.
+    pub(crate) fn has_unstored(&self) -> bool {
+        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+        !recent.unstored.is_empty()
+    }
+
     /// The chunks that are shown and not stored yet, as far as a reader lacks them. They are in its
     /// order after a position whose event is the last one of the log.
     pub(crate) fn unstored(&self, after: ReadPosition) -> Vec<Arc<Logged>> {

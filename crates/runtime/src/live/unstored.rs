@@ -4,7 +4,7 @@
 //! are shown first, and stored with the next fact. The list is bounded.
 
 use super::records::logged;
-use super::{LockedThread, check_size};
+use super::{Live, LockedThread, check_size};
 use crate::error::RuntimeError;
 use std::time::Duration;
 use store::NewRecord;
@@ -79,6 +79,20 @@ impl LockedThread<'_> {
             self.commit([(None, Command::Emit { chunks })], None)
                 .await?;
         }
+        Ok(())
+    }
+}
+
+impl Live {
+    /// Stores the chunks that are shown and not stored yet.
+    pub(crate) async fn store_unstored(&self) -> Result<(), RuntimeError> {
+        let mut held = self.hold().await?;
+        if held.core()?.unstored.records.is_empty() {
+            return Ok(());
+        }
+        let chunks = Vec::new();
+        held.commit([(None, Command::Emit { chunks })], None)
+            .await?;
         Ok(())
     }
 }
