@@ -322,7 +322,8 @@ export interface paths {
         /**
          * Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
          * @description The data of each event is `{"seq", "at", …event}`. Its id is its position in the log, a dot, and 8
-         *     digits for the thread's identity. A client that reconnects with the id misses no event and receives
+         *     digits for the thread's identity. A chunk that is not stored yet has the id of the last stored event,
+         *     a dot, and the number of such chunks. A client that reconnects with the id misses no event and receives
          *     none twice. If the thread was deleted and created again under its key, the request fails with
          *     `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
          */
@@ -1034,6 +1035,14 @@ export interface components {
         ContextId: string;
         /** @enum {string} */
         ContextStatus: "open" | "streaming" | "closed";
+        /** @description The compaction of a thread that counts. */
+        CurrentCompaction: {
+            /** @description Its id. */
+            id: components["schemas"]["CompactionId"];
+            /** @description The last execution that its summary replaces. */
+            executionId: components["schemas"]["ExecutionId"];
+            event?: components["schemas"]["Seq"] | null;
+        };
         /** @description The new capabilities of an actor. */
         Declared: {
             /** @description All of its capabilities: `[{"schema"}]`, or the URLs of the schemas. */
@@ -1780,14 +1789,6 @@ export interface components {
             /** @description The start and the end of each found word in `text`, in UTF-16 code units, as JavaScript counts. */
             matches: number[][];
         };
-        /** @description The compaction of a thread that counts. */
-        StandingView: {
-            /** @description Its id. */
-            id: components["schemas"]["CompactionId"];
-            /** @description The last execution that its summary replaces. */
-            executionId: components["schemas"]["ExecutionId"];
-            event?: components["schemas"]["Seq"] | null;
-        };
         /** @description One request/response cycle with its tools (EK §4.6). */
         Step: components["schemas"]["StepOutcome"] & {
             /** @description Internal and public. */
@@ -2102,7 +2103,7 @@ export interface components {
              * @description The bytes its events take.
              */
             bytes: number;
-            compaction?: components["schemas"]["StandingView"] | null;
+            compaction?: components["schemas"]["CurrentCompaction"] | null;
         };
         /** @description A tool of an agent. */
         ToolView: {
