@@ -2,8 +2,8 @@
 
 /// The position of an event in a thread, counted from 1, with the events of its ancestors.
 ///
-/// For a thread that is no fork it equals the event's [`Seq`]. For an event of a fork's own log it
-/// is that [`Seq`] plus the number of events of its ancestors.
+/// For a thread that is no fork it equals the event's `Seq`. For an event of a fork's own log it
+/// is that `Seq` plus the number of events of its ancestors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 

@@ -8,7 +8,7 @@ use timeline::{ReadPosition, Record};
 /// frames. A reader that selects equal modes again receives equal frames under equal ids.
 ///
 /// A chunk that is not stored yet has no number. Its frames continue those of the last stored record,
-/// from [`AHEAD`] on.
+/// from `AHEAD` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId {
     pub(in crate::langgraph) seq: u64,
