@@ -48,6 +48,9 @@ pub mod chunk_type {
     /// Extension to EK: from here on, a summary replaces the oldest runs when a model reads the
     /// thread; `data` is a [`Compaction`](crate::Compaction).
     pub const THREAD_COMPACTED: &str = "data-thread-compacted";
+
+    /// The markers that belong to the thread and to no run.
+    pub const OF_THREAD: [&str; 3] = [THREAD_UPDATED, ITEM_REMOVED, THREAD_COMPACTED];
     /// The chunks that state depends on: only the runtime writes them, each by its own command.
     pub const MARKERS: [&str; 9] = [
         STEP_RESPONSE,

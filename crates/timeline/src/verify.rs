@@ -341,7 +341,7 @@ impl Verifier {
 
     fn chunk(&mut self, kind: &str, step_id: Option<&StepId>) -> Result<(), Misfit> {
         let seq = self.last;
-        let is_of_thread = [chunk_type::THREAD_UPDATED, chunk_type::ITEM_REMOVED].contains(&kind);
+        let is_of_thread = chunk_type::OF_THREAD.contains(&kind);
         let is_marker = chunk_type::MARKERS.contains(&kind);
         let Some(step_id) = step_id.filter(|_| !is_of_thread) else {
             let is_misplaced = is_marker && (!is_of_thread || step_id.is_some());

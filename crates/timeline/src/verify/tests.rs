@@ -183,6 +183,7 @@ fn a_marker_of_a_step_names_its_step() {
         (chunk_type::STEP_RESET, None),
         (chunk_type::TOOL_STARTED, None),
         (chunk_type::THREAD_UPDATED, Some("one")),
+        (chunk_type::THREAD_COMPACTED, Some("one")),
     ] {
         let mut log = log();
         let at = place(&log, is_chunk(chunk_type::STEP_RESET));
@@ -200,6 +201,28 @@ fn a_marker_of_a_step_names_its_step() {
             chunk_type: kind.to_owned(),
         };
         assert_eq!(verify(&log), Err(expected));
+    }
+}
+
+#[test]
+fn markers_of_the_thread_stand_between_and_in_runs() {
+    for kind in chunk_type::OF_THREAD {
+        let mut log = log();
+        let reset = place(&log, is_chunk(chunk_type::STEP_RESET));
+        let mut record = log[reset].clone();
+        if let Event::ChunkEmitted {
+            chunk_type,
+            execution_id,
+            step_id,
+            ..
+        } = &mut record.event
+        {
+            kind.clone_into(chunk_type);
+            (*execution_id, *step_id) = (None, None);
+        }
+        log.insert(reset, record.clone());
+        log.push(record);
+        assert_eq!(verify(&numbered(log)), Ok(()), "{kind}");
     }
 }
 
