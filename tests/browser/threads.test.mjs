@@ -260,7 +260,8 @@ claim("a new thread begins without a script", server, { javaScriptEnabled: false
 claim("a call is allowed without a script", server, { javaScriptEnabled: false }, async (visitor) => {
   await converse(server, "plain-call", "use compute 6 * 7", { agent: "careful" });
   const page = await visitor.open("/chat/plain-call");
-  await button(page, "Allow once").click();
+  // A reload during the navigation of the form would fail.
+  await Promise.all([page.waitForEvent("load"), button(page, "Allow once").click()]);
   await until("the answer", async () => {
     await page.reload();
     return (await page.getByText("compute gave 42.").count()) > 0;
