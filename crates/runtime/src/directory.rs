@@ -131,31 +131,49 @@ impl Runtime {
         })
     }
 
-    /// The row of a thread that is to be read with this filter. Chunks of a running step that are shown and not stored
-    /// yet are stored first, so that the reader finds what clients have seen.
+    /// The row of a thread that is to be read with this filter. If the reader reads chunks, and the
+    /// running step has some that are shown and not stored yet, the thread is with it. A reader that
+    /// reaches the end of the log stores them with [`Self::store_for_reader`] and reads again, so that it finds
+    /// what clients have seen.
     pub(crate) async fn row_to_read(
         &self,
         tenant: &TenantId,
         key: &str,
         filter: Filter,
-    ) -> Result<ThreadRow, RuntimeError> {
+    ) -> Result<(ThreadRow, Option<Arc<Live>>), RuntimeError> {
         let store = &self.inner.store;
         let row = store.find(tenant, key).await?;
-        let is_loaded = |live: &&Arc<Live>| filter == Filter::All && live.has_unstored();
-        let running = {
+        let live = {
             let live = self.inner.live.lock();
             let live = live.unwrap_or_else(PoisonError::into_inner);
-            live.get(&row.thread.id).filter(is_loaded).cloned()
+            live.get(&row.thread.id).cloned()
         };
-        let Some(running) = running else {
-            return Ok(row);
+        let Some(live) = live.filter(|_| filter == Filter::All) else {
+            return Ok((row, None));
         };
-        let stored = self.run_to_completion(async move { running.store_unstored().await });
+        if live.has_unstored() {
+            return Ok((row, Some(live)));
+        }
+        // They may have been stored since the row was read.
+        let is_old = live.end() > row.tail;
+        let row = if is_old {
+            store.find(tenant, key).await?
+        } else {
+            row
+        };
+        Ok((row, None))
+    }
+
+    /// Stores the chunks of a running step that are shown and not stored yet. Returns the row of the
+    /// thread after that.
+    pub(crate) async fn store_for_reader(&self, live: Arc<Live>) -> Result<ThreadRow, StoreError> {
+        let thread = live.thread.clone();
+        let stored = self.run_to_completion(async move { live.store_unstored().await });
         if let Err(error) = stored.await {
             // The run meets the error itself. The reader gets what is stored.
             tracing::debug!(%error, "the chunks of a running step were not stored for a reader");
         }
-        Ok(store.find(tenant, key).await?)
+        self.inner.store.row(&thread).await
     }
 
     /// The thread in memory, or a new one from `make`.

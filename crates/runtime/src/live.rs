@@ -75,6 +75,8 @@ pub(crate) struct Core {
     unstored: Unstored,
     /// Whether an append was started whose result is unknown; then the log's contents are unknown.
     in_doubt: bool,
+    /// Whether an append was refused because another process has claimed the thread.
+    is_fenced: bool,
     /// The first records of a thread that does not exist yet; the log has none of them.
     unmade: Option<Vec<NewRecord>>,
 }
@@ -91,6 +93,13 @@ impl Core {
         step.is_some_and(|step| {
             step.response.is_none() && self.fresh.as_ref() != Some(&step.step.id)
         })
+    }
+
+    /// Whether the attempt at this running step can't continue, because chunks of it may be lost.
+    fn is_lost(&self, step: &StepId) -> bool {
+        let running = self.state.active().and_then(|active| active.step.as_ref());
+        running.is_some_and(|running| running.step.id == *step)
+            && (self.fresh.as_ref() == Some(step) || (self.may_have_lost && self.is_void()))
     }
 
     /// The approximate size of the state, in bytes.
@@ -270,6 +279,7 @@ impl Live {
             may_have_lost: false,
             unstored: Unstored::default(),
             in_doubt: false,
+            is_fenced: false,
             unmade: Some(first),
         };
         Self {
@@ -282,7 +292,13 @@ impl Live {
     /// Takes the thread's lock; claims the thread first if this process has not. A deleted thread
     /// is not found.
     pub(crate) async fn hold(&self) -> Result<LockedThread<'_>, RuntimeError> {
-        let mut slot = self.core.lock().await;
+        self.loaded(self.core.lock().await).await
+    }
+
+    async fn loaded<'a>(
+        &'a self,
+        mut slot: MutexGuard<'a, Option<Core>>,
+    ) -> Result<LockedThread<'a>, RuntimeError> {
         if self.tail.borrow().gone {
             return Err(StoreError::NotFound.into());
         }
@@ -293,10 +309,10 @@ impl Live {
             let before = before.filter(|before| before.epoch.0 + 1 == claim.epoch.0);
             let may_have_lost = before.as_ref().is_none_or(|before| before.may_have_lost);
             // An append that came through has stored the chunks that were not stored before it.
-            let unstored = before.filter(|before| before.tail == claim.head.tail);
-            let unstored = unstored.map(|before| before.unstored).unwrap_or_default();
+            let same = before.filter(|before| before.tail == claim.head.tail);
+            self.forget_records(same.is_some());
+            let unstored = same.map(|before| before.unstored).unwrap_or_default();
             let state = claim.head.state;
-            self.forget_records(&unstored);
             let streaming = state.active().is_some();
             self.occupied.queue(state.waiting().len());
             self.tail.send_replace(Tail {
@@ -315,10 +331,49 @@ impl Live {
                 may_have_lost,
                 unstored,
                 in_doubt: false,
+                is_fenced: false,
                 unmade: None,
             });
         }
         Ok(LockedThread { live: self, slot })
+    }
+
+    /// Takes the thread's lock for the work on a run. It does not take back a thread that another
+    /// process has claimed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Fenced`] if another process has claimed the thread, as far as is known.
+    pub(crate) async fn hold_run(&self) -> Result<LockedThread<'_>, RuntimeError> {
+        let slot = self.core.lock().await;
+        if slot.as_ref().is_some_and(|core| core.is_fenced) {
+            let thread = self.thread.clone();
+            return Err(StoreError::Fenced { thread }.into());
+        }
+        self.loaded(slot).await
+    }
+
+    /// Takes the thread's lock to write into the running step.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Fenced`] as in [`Self::hold_run`]. [`StoreError::Conflict`] if chunks of the
+    /// step may be lost, or the step was reset: it must start again.
+    pub(crate) async fn hold_step(&self, step: &StepId) -> Result<LockedThread<'_>, RuntimeError> {
+        let mut held = self.hold_run().await?;
+        let core = held.core()?;
+        if core.is_lost(step) {
+            return Err(self.conflict(core.tail).into());
+        }
+        Ok(held)
+    }
+
+    fn conflict(&self, found: Seq) -> StoreError {
+        StoreError::Conflict {
+            thread: self.thread.clone(),
+            expected: Seq::ZERO,
+            found,
+        }
     }
 
     /// Waits until no other task forks or deletes the thread, and prevents both until the guard is
@@ -416,11 +471,7 @@ impl LockedThread<'_> {
     /// doubt; the next owner of the lock loads it again.
     pub(crate) fn core(&mut self) -> Result<&mut Core, RuntimeError> {
         let core = self.slot.as_mut().filter(|core| !core.in_doubt);
-        core.ok_or(RuntimeError::Store(StoreError::Conflict {
-            thread: self.live.thread.clone(),
-            expected: Seq::ZERO,
-            found: Seq::ZERO,
-        }))
+        core.ok_or_else(|| self.live.conflict(Seq::ZERO).into())
     }
 
     /// Stores a reactor's value for its next step. Between runs it is stored only if the thread's
@@ -540,6 +591,7 @@ impl LockedThread<'_> {
                 );
                 let is_unmade = is_new && matches!(error, StoreError::LimitReached(_));
                 core.in_doubt = is_unknown || is_unmade;
+                core.is_fenced = matches!(error, StoreError::Fenced { .. });
                 Err(error.into())
             }
         }

@@ -1,7 +1,7 @@
 //! Pages of logs that the followers of a thread share.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use store::{Filter, LargeRecord, Logged, PAGE_BYTES, Store, StoreError};
 use timeline::{Seq, ThreadId};
 use tokio::sync::Semaphore;
@@ -110,16 +110,32 @@ impl Pages {
 /// The pages of one thread that are in memory.
 #[derive(Default)]
 pub(crate) struct ThreadPages {
-    by_place: Mutex<BTreeMap<Seq, Weak<Page>>>,
+    known: Mutex<Known>,
     /// Locked while a page is read, so that followers at one position read it once.
     reading: tokio::sync::Mutex<()>,
 }
 
+#[derive(Default)]
+struct Known {
+    by_place: BTreeMap<Seq, Weak<Page>>,
+    /// How often all of them were dropped.
+    n_clears: u64,
+}
+
 impl ThreadPages {
-    fn known(&self, after: Seq) -> Option<Arc<Page>> {
-        let places = self.by_place.lock();
-        let places = places.unwrap_or_else(PoisonError::into_inner);
-        places.get(&after)?.upgrade()
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn page(&self, after: Seq) -> Option<Arc<Page>> {
+        self.known().by_place.get(&after)?.upgrade()
+    }
+
+    /// Drops the pages, also those that are being read.
+    pub(crate) fn clear(&self) {
+        let mut known = self.known();
+        known.by_place.clear();
+        known.n_clears += 1;
     }
 
     /// The page after a position, from memory if another follower has read it.
@@ -132,25 +148,32 @@ impl ThreadPages {
         store: &dyn Store,
         (thread, after): (&ThreadId, Seq),
     ) -> Result<Arc<Page>, StoreError> {
-        if let Some(page) = self.known(after) {
+        if let Some(page) = self.page(after) {
             return Ok(page);
         }
         let _reading = self.reading.lock().await;
-        if let Some(page) = self.known(after) {
+        loop {
+            if let Some(page) = self.page(after) {
+                return Ok(page);
+            }
+            let n_clears = self.known().n_clears;
+            let page = Arc::new(within_budget(pages, store, (thread, after)).await?);
+            if page.records.is_empty() {
+                return Ok(page);
+            }
+            let mut known = self.known();
+            if known.n_clears != n_clears {
+                // The store may have changed the records meanwhile.
+                continue;
+            }
+            let places = &mut known.by_place;
+            if places.len() >= MAX_PLACES {
+                places.retain(|_, page| page.strong_count() > 0);
+            }
+            places.insert(after, Arc::downgrade(&page));
+            pages.keep(&page);
             return Ok(page);
         }
-        let page = Arc::new(within_budget(pages, store, (thread, after)).await?);
-        if page.records.is_empty() {
-            return Ok(page);
-        }
-        pages.keep(&page);
-        let places = self.by_place.lock();
-        let mut places = places.unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= MAX_PLACES {
-            places.retain(|_, page| page.strong_count() > 0);
-        }
-        places.insert(after, Arc::downgrade(&page));
-        Ok(page)
     }
 }
 

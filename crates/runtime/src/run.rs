@@ -163,7 +163,7 @@ impl Runtime {
     /// Determines the next action. If the previous attempt died, its partial output is reset first
     /// (ruling 10).
     async fn turn(&self, live: &Arc<Live>) -> Result<Next, RuntimeError> {
-        let mut held = live.hold().await?;
+        let mut held = live.hold_run().await?;
         if must_take_up(live, &held.core()?.state) {
             return Ok(Next::TakeUp);
         }

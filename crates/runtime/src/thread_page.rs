@@ -124,7 +124,7 @@ impl Runtime {
     ) -> Result<Transcript, RuntimeError> {
         let row = self.inner.store.find(tenant, key).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
-        let (span, _) = executed(&chain, execution, |run| run.goes_on).await?;
+        let (span, _) = find_span(&chain, &PageRequest::Run(execution)).await?;
         let last = span.last.min(chain.own(last));
         chain
             .read_marked(Span { last, ..span }, Filter::Facts)
@@ -140,11 +140,19 @@ impl Runtime {
         after: Position,
         limit: usize,
     ) -> Result<(Vec<Logged>, Position), RuntimeError> {
-        let row = self.row_to_read(tenant, key, Filter::All).await?;
-        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
-        let page = chain.page(after, limit, Filter::All).await?;
-        let last = page.last().map(|last| chain.position_after(after, last));
-        Ok((page, last.unwrap_or(after)))
+        let store = self.inner.store.as_ref();
+        let (row, mut unstored) = self.row_to_read(tenant, key, Filter::All).await?;
+        let mut chain = Chain::of(store, row).await?;
+        loop {
+            let page = chain.page(after, limit, Filter::All).await?;
+            let last = page.last().map(|last| chain.position_after(after, last));
+            let last = last.unwrap_or(after);
+            let is_end = page.len() < limit && last >= chain.last;
+            let Some(live) = unstored.take().filter(|_| is_end) else {
+                return Ok((page, last));
+            };
+            chain = Chain::of(store, self.store_for_reader(live).await?).await?;
+        }
     }
 
     /// Reads a page of a thread. If the filter includes chunks, the page also has the partial
@@ -176,9 +184,15 @@ impl Runtime {
         stretch: PageRequest,
         filter: Filter,
     ) -> Result<ThreadPage, RuntimeError> {
-        let row = self.row_to_read(tenant, key, filter).await?;
-        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
-        marked_page(&chain, stretch, filter).await
+        let store = self.inner.store.as_ref();
+        let (row, unstored) = self.row_to_read(tenant, key, filter).await?;
+        let mut chain = Chain::of(store, row).await?;
+        let mut found = find_span(&chain, &stretch).await?;
+        if let Some(live) = unstored.filter(|_| found.0.last >= chain.last) {
+            chain = Chain::of(store, self.store_for_reader(live).await?).await?;
+            found = find_span(&chain, &stretch).await?;
+        }
+        marked_page(&chain, found, filter).await
     }
 
     /// Reads a page of a thread as it was after an event of its own log; without a request the whole
@@ -196,7 +210,7 @@ impl Runtime {
     ) -> Result<ThreadPage, RuntimeError> {
         let chain = self.chain_at(tenant, key, at).await?;
         let read = if let Some(stretch) = stretch {
-            marked_page(&chain, stretch, filter).await?
+            marked_page(&chain, find_span(&chain, &stretch).await?, filter).await?
         } else {
             let (first, last) = (Position::START.next(), chain.last);
             ThreadPage {
@@ -238,19 +252,23 @@ impl Runtime {
     }
 }
 
+/// Finds the events of a page, and whether there are more.
+async fn find_span(chain: &Chain<'_>, stretch: &PageRequest) -> Cut {
+    match stretch {
+        PageRequest::Execution(id) => executed(chain, id, Run::was_handed_over).await,
+        PageRequest::Run(id) => executed(chain, id, |run| run.goes_on).await,
+        PageRequest::Before { before, n } => before_place(chain, *before, *n).await,
+        PageRequest::UpTo { place, n } => up_to(chain, *place, *n).await,
+        PageRequest::After { after, n } => after_place(chain, *after, *n).await,
+    }
+}
+
 /// Reads a page with its removed entries, which are marked.
 async fn marked_page(
     chain: &Chain<'_>,
-    stretch: PageRequest,
+    (span, more): (Span, bool),
     filter: Filter,
 ) -> Result<ThreadPage, RuntimeError> {
-    let (span, more) = match stretch {
-        PageRequest::Execution(id) => executed(chain, id, Run::was_handed_over).await?,
-        PageRequest::Run(id) => executed(chain, id, |run| run.goes_on).await?,
-        PageRequest::Before { before, n } => before_place(chain, before, n).await?,
-        PageRequest::UpTo { place, n } => up_to(chain, place, n).await?,
-        PageRequest::After { after, n } => after_place(chain, after, n).await?,
-    };
     Ok(ThreadPage {
         transcript: chain.read_marked(span, filter).await?,
         first: span.first,
@@ -288,13 +306,13 @@ impl Run {
 
 type Cut = Result<(Span, bool), RuntimeError>;
 
-async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(&Run) -> bool) -> Cut {
-    let created = chain.position_of(Landmark::Execution(&id)).await?;
+async fn executed(chain: &Chain<'_>, id: &ExecutionId, goes_on: impl Fn(&Run) -> bool) -> Cut {
+    let created = chain.position_of(Landmark::Execution(id)).await?;
     let run = match created {
         Some(created) => chain.run_before(created.next()).await?,
         None => None,
     };
-    let run = run.ok_or(RuntimeError::UnknownExecution(id))?;
+    let run = run.ok_or_else(|| RuntimeError::UnknownExecution(id.clone()))?;
     let former = chain.run_before(run.created).await?;
     let first = former.map_or(Position::START, |former| former.last).next();
     let last = end_of(chain, run.last, goes_on).await?;

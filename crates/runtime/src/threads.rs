@@ -338,12 +338,17 @@ impl Runtime {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Logged>, RuntimeError> {
-        let row = self.row_to_read(tenant, key, Filter::All).await?;
-        Ok(self
-            .inner
-            .store
-            .read(&row.thread.id, after, limit, Filter::All)
-            .await?)
+        let (row, unstored) = self.row_to_read(tenant, key, Filter::All).await?;
+        let store = &self.inner.store;
+        let read = || store.read(&row.thread.id, after, limit, Filter::All);
+        let page = read().await?;
+        let end = page.last().map_or(after, |last| last.record.seq);
+        let is_end = page.len() < limit && end >= row.tail;
+        let Some(live) = unstored.filter(|_| is_end) else {
+            return Ok(page);
+        };
+        self.store_for_reader(live).await?;
+        Ok(read().await?)
     }
 
     /// The whole conversation; its size is that of the thread. If the filter includes chunks, it
@@ -354,7 +359,10 @@ impl Runtime {
         key: &str,
         filter: Filter,
     ) -> Result<Transcript, RuntimeError> {
-        let row = self.row_to_read(tenant, key, filter).await?;
+        let (mut row, unstored) = self.row_to_read(tenant, key, filter).await?;
+        if let Some(live) = unstored {
+            row = self.store_for_reader(live).await?;
+        }
         let store = self.inner.store.as_ref();
         let read = crate::live::read_transcript(store, &row.thread.id, filter).await?;
         Ok(read.without_removed())

@@ -79,6 +79,8 @@ struct Buffer {
     bytes: usize,
     /// The latest time to write it, unless the step ends first.
     due: Option<Instant>,
+    /// The time when the chunks that are shown and not stored yet are stored.
+    store_due: Option<Instant>,
     last: Option<Instant>,
     /// Whether it must be stored, and not only shown, when it is due.
     must_store: bool,
@@ -95,8 +97,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// How many of the takes were shown, or stored.
-    fn passed(&self, must_store: bool) -> u64 {
+    /// The number of takes that were shown, or stored.
+    fn n_done(&self, must_store: bool) -> u64 {
         if must_store {
             self.n_written
         } else {
@@ -249,7 +251,7 @@ impl StepWriter {
         let wanted = {
             let mut buffer = self.buffer();
             let wanted = buffer.n_taken + u64::from(!buffer.pieces.is_empty());
-            if buffer.passed(must_store) < wanted {
+            if buffer.n_done(must_store) < wanted {
                 buffer.must_store |= must_store;
                 self.set_due(&mut buffer, Instant::now());
             }
@@ -260,7 +262,7 @@ impl StepWriter {
             let written = self.written.notified();
             {
                 let buffer = self.buffer();
-                if buffer.passed(must_store) >= wanted {
+                if buffer.n_done(must_store) >= wanted {
                     return Ok(());
                 }
                 if buffer.is_over {
@@ -289,7 +291,10 @@ impl StepWriter {
     /// concurrently.
     pub(crate) async fn write_when_due(&self) -> Result<(), WriterStopped> {
         loop {
-            let due = self.buffer().due;
+            let due = {
+                let buffer = self.buffer();
+                buffer.due.into_iter().chain(buffer.store_due).min()
+            };
             match due {
                 // A timer that is due already would still take its millisecond.
                 Some(due) if due <= Instant::now() => return self.write().await,
@@ -397,7 +402,8 @@ impl StepWriter {
 
     /// The current parts of the step.
     pub async fn parts(&self) -> Result<Vec<Payload>, WriterStopped> {
-        let mut held = self.live.hold().await.map_err(|_| WriterStopped)?;
+        let held = self.live.hold_run().await;
+        let mut held = held.map_err(|_| WriterStopped)?;
         let core = held.core().map_err(|_| WriterStopped)?;
         let active = core
             .state
@@ -451,7 +457,7 @@ impl StepWriter {
     /// Writes the buffer. Only the driver of the step does so.
     pub(crate) async fn write(&self) -> Result<(), WriterStopped> {
         let result = async {
-            let mut held = self.live.hold().await?;
+            let mut held = self.live.hold_step(&self.step).await?;
             let active = held.core()?.state.active();
             let active = active.filter(|active| active.execution.id == self.execution);
             let step = active.and_then(|active| active.step.as_ref());
@@ -467,14 +473,28 @@ impl StepWriter {
                 (buffer.take(), buffer.n_taken, must_store)
             };
             let is_chunk = |command: &Command| matches!(command, Command::Emit { .. });
-            if must_store || is_answered || !commands.iter().all(is_chunk) {
+            let stores = must_store || is_answered || !commands.iter().all(is_chunk);
+            if stores && !commands.is_empty() {
                 let commands = commands.into_iter().map(|command| (None, command));
                 held.commit(commands, None).await?;
-                self.buffer().n_written = n_taken;
             } else {
-                held.show(commands).await?;
+                if !commands.is_empty() {
+                    held.show(commands).await?;
+                }
+                let due = held.unstored_due()?;
+                if stores || due.is_some_and(|due| due <= Instant::now()) {
+                    held.store_unstored().await?;
+                }
             }
-            self.buffer().n_shown = n_taken;
+            let store_due = held.unstored_due()?;
+            {
+                let mut buffer = self.buffer();
+                buffer.n_shown = n_taken;
+                if stores {
+                    buffer.n_written = n_taken;
+                }
+                buffer.store_due = store_due;
+            }
             self.written.notify_waiters();
             Ok(true)
         }

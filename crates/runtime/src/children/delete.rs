@@ -24,7 +24,7 @@ enum Running {
     Refuses,
     /// It ends, and queued triggers never start.
     IsStopped,
-    /// The thread stays, also if something waits to run, or if its log has grown beyond this event.
+    /// Fails if a trigger is queued or the log has grown past this event.
     AtRest(Seq),
 }
 
@@ -94,8 +94,10 @@ impl Runtime {
     pub async fn forget_removed(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let mut held = live.hold().await?;
-        held.core()?.generation += 1;
-        live.forget_recent();
+        let core = held.core()?;
+        core.generation += 1;
+        core.memory = None;
+        live.forget_erased();
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The records that followers of a thread read from memory: the last ones of the log, and the chunks
 //! that the log does not have yet.
 
-use super::{Live, Tail, Unstored};
+use super::{Live, Tail};
 use crate::pages::{Page, weight};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -22,6 +22,7 @@ pub(super) struct Recent {
     last_stored: Seq,
     /// The chunks that are shown and not stored yet, each with the position that it probably gets.
     unstored: Vec<Arc<Logged>>,
+    unstored_bytes: usize,
 }
 
 impl Recent {
@@ -31,6 +32,16 @@ impl Recent {
             records: records.into(),
             ..Self::default()
         }
+    }
+
+    fn drop_records(&mut self) {
+        self.records = VecDeque::new();
+        self.bytes = 0;
+    }
+
+    fn drop_unstored(&mut self) {
+        self.unstored.clear();
+        self.unstored_bytes = 0;
     }
 }
 
@@ -42,6 +53,14 @@ impl Live {
             *recent.unwrap_or_else(PoisonError::into_inner) = Recent::default();
             self.share.set(0);
         }
+    }
+
+    /// Drops all records of the log from memory, because the store has erased content of some.
+    pub(crate) fn forget_erased(&self) {
+        self.forget_records(true);
+        self.read.clear();
+        // They hold the thread's pages as well.
+        self.pages.clear();
     }
 
     /// A page of the records after `after`: from memory if it has them, else from the store.
@@ -76,7 +95,7 @@ impl Live {
         let mut events = records.iter().map(|record| &record.record.event);
         let is_fact = events.any(|event| Filter::Facts.keeps(event));
         self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
-        recent.unstored.clear();
+        recent.drop_unstored();
         for record in records {
             recent.bytes += weight(&record);
             recent.records.push_back(record);
@@ -95,8 +114,9 @@ impl Live {
             *recent = Recent::default();
         }
         self.share.set(recent.bytes.saturating_add(state_bytes));
-        drop(recent);
+        // A reader that finds no unstored chunks finds the end of the log behind them.
         self.tail.send_replace(tail);
+        drop(recent);
         if is_fact {
             self.subscriptions.wake(&self.tenant);
         }
@@ -106,10 +126,11 @@ impl Live {
     pub(super) fn show(&self, last_stored: Seq, chunks: Vec<Arc<Logged>>) {
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
         recent.last_stored = last_stored;
+        let bytes = chunks.iter().map(|chunk| weight(chunk));
+        recent.unstored_bytes += bytes.sum::<usize>();
         recent.unstored.extend(chunks);
-        let unstored = recent.unstored.iter().map(|chunk| weight(chunk));
-        let bytes: usize = unstored.sum();
-        self.share.set(recent.bytes.saturating_add(bytes));
+        let bytes = recent.bytes.saturating_add(recent.unstored_bytes);
+        self.share.set(bytes);
         drop(recent);
         // The tail is the same, and there is something to read.
         self.tail.send_modify(|_| ());
@@ -131,16 +152,14 @@ impl Live {
         after.lacking(&recent.unstored).to_vec()
     }
 
-    /// Forgets the records of the log, and the unstored chunks unless they are these.
-    pub(super) fn forget_records(&self, unstored: &Unstored) {
+    /// Forgets the records of the log, and the unstored chunks unless they stay.
+    pub(super) fn forget_records(&self, unstored_stay: bool) {
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
-        let mut chunks = std::mem::take(&mut recent.unstored);
-        chunks.truncate(unstored.records().len());
-        *recent = Recent {
-            last_stored: recent.last_stored,
-            unstored: chunks,
-            ..Recent::default()
-        };
+        recent.drop_records();
+        if !unstored_stay {
+            recent.drop_unstored();
+        }
+        self.share.set(recent.unstored_bytes);
     }
 
     pub(super) fn remembered_whole(&self, filter: Filter) -> Option<Transcript> {

@@ -7,7 +7,7 @@ use super::records::logged;
 use super::{Live, LockedThread, check_size};
 use crate::error::RuntimeError;
 use std::time::Duration;
-use store::NewRecord;
+use store::{NewRecord, StoreError};
 use timeline::{Command, Seq};
 use tokio::time::Instant;
 
@@ -38,9 +38,9 @@ impl Unstored {
         self.records.extend(records);
     }
 
-    fn is_full(&self, max_bytes: usize) -> bool {
-        let is_old = self.since.is_some_and(|since| since.elapsed() >= MAX_AGE);
-        self.bytes >= max_bytes || is_old
+    /// The time when they are stored without a fact.
+    fn due(&self) -> Option<Instant> {
+        self.since.map(|since| since + MAX_AGE)
     }
 }
 
@@ -73,26 +73,40 @@ impl LockedThread<'_> {
         } else {
             MAX_BYTES
         };
-        if core.unstored.is_full(max_bytes) {
-            // It counts against the limit of stored bytes as the chunks do.
-            let chunks = Vec::new();
-            self.commit([(None, Command::Emit { chunks })], None)
-                .await?;
+        if core.unstored.bytes >= max_bytes {
+            self.store_unstored().await?;
         }
+        Ok(())
+    }
+
+    /// The time when the chunks that are not stored yet must be stored; none if all are.
+    pub(crate) fn unstored_due(&mut self) -> Result<Option<Instant>, RuntimeError> {
+        Ok(self.core()?.unstored.due())
+    }
+
+    /// Stores the chunks that are shown and not stored yet. They count against the tenant's limit of
+    /// stored bytes, as any output of a running step.
+    pub(crate) async fn store_unstored(&mut self) -> Result<(), RuntimeError> {
+        let chunks = Vec::new();
+        self.commit([(None, Command::Emit { chunks })], None)
+            .await?;
         Ok(())
     }
 }
 
 impl Live {
-    /// Stores the chunks that are shown and not stored yet.
+    /// Stores the chunks that are shown and not stored yet, for a reader. It never claims the thread,
+    /// because another process may have taken it over.
     pub(crate) async fn store_unstored(&self) -> Result<(), RuntimeError> {
-        let mut held = self.hold().await?;
-        if held.core()?.unstored.records.is_empty() {
+        let slot = self.core.lock().await;
+        if self.tail.borrow().gone {
+            return Err(StoreError::NotFound.into());
+        }
+        let core = slot.as_ref().filter(|core| !core.in_doubt);
+        if core.is_none_or(|core| core.unstored.records.is_empty()) {
             return Ok(());
         }
-        let chunks = Vec::new();
-        held.commit([(None, Command::Emit { chunks })], None)
-            .await?;
-        Ok(())
+        let mut held = LockedThread { live: self, slot };
+        held.store_unstored().await
     }
 }

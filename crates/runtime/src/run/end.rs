@@ -72,7 +72,7 @@ impl Runtime {
         execution: &ExecutionId,
         ending: Ending,
     ) -> Result<(), RuntimeError> {
-        let mut held = live.hold().await?;
+        let mut held = live.hold_run().await?;
         if held
             .core()?
             .state
@@ -90,7 +90,7 @@ impl Runtime {
         step: &StepRun,
         mut reacted: Reacted,
     ) -> Result<(), RuntimeError> {
-        let mut held = live.hold().await?;
+        let mut held = live.hold_step(&step.step.id).await?;
         let core = held.core()?;
         let mine = core.state.active().and_then(|active| active.step.as_ref());
         if mine.is_none_or(|mine| mine.step.id != step.step.id) {

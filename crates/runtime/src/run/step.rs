@@ -1,5 +1,6 @@
 //! Runs one step: drives the reactor and concurrently writes what it buffers.
 
+use super::is_elsewhere;
 use crate::children::Scoped;
 use crate::error::RuntimeError;
 use crate::live::Live;
@@ -57,7 +58,7 @@ impl Runtime {
                 // What the model had said before it failed is shown and kept, if it can be.
                 if writer.write().await.is_err()
                     && let Some(error) = writer.fault()
-                    && error.is_transient()
+                    && (error.is_transient() || is_elsewhere(&error))
                 {
                     return Err(error);
                 }

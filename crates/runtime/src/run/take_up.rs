@@ -157,7 +157,7 @@ impl Runtime {
     /// Records that this process released the execution in order, so that its start does not count.
     pub(super) async fn park(&self, live: &Arc<Live>) {
         let parked = async {
-            let mut held = live.hold().await?;
+            let mut held = live.hold_run().await?;
             let active = held.core()?.state.active();
             let is_own = active.is_some_and(|active| {
                 active.step.is_some() && live.occupied.has_taken_up(&active.execution.id)

@@ -8,7 +8,7 @@ use store::{
     Append, Created, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError,
     TenantId, ThreadTable as _, Token,
 };
-use timeline::{Seq, ThreadId};
+use timeline::{Event, Seq, ThreadId};
 
 /// How one process sees the store that outlives it: after so many writes it is dead.
 pub(crate) struct Mortal {
@@ -23,6 +23,8 @@ pub(crate) struct Mortal {
     dead: AtomicBool,
     /// So many writes until one fails that could succeed later; none does at zero.
     until_stumble: AtomicUsize,
+    /// Whether the contents of all messages are erased.
+    is_erased: AtomicBool,
 }
 
 impl Mortal {
@@ -41,6 +43,7 @@ impl Mortal {
             reversed,
             dead: AtomicBool::new(false),
             until_stumble: AtomicUsize::new(0),
+            is_erased: AtomicBool::new(false),
         })
     }
 
@@ -53,6 +56,23 @@ impl Mortal {
 
     pub(crate) fn has_stumbled(&self) -> bool {
         self.until_stumble.load(Ordering::SeqCst) == 0
+    }
+
+    /// Erases the contents of all messages.
+    pub(crate) fn erase(&self) {
+        self.is_erased.store(true, Ordering::SeqCst);
+    }
+
+    fn erased(&self, logged: Logged) -> Logged {
+        let mut event = logged.record.event.clone();
+        match &mut event {
+            Event::ItemCreated { item } if self.is_erased.load(Ordering::SeqCst) => {
+                item.content = None;
+                let new = NewRecord::new(logged.record.at, event).unwrap();
+                new.logged(logged.record.seq)
+            }
+            _ => logged,
+        }
     }
 
     pub(crate) fn dies_at_the_next_write(&self) {
@@ -137,7 +157,8 @@ impl Layer for Mortal {
             let read = self.passed(self.inner.read(thread, after, limit, filter));
             let records = read.await?;
             self.n_read.fetch_add(records.len(), Ordering::SeqCst);
-            Ok(records)
+            let records = records.into_iter();
+            Ok(records.map(|logged| self.erased(logged)).collect())
         })
     }
 

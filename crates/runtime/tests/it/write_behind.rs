@@ -3,14 +3,17 @@
 use crate::mortal::Mortal;
 use agents::{Agent, AgentOptions};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, Follow, FollowedRecord, Policy, ReactRequest, Runtime, RuntimeOptions, Until,
+    AgentReactor, BlockDelta, Follow, FollowedRecord, PageRequest, Policy, Position, ReactRequest,
+    Reacted, Reactor, ReactorError, Runtime, RuntimeError, RuntimeOptions, StepRun, Until,
 };
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{MemoryStore, TenantId};
+use store::{EventLog as _, Filter, MemoryStore, Quotas, StoreError, TenantId, ThreadTable as _};
 use timeline::{Event, NewItem, ReadPosition, Record, Seq, ThreadUpdate, verify};
 use upp::Scripted;
 
@@ -63,6 +66,15 @@ impl Process {
         follow.map(|it| it.unwrap()).collect().await
     }
 
+    async fn rename(&self, title: &str) -> Result<Seq, RuntimeError> {
+        let title = ThreadUpdate {
+            title: Some(Some(title.to_owned())),
+            metadata: None,
+        };
+        let tenant = tenant();
+        self.runtime.update_thread(&tenant, KEY, title).await
+    }
+
     async fn log(&self) -> Vec<Record> {
         let tenant = tenant();
         let read = self.runtime.read(&tenant, KEY, Seq::ZERO, 10_000).await;
@@ -100,7 +112,7 @@ fn records(followed: &[FollowedRecord]) -> Vec<Record> {
     followed.iter().map(|it| it.record.clone()).collect()
 }
 
-/// Reads until so many text deltas were read.
+/// Reads until `n` text deltas have arrived.
 async fn until_deltas(follow: &mut Follow, n: usize) -> Vec<FollowedRecord> {
     let mut all = Vec::new();
     let mut n_found = 0;
@@ -170,13 +182,7 @@ async fn another_append_stores_the_chunks_first() {
     let mut seen = until_deltas(&mut follow, 5).await;
     process.say("hello", Policy::Queue).await;
     seen.extend(until_deltas(&mut follow, 5).await);
-    let title = ThreadUpdate {
-        title: Some(Some("t".to_owned())),
-        metadata: None,
-    };
-    let tenant = tenant();
-    let update = process.runtime.update_thread(&tenant, KEY, title);
-    update.await.unwrap();
+    process.rename("t").await.unwrap();
     seen.extend(follow.map(|it| it.unwrap()).collect::<Vec<_>>().await);
     let log = process.log().await;
     assert_eq!(records(&seen), log);
@@ -263,4 +269,191 @@ async fn a_follower_is_reset_if_the_store_fails_to_store_its_chunks() {
     assert_eq!(verify(&log), Ok(()));
     assert_eq!(text(&records(&seen)), text(&log));
     assert!(seen.is_sorted_by(|a, b| a.position < b.position));
+}
+
+/// What the store has, without a process that could write to it first.
+async fn stored(inner: &MemoryStore) -> Vec<Record> {
+    let row = inner.find(&tenant(), KEY).await.unwrap();
+    let read = inner.read(&row.thread.id, Seq::ZERO, 10_000, Filter::All);
+    read.await
+        .unwrap()
+        .into_iter()
+        .map(|it| it.record)
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_pauses_is_stored_after_ten_seconds() {
+    let inner = Arc::new(MemoryStore::new());
+    let process = Process::new(&inner);
+    process.say("slow 60s say 2 words", Policy::Queue).await;
+    let mut follow = process.follow(Seq::ZERO).await;
+    let seen = until_deltas(&mut follow, 1).await;
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert_eq!(text(&stored(&inner).await), "");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(stored(&inner).await, records(&seen));
+    assert_eq!(process.store.writes(), 2);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(process.store.writes(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_earlier_events_stores_no_chunks() {
+    let inner = Arc::new(MemoryStore::new());
+    let process = Process::new(&inner);
+    process.say("hello", Policy::Queue).await;
+    let first = process.read(Seq::ZERO).await;
+    process.say("slow 40ms say 30 words", Policy::Queue).await;
+    let mut follow = process.follow(first.last().unwrap().position).await;
+    let seen = until_deltas(&mut follow, 5).await;
+    let (n_writes, own, runtime) = (process.store.writes(), tenant(), &process.runtime);
+    runtime.read(&own, KEY, Seq::ZERO, 3).await.unwrap();
+    let records = runtime.records(&own, KEY, Position::START, 3);
+    records.await.unwrap();
+    let old = || PageRequest::After {
+        after: Position::START,
+        n: 1,
+    };
+    let page = runtime.page(&own, KEY, old(), Filter::All).await.unwrap();
+    assert!(page.more);
+    assert_eq!(process.store.writes(), n_writes);
+    let new = PageRequest::Before {
+        before: Position::END,
+        n: 1,
+    };
+    runtime.page(&own, KEY, new, Filter::All).await.unwrap();
+    assert_eq!(process.store.writes(), n_writes + 1);
+    let stored_text = text(&stored(&inner).await);
+    let seen_text = text(&self::records(&seen));
+    assert!(stored_text.ends_with(&seen_text), "{stored_text}");
+    until_deltas(&mut follow, 5).await;
+    let last = runtime.records(&own, KEY, Position::START, 10_000);
+    let (records, _) = last.await.unwrap();
+    assert_eq!(process.store.writes(), n_writes + 2);
+    assert_eq!(
+        records.last().unwrap().record,
+        *stored(&inner).await.last().unwrap()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_does_not_take_a_thread_back() {
+    let inner = Arc::new(MemoryStore::new());
+    let first = Process::new(&inner);
+    first.say("slow 40ms say 30 words", Policy::Queue).await;
+    let mut follow = first.follow(Seq::ZERO).await;
+    until_deltas(&mut follow, 5).await;
+    let second = Process::new(&inner);
+    second.runtime.recover().await.unwrap();
+    let mut follow = second.follow(Seq::ZERO).await;
+    until_deltas(&mut follow, 5).await;
+    for _ in 0..20 {
+        first.log().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let _: Vec<_> = follow.collect().await;
+    let log = stored(&inner).await;
+    assert_eq!(verify(&log), Ok(()));
+    let n_resets = log.iter().filter(|it| kind(it) == "data-step-reset");
+    assert_eq!(n_resets.count(), 1);
+    assert_eq!(kind(log.last().unwrap()), "thread.finished");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_begins_again_after_another_process_wrote() {
+    let inner = Arc::new(MemoryStore::new());
+    let first = Process::new(&inner);
+    first.say("slow 40ms say 30 words", Policy::Queue).await;
+    let mut follow = first.follow(Seq::ZERO).await;
+    let mut seen = until_deltas(&mut follow, 5).await;
+    let second = Process::new(&inner);
+    second.rename("second").await.unwrap();
+    // The process learns that it was fenced, and takes the thread back for the next request.
+    let fenced = first.rename("first").await;
+    assert!(matches!(
+        fenced,
+        Err(RuntimeError::Store(StoreError::Fenced { .. }))
+    ));
+    first.rename("first").await.unwrap();
+    seen.extend(follow.map(|it| it.unwrap()).collect::<Vec<_>>().await);
+    let log = stored(&inner).await;
+    assert_eq!(verify(&log), Ok(()));
+    assert_eq!(kind(log.last().unwrap()), "thread.finished");
+    let said = text(&log);
+    assert_eq!(said.split_whitespace().count(), 30, "{said}");
+    assert_eq!(text(&records(&seen)), said);
+}
+
+/// Shows 100 KB and stores it.
+#[derive(Default)]
+struct Large {
+    is_stored: AtomicBool,
+}
+
+impl Reactor for Large {
+    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        Box::pin(async move {
+            let text = "x".repeat(100 << 10);
+            step.writer.delta(BlockDelta::Text, "t", &text).await?;
+            step.writer.flush().await?;
+            self.is_stored.store(true, Ordering::SeqCst);
+            Err(ReactorError::failed("over"))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_that_were_shown_count_against_the_limit_when_they_are_stored() {
+    let inner = Arc::new(MemoryStore::with_limits(Quotas::default(), 50 << 10));
+    let (store, reactor) = (
+        Mortal::new(&inner, usize::MAX, false, false),
+        Arc::default(),
+    );
+    let reactors = Arc::new(Arc::<Large>::clone(&reactor));
+    let runtime = Runtime::new(store.clone(), reactors, RuntimeOptions::default());
+    let process = Process { store, runtime };
+    process.say("hello", Policy::Queue).await;
+    process.read(Seq::ZERO).await;
+    assert!(!reactor.is_stored.load(Ordering::SeqCst));
+}
+
+fn has_secret(records: &[Record]) -> bool {
+    format!("{records:?}").contains("secret")
+}
+
+#[tokio::test(start_paused = true)]
+async fn followers_read_no_erased_text_from_memory() {
+    for is_running in [true, false] {
+        let inner = Arc::new(MemoryStore::new());
+        let first = Process::new(&inner);
+        first.say("say secret", Policy::Queue).await;
+        assert!(has_secret(&records(&first.read(Seq::ZERO).await)));
+        let process = Process::new(&inner);
+        // It has the page, and the next records.
+        let mut early = process.follow(Seq::ZERO).await;
+        early.next().await.unwrap().unwrap();
+        if is_running {
+            let again = "slow 40ms say 30 secret words";
+            process.say(again, Policy::Queue).await;
+            let mut follow = process.follow(Seq::ZERO).await;
+            until_deltas(&mut follow, 5).await;
+            early = follow;
+        }
+        process.store.erase();
+        let own = tenant();
+        let forgotten = process.runtime.forget_removed(&own, KEY);
+        forgotten.await.unwrap();
+        let mut items = Vec::new();
+        for mut follow in [early, process.follow(Seq::ZERO).await] {
+            let next = tokio::time::timeout(Duration::from_millis(500), async {
+                while let Some(followed) = follow.next().await {
+                    items.extend(Some(followed.unwrap().record.clone()));
+                }
+            });
+            let _ = next.await;
+        }
+        items.retain(|record| matches!(record.event, Event::ItemCreated { .. }));
+        assert!(!items.is_empty() && !has_secret(&items), "{items:?}");
+    }
 }
