@@ -175,9 +175,8 @@ impl SqliteStore {
 
     /// Searches for samples: in the file and its write-ahead log as they are on the disk, and in everything that
     /// can be read. Of an encrypted file only the latter means something.
-    pub async fn search_for(&self, samples: Samples) -> Result<Searched, StoreError> {
+    pub async fn search_for(&self, samples: Arc<Samples>) -> Result<Searched, StoreError> {
         let (path, is_encrypted) = (self.path.clone(), self.is_encrypted);
-        let samples = Arc::new(samples);
         let wanted = samples.clone();
         let in_files = async {
             if is_encrypted {

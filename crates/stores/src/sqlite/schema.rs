@@ -67,9 +67,7 @@ pub(super) fn upgrade(
     if converts {
         convert::convert(&tx)?;
     }
-    if version == BLOCKS {
-        reseal::reseal(&tx)?;
-    }
+    renew_sums(&tx, version as u64)?;
     tx.execute_batch(&format!(
         "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"
     ))
@@ -80,6 +78,14 @@ pub(super) fn upgrade(
         if let Err(error) = space::compact(conn, path) {
             tracing::warn!(%error, "the space of the older store was not returned");
         }
+    }
+    Ok(())
+}
+
+/// Gives rows of a store of an earlier version the sums that this version calculates.
+pub(super) fn renew_sums(conn: &Connection, version: u64) -> Result<(), StoreError> {
+    if version == BLOCKS as u64 {
+        reseal::reseal(conn)?;
     }
     Ok(())
 }

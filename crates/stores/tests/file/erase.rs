@@ -236,7 +236,7 @@ async fn deleted_threads_leave_no_secret_in_the_file_and_the_log() {
     let reclaimed = store.reclaim().await.unwrap();
     assert!(reclaimed.is_log_empty, "{reclaimed:?}");
     let found = left(&path, &gone).len();
-    let searched = store.search_for(samples.clone()).await.unwrap();
+    let searched = store.search_for(Arc::new(samples.clone())).await.unwrap();
     println!(
         "{found} of {} secrets are left before the file is compacted: {searched:?}",
         gone.len()
@@ -246,7 +246,7 @@ async fn deleted_threads_leave_no_secret_in_the_file_and_the_log() {
     store.compact().await.unwrap();
 
     assert_eq!(left(&path, &gone), Vec::<&String>::new());
-    let searched = store.search_for(samples).await.unwrap();
+    let searched = store.search_for(Arc::new(samples)).await.unwrap();
     assert_eq!(
         (searched.left, searched.has_read_files),
         (0, true),
@@ -356,7 +356,7 @@ async fn an_erased_block_keeps_its_digest_and_the_chain_holds() {
     assert_sound(&store).await;
 
     store.reclaim().await.unwrap();
-    let searched = store.search_for(samples).await.unwrap();
+    let searched = store.search_for(Arc::new(samples)).await.unwrap();
     assert_eq!(searched.left, 0, "{searched:?}");
     assert!(searched.texts >= 6);
     assert_eq!(left(&path, &removed), Vec::<&String>::new());
@@ -480,7 +480,7 @@ async fn a_tenants_objects_and_checkpoints_are_erased_with_its_threads() {
     store.reclaim().await.unwrap();
     assert_eq!(left(&path, &gone), Vec::<&String>::new());
     assert_eq!(left(&path, &stays).len(), 2);
-    let searched = store.search_for(samples).await.unwrap();
+    let searched = store.search_for(Arc::new(samples)).await.unwrap();
     assert_eq!(searched.left, 0, "{searched:?}");
     let usage = store.usage().await.unwrap();
     let tenants: Vec<_> = usage.iter().map(|(tenant, _)| tenant.as_str()).collect();
@@ -506,7 +506,7 @@ async fn content_that_stays_elsewhere_is_reported_as_shared() {
         shared,
         shared_in,
         ..
-    } = store.search_for(samples).await.unwrap();
+    } = store.search_for(Arc::new(samples)).await.unwrap();
     assert_eq!(left, 0);
     assert!(shared > 0);
     let quoted = "thread_blocks.body of thread quotes".to_owned();
@@ -521,11 +521,11 @@ async fn bytes_that_are_left_in_the_file_are_found() {
     let samples = store.samples_of_thread(&author.thread).await.unwrap();
     store.delete(&acme(), &author.thread).await.unwrap();
     // Not yet emptied: the log has everything.
-    let searched = store.search_for(samples.clone()).await.unwrap();
+    let searched = store.search_for(Arc::new(samples.clone())).await.unwrap();
     assert!(searched.left > 10, "{searched:?}");
     assert!(searched.left_at[0].contains("-wal, byte "), "{searched:?}");
     store.reclaim().await.unwrap();
-    assert_eq!(store.search_for(samples).await.unwrap().left, 0);
+    assert_eq!(store.search_for(Arc::new(samples)).await.unwrap().left, 0);
 }
 
 #[tokio::test]
