@@ -383,11 +383,17 @@ impl Client {
         self.json(request.json(&body), key).await
     }
 
-    /// The compactions of a thread, newest first.
-    pub(crate) async fn compactions(&self, key: &str) -> Result<Vec<Compaction>, CliError> {
-        let request = self.request(Method::GET, &["threads", key, "compactions"]);
-        let list: Compactions = self.json(request, key).await?;
-        Ok(list.compactions)
+    /// A page of the compactions of a thread, newest first.
+    pub(crate) async fn compactions(
+        &self,
+        key: &str,
+        before: Option<u64>,
+    ) -> Result<Compactions, CliError> {
+        let before = before.map(|before| before.to_string());
+        let query = before.as_deref().map(|before| ("before", before));
+        let path = ["threads", key, "compactions"];
+        let request = self.request_with(Method::GET, &path, query.as_slice());
+        self.json(request, key).await
     }
 
     /// Withdraws a compaction.

@@ -8,7 +8,9 @@ mod result;
 mod user;
 
 pub use answer::{answer, assistant_message, recorded};
-pub use history::{Marked, RemovedMessages, history, item_message, marked_history, superseded};
+pub use history::{
+    Marked, RemovedMessages, UnansweredCall, history, item_message, marked_history, superseded,
+};
 pub use prompt::{prompt_message, prompt_part};
 pub use result::{result_of, with_result, with_unknown_outcome};
 pub use user::{item_content, linked_files, part_without_text, unreadable_part, user_message};

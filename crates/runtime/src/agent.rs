@@ -129,16 +129,16 @@ impl AgentReactor {
     }
 
     async fn run(&self, step: &mut StepRun) -> Result<Reacted, ReactorError> {
-        let resumed = step.resumed.take();
         let StartedRun {
             state,
             mut around,
             view,
-            view_of,
+            view_n_messages,
             failure,
             spent: before,
             holds_back,
         } = self.started(step).await?;
+        let resumed = step.resumed.take();
         if let (Some(budget), Some(before)) = (self.budget(), before) {
             budget.set(before);
         }
@@ -186,7 +186,7 @@ impl AgentReactor {
             None => answers::abandoned(&journal.written()),
         };
         let mut record = StateRecord::between(&state, known);
-        record.view_of = (!view.is_empty()).then_some(view_of);
+        record.view_n_messages = (!view.is_empty()).then_some(view_n_messages);
         record.view = view;
         let so_far = before.map(|before| before.after(journal.n_made(), &journal.about()));
         record.tool_calls = so_far.map(|spent| spent.calls);

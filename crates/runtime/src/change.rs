@@ -42,10 +42,9 @@ impl Runtime {
         what: Removed,
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        let runtime = self.clone();
         self.run_to_completion(async move {
             let mut held = live.hold().await?;
-            runtime.check_removable(&live, &what).await?;
+            Self::check_removable(&live, &what).await?;
             let commands = [(None, Command::Remove { what })];
             let seq = held.commit(commands, None).await?;
             // What a reactor remembers has it still.
@@ -57,9 +56,8 @@ impl Runtime {
 
     /// Checks that an entry can be removed. The caller holds the thread's lock. The cost is
     /// proportional to the entry.
-    async fn check_removable(&self, live: &Live, what: &Removed) -> Result<(), RuntimeError> {
-        let store = self.inner.store.as_ref();
-        let chain = Chain::of(store, store.row(&live.thread).await?).await?;
+    async fn check_removable(live: &Live, what: &Removed) -> Result<(), RuntimeError> {
+        let chain = live.chain().await?;
         let (landmark, what) = match what {
             Removed::Compaction(id) => return check_withdrawable(&chain, id).await,
             Removed::Item(id) => (Landmark::Item(id), what),

@@ -15,6 +15,7 @@ pub(crate) use stored::{ForModel, StoredCompaction};
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
 use crate::thread_page::{Chain, Position};
+use crate::view::ReadSize;
 use jiff::Timestamp;
 use store::TenantId;
 use timeline::{Compaction, CompactionId, ExecutionId, Rejected, Removed, Seq, SummaryAuthor};
@@ -104,22 +105,30 @@ impl Runtime {
         Err(RuntimeError::BrokenOff)
     }
 
-    /// All compactions of a thread, newest first. Those of its ancestors up to the fork are among
-    /// them.
+    /// Lists compactions of a thread, newest first. Those of its ancestors up to the fork are among
+    /// them. [`Position::END`] reads the first page. Also returns the position that reads the next
+    /// page; none if there is none. `limit` is at least one.
     pub async fn compactions(
         &self,
         tenant: &TenantId,
         key: &str,
-    ) -> Result<Vec<ThreadCompaction>, RuntimeError> {
+        mut before: Position,
+        limit: usize,
+    ) -> Result<(Vec<ThreadCompaction>, Option<Position>), RuntimeError> {
         let chain = self.chain(tenant, key).await?;
-        let mut list: Vec<ThreadCompaction> = Vec::new();
-        let mut before = Position::END;
+        let current = chain.current_compaction().await?;
+        let current = current.map(|current| current.position);
+        let (mut list, mut size) = (Vec::new(), ReadSize::default());
         while let Some(found) = chain.compaction_before(before).await? {
+            if list.len() >= limit {
+                return Ok((list, Some(before)));
+            }
+            size.add(found.bytes).await?;
             before = found.position;
-            let counts = !found.is_withdrawn && !list.iter().any(|newer| newer.counts);
+            let counts = current == Some(before);
             list.push(listed(&chain, found, counts));
         }
-        Ok(list)
+        Ok((list, None))
     }
 
     /// The compaction that counts for models; none if they read all runs.
@@ -153,10 +162,17 @@ impl Runtime {
         key: &str,
         id: &CompactionId,
     ) -> Result<ThreadCompaction, RuntimeError> {
-        let list = self.compactions(tenant, key).await?;
-        let found = list.into_iter().find(|it| it.compaction.id == *id);
-        let missing = || Rejected::NotThere(Removed::Compaction(id.clone())).into();
-        found.ok_or_else(missing)
+        let chain = self.chain(tenant, key).await?;
+        let mut has_newer = false;
+        let found = chain.newest_compaction(|it| {
+            let is_it = it.compaction.id == *id;
+            has_newer |= !is_it && !it.is_withdrawn;
+            is_it
+        });
+        let missing = || Rejected::NotThere(Removed::Compaction(id.clone()));
+        let found = found.await?.ok_or_else(missing)?;
+        let counts = !found.is_withdrawn && !has_newer;
+        Ok(listed(&chain, found, counts))
     }
 }
 
@@ -176,18 +192,13 @@ pub(crate) async fn check_withdrawable(
     chain: &Chain<'_>,
     id: &CompactionId,
 ) -> Result<(), RuntimeError> {
-    let mut before = Position::END;
-    while let Some(found) = chain.compaction_before(before).await? {
-        if found.compaction.id == *id {
-            let what = Removed::Compaction(id.clone());
-            if found.is_withdrawn {
-                return Err(Rejected::RemovedAlready(what).into());
-            }
-            return Ok(());
-        }
-        before = found.position;
+    let what = Removed::Compaction(id.clone());
+    let found = chain.newest_compaction(|found| found.compaction.id == *id);
+    match found.await? {
+        Some(found) if found.is_withdrawn => Err(Rejected::RemovedAlready(what).into()),
+        Some(_) => Ok(()),
+        None => Err(Rejected::NotThere(what).into()),
     }
-    Err(Rejected::NotThere(Removed::Compaction(id.clone())).into())
 }
 
 /// The compactions that replace an event at or after this position, unless they are withdrawn.
@@ -196,12 +207,13 @@ pub(crate) async fn compactions_reaching(
     first: Position,
 ) -> Result<Vec<Removed>, RuntimeError> {
     let mut list = Vec::new();
-    let mut before = Position::END;
-    while let Some(found) = chain.compaction_before(before).await? {
-        before = found.position;
+    let walk = chain.newest_compaction(|found| {
         if !found.is_withdrawn && found.through() >= first {
-            list.push(Removed::Compaction(found.compaction.id));
+            list.push(Removed::Compaction(found.compaction.id.clone()));
         }
-    }
+        // Those before it replace only earlier events.
+        found.position < first
+    });
+    walk.await?;
     Ok(list)
 }

@@ -28,7 +28,7 @@ impl Runtime {
         state: &State,
         to: &Rewind,
     ) -> Result<Vec<Command>, RuntimeError> {
-        let mut goes = self.what_goes(live, state, to).await?;
+        let mut goes = Self::what_goes(live, state, to).await?;
         let mut commands = Vec::new();
         for waiting in state.waiting() {
             // An item that waits can't be removed: it is answered, and that is stopped as it begins.
@@ -55,7 +55,6 @@ impl Runtime {
 
     /// The entries that a rewind removes, without queued messages.
     async fn what_goes(
-        &self,
         live: &Live,
         state: &State,
         to: &Rewind,
@@ -64,8 +63,7 @@ impl Runtime {
         if state.waiting().any(|it| it.item.id == *to.item()) {
             return Err(Rejected::StillNeeded(named()).into());
         }
-        let store = self.inner.store.as_ref();
-        let chain = Chain::of(store, store.row(&live.thread).await?).await?;
+        let chain = live.chain().await?;
         let place = removable(&chain, Landmark::Item(to.item()), &named()).await?;
         let cut = cut_at(&chain, place, to).await?;
         let span = Span {

@@ -53,7 +53,8 @@ pub enum Misfit {
         /// The id of the entity.
         id: String,
     },
-    /// An execution or a step begins, or an execution ends, while another one runs within or next to it.
+    /// An execution or step starts while another is running, or an execution ends while its step is
+    /// running.
     #[error("event {seq}: {running} is still running")]
     Running {
         /// The event's position.
@@ -386,7 +387,7 @@ impl Verifier {
         })
     }
 
-    /// Refuses an event that needs that no execution runs.
+    /// Fails if an execution is running.
     fn idle(&self) -> Result<(), Misfit> {
         let running = self.execution.as_ref();
         running.map_or(Ok(()), |running| {
@@ -397,7 +398,7 @@ impl Verifier {
         })
     }
 
-    /// Refuses an event that needs that no step runs.
+    /// Fails if a step is running.
     fn stepless(&self) -> Result<(), Misfit> {
         self.step.as_ref().map_or(Ok(()), |step| {
             Err(Misfit::Running {

@@ -388,7 +388,10 @@ impl From<ThreadCompaction> for Compaction {
     }
 }
 
+/// A page of compactions.
 #[derive(Deserialize)]
-pub(super) struct Compactions {
-    pub(super) compactions: Vec<Compaction>,
+pub(crate) struct Compactions {
+    pub(crate) compactions: Vec<Compaction>,
+    /// The cursor of the next page.
+    pub(crate) before: Option<u64>,
 }

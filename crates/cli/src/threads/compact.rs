@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{DIM, Output, clean};
 use crate::store::{Reach, StoreLocation};
-use runtime::{Cut, NewCompaction};
+use runtime::{Cut, NewCompaction, Position};
 use serde_json::json;
 use server::OpenMode;
 use thread::Limits;
@@ -15,6 +15,8 @@ use timeline::{CompactionId, Seq, SummaryAuthor};
 
 /// Number of finished runs that stay by default.
 const KEEP_RUNS: u32 = 3;
+/// Number of compactions that are read at once.
+const PAGE: usize = 100;
 
 pub(super) async fn compact(
     place: &StoreLocation,
@@ -91,12 +93,25 @@ pub(super) async fn compact(
 }
 
 async fn list(reach: &Reach, key: &str) -> Result<Vec<Compaction>, CliError> {
-    match reach {
-        Reach::Server(client) => client.compactions(key).await,
-        Reach::Store(app, tenant) => {
-            let all = app.runtime().compactions(tenant, key).await;
-            let all = all.map_err(|error| missing(error, key))?;
-            Ok(all.into_iter().map(Into::into).collect())
+    let mut all = Vec::new();
+    let mut before = None;
+    loop {
+        before = match reach {
+            Reach::Server(client) => {
+                let page = client.compactions(key, before).await?;
+                all.extend(page.compactions);
+                page.before
+            }
+            Reach::Store(app, tenant) => {
+                let place = before.map_or(Position::END, Position);
+                let page = app.runtime().compactions(tenant, key, place, PAGE).await;
+                let (page, next) = page.map_err(|error| missing(error, key))?;
+                all.extend(page.into_iter().map(Compaction::from));
+                next.map(|next| next.0)
+            }
+        };
+        if before.is_none() {
+            return Ok(all);
         }
     }
 }

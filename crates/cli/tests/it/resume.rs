@@ -108,7 +108,7 @@ impl Bed {
         Self { home, server }
     }
 
-    /// Sends a request, reads until the text of so many frames was seen, and kills the server.
+    /// Sends a request, reads until `N_SEEN` frames with text have arrived, and kills the server.
     fn cut(&mut self, ask: &Ask, is_text: impl Fn(&Frame) -> bool) -> Vec<Frame> {
         let mut seen = Vec::new();
         let mut stream = ask.send(&self.server);

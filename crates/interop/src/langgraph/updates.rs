@@ -95,7 +95,7 @@ impl RunUpdates {
     /// Notes that the reader has chunks of the step's message that the log lacks. A reset then
     /// removes the message.
     pub(super) fn note_lost(&mut self) {
-        self.draft.n_pieces += 1;
+        self.draft.has_lost = true;
     }
 
     /// The updates that an event of the run is.
@@ -249,7 +249,8 @@ impl RunUpdates {
     /// Voids the step, because its attempt failed or the run ended in it.
     fn remove_step(&mut self, out: &mut Vec<Update<'_>>) {
         let id = self.message_id();
-        let message = (self.draft.n_pieces > 0).then(|| id.clone());
+        let is_shown = self.draft.n_pieces > 0 || self.draft.has_lost;
+        let message = is_shown.then(|| id.clone());
         let results = self.results.iter().map(|idx| format!("{id}:{idx}"));
         let ids = message.into_iter().chain(results);
         out.extend(ids.map(Update::Removed));

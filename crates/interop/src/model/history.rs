@@ -10,8 +10,8 @@ use crate::remote::RemoteRefusal;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, Item, ItemType, Payload, Removed, Role, StepId, StepRecord, StepStatus, Transcript,
-    messages_with_answers,
+    Entry, Item, ItemId, ItemType, Payload, Removed, Role, StepId, StepRecord, StepStatus,
+    Transcript, messages_with_answers,
 };
 use upp::{Message, MessageOptions, Metadata, ToolCall, ToolResult, ToolResultMessage};
 
@@ -43,10 +43,19 @@ pub struct Marked {
     /// The removed messages.
     pub removed: RemovedMessages,
     /// A call without a result at the end: of the last response, or one that an application stored.
-    pub unanswered: Option<String>,
+    pub unanswered: Option<UnansweredCall>,
     /// Whether stored calls of an application are held back with their results. Models accept no
     /// message between pending calls and their results.
     pub holds_back: bool,
+}
+
+/// A call without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnansweredCall {
+    /// The id of the call.
+    pub tool_call_id: String,
+    /// The item of a call that an application stored.
+    pub item: Option<ItemId>,
 }
 
 /// The removed messages of a conversation, each with the number of executions that had started when
@@ -121,7 +130,10 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
         removed.is_empty() || !removed.contains_key(&Removed::Item(item.id.clone()))
     };
     let open = open_calls(&told.marked.messages).into_iter().next();
-    let open = open.map(|call| call.tool_call_id.as_str().to_owned());
+    let open = open.map(|call| UnansweredCall {
+        tool_call_id: call.tool_call_id.as_str().to_owned(),
+        item: None,
+    });
     told.marked.unanswered = open.or_else(|| kept.first(is_there));
     told.marked
 }

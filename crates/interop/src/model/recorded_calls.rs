@@ -1,6 +1,7 @@
 //! Calls and results that an application stored in a conversation without a run of its agent.
 
 use super::answer::assistant_message;
+use super::history::UnansweredCall;
 use super::result::result_of;
 use crate::parts::{StepResponse, ToolPart, ToolState};
 use serde_json::Value;
@@ -22,10 +23,14 @@ pub(super) struct RecordedCycle {
 }
 
 impl<'a> DroppedCalls<'a> {
-    /// The id of a call whose item fits.
-    pub(super) fn first(&self, fits: impl Fn(&Item) -> bool) -> Option<String> {
+    /// A call whose item fits.
+    pub(super) fn first(&self, fits: impl Fn(&Item) -> bool) -> Option<UnansweredCall> {
         let mut calls = self.0.iter();
-        calls.find_map(|(id, (item, _))| fits(item).then(|| id.clone()))
+        let (id, (item, _)) = calls.find(|(_, (item, _))| fits(item))?;
+        Some(UnansweredCall {
+            tool_call_id: id.clone(),
+            item: Some(item.id.clone()),
+        })
     }
 
     /// Adds a call or a result; returns the cycle that it completes. Ignores results of other

@@ -204,8 +204,8 @@ impl List {
         }
     }
 
-    /// Adds a pointer to another item, for clients that accept items beyond the specification: it lets
-    /// pointers only stand in requests.
+    /// Adds a pointer to another item, for clients that accept items beyond the specification: the
+    /// specification allows item references only in requests.
     fn reference(&mut self, item: &Item, at: &str) {
         let content = item
             .content

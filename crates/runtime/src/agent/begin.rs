@@ -18,14 +18,15 @@ impl AgentReactor {
             .and_then(|memory| memory.downcast::<Remembered>().ok());
         if step.step.iteration > 0 {
             let known = memory.and_then(|it| Some((it.state, it.around?, it.spent, false)));
-            let (mut state, around, mut spent, mut holds_back) = if let Some(known) = known {
+            let (mut state, mut around, mut spent, mut holds_back) = if let Some(known) = known {
                 known
             } else {
                 let folded = self.folded(step).await?;
                 let around = Around::resumed(&self.agent, step, &folded);
                 (folded.state, around, folded.spent, folded.holds_back)
             };
-            if self.compact(step, &state).await? {
+            let has_failed = &mut around.has_failed_to_compact;
+            if self.compact(step, &state, has_failed).await? {
                 let folded = self.folded(step).await?;
                 (state, spent, holds_back) = (folded.state, folded.spent, folded.holds_back);
             }
@@ -33,7 +34,7 @@ impl AgentReactor {
                 state,
                 around,
                 view: View::default(),
-                view_of: 0,
+                view_n_messages: 0,
                 failure: None,
                 spent: self.is_limited().then(|| spent.unwrap_or_default()),
                 holds_back,
@@ -47,7 +48,8 @@ impl AgentReactor {
             let state = without_trigger(folded.state, &step.trigger);
             (state, folded.spent, folded.holds_back)
         };
-        if self.compact(step, &state).await? {
+        let mut has_failed = false;
+        if self.compact(step, &state, &mut has_failed).await? {
             let folded = self.folded(step).await?;
             state = without_trigger(folded.state, &step.trigger);
             (spent, holds_back) = (folded.spent, folded.holds_back);
@@ -63,7 +65,8 @@ impl AgentReactor {
             // A phase left by a run that did not end is no position in this one.
             state = state.with_phase(None);
         }
-        let begun = Around::begin(&self.agent, step, state).await;
+        let mut begun = Around::begin(&self.agent, step, state).await;
+        begun.around.has_failed_to_compact = has_failed;
         Ok(StartedRun {
             spent,
             holds_back,

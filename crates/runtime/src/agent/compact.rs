@@ -12,8 +12,8 @@ use timeline::{SummaryAuthor, SummaryTokens};
 ///
 /// Before a step, if the messages have more than [`Summarise::threshold`] tokens, the summariser
 /// writes a summary of all but the latest runs. The runtime appends it as one event. After a crash
-/// before that event, the step begins again without it. If the summariser fails, the step continues with
-/// all messages, and the failure is logged.
+/// before that event, the step begins again without it. If the summariser fails, or no run can be
+/// summarised, the run continues with all messages and does not try again. A failure is logged.
 #[derive(Clone, Debug)]
 pub struct CompactionPolicy {
     /// Its threshold, author and prompt. The runs decide what is summarised, not `keep_recent`.
@@ -23,22 +23,35 @@ pub struct CompactionPolicy {
 }
 
 impl AgentReactor {
-    /// Compacts the thread if the messages of the step exceed the limit. Returns whether it did.
+    /// Compacts the thread if the messages of the step exceed the limit, unless the execution has
+    /// failed to do so. Returns whether it did.
     pub(super) async fn compact(
         &self,
         step: &mut StepRun,
         state: &AgentState,
+        has_failed: &mut bool,
     ) -> Result<bool, ReactorError> {
         let Some(policy) = self.compaction.as_deref() else {
             return Ok(false);
         };
-        let summarise = &policy.summarise;
-        if step.resumed.is_some()
+        if *has_failed
+            || step.resumed.is_some()
             || self.asks_no_model()
-            || !summarise.is_exceeded(state.messages())
+            || !policy.summarise.is_exceeded(state.messages())
         {
             return Ok(false);
         }
+        let is_done = self.compact_by(policy, step).await?;
+        *has_failed = !is_done;
+        Ok(is_done)
+    }
+
+    async fn compact_by(
+        &self,
+        policy: &CompactionPolicy,
+        step: &mut StepRun,
+    ) -> Result<bool, ReactorError> {
+        let summarise = &policy.summarise;
         let live = step.writer.live();
         let cut = Cut::KeepRuns(policy.keep_runs);
         let draft = match Draft::at_end_of(live, &cut).await {

@@ -23,6 +23,8 @@ pub(super) struct Around {
     steps: Vec<(Vec<Payload>, Payload)>,
     /// Whether the execution answers a posted message; if not, it continues an earlier run.
     is_asked: bool,
+    /// Whether the execution has tried to compact the thread in vain. It does not try again.
+    pub(super) has_failed_to_compact: bool,
 }
 
 /// A started run.
@@ -33,7 +35,7 @@ pub(super) struct StartedRun {
     /// The changes that `before` made to the conversation.
     pub(super) view: View,
     /// Number of messages that the view was made for.
-    pub(super) view_of: usize,
+    pub(super) view_n_messages: usize,
     /// The error that ended the run before it started.
     pub(super) failure: Option<AgentError>,
     /// The usage of the run before the step, if it has a limit.
@@ -79,10 +81,11 @@ impl Around {
                 n_entered,
                 steps: Vec::new(),
                 is_asked,
+                has_failed_to_compact: false,
             },
             state,
             view,
-            view_of: before.messages().len(),
+            view_n_messages: before.messages().len(),
             failure: entered.err(),
             spent: None,
             holds_back: false,
@@ -101,6 +104,7 @@ impl Around {
             n_entered: agent.options().middleware.len(),
             steps: folded.steps.clone(),
             is_asked: step.trigger.item_type == ItemType::Message,
+            has_failed_to_compact: false,
         }
     }
 

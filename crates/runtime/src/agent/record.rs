@@ -44,8 +44,8 @@ pub(super) struct StateRecord {
     #[serde(skip_serializing_if = "View::is_empty")]
     pub(super) view: View,
     /// Number of messages that the view was made for, if there is a view.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) view_of: Option<usize>,
+    #[serde(rename = "viewOf", skip_serializing_if = "Option::is_none")]
+    pub(super) view_n_messages: Option<usize>,
     /// The middleware's state of the run, until the run is over.
     #[serde(rename = "kept", skip_serializing_if = "Map::is_empty")]
     pub(super) middleware_state: Map<String, Value>,
@@ -74,7 +74,7 @@ impl StateRecord {
             reasoning: after.reasoning_since(n_known).map(str::to_owned).collect(),
             metadata: (!is_same).then(|| after.metadata().clone()),
             view: View::default(),
-            view_of: None,
+            view_n_messages: None,
             middleware_state: Map::new(),
             suspended: after.suspended().clone(),
             tool_calls: None,
@@ -214,7 +214,8 @@ pub(super) fn folded(read: &ForModel, agent: Option<&str>, running: &Step) -> Fo
             if let Some(record) = record.as_ref().filter(|it| !it.view.is_empty()) {
                 // Middleware counted the messages that were there then.
                 viewed = removed.left_out_before(number, viewed);
-                record.view.apply(&mut viewed, record.view_of, n_summaries);
+                let n_messages = record.view_n_messages;
+                record.view.apply(&mut viewed, n_messages, n_summaries);
             }
             if is_running {
                 let parts = step.parts.iter().map(|part| part.part.clone());

@@ -5,10 +5,11 @@ use super::draft::Prefix;
 use super::illegal_cut::{CutRefusal, IllegalCut, LegalCut};
 use crate::error::RuntimeError;
 use crate::thread_page::{Chain, Position, Run};
+use interop::model::UnansweredCall;
 use store::Landmark;
 use timeline::ExecutionId;
 
-/// How many runs are tried to name the next legal end.
+/// Number of runs that are tried to find a legal end.
 const MAX_TRIED: usize = 20;
 
 impl From<CutRefusal> for RuntimeError {
@@ -64,9 +65,19 @@ async fn ended(chain: &Chain<'_>, run: &Run) -> Result<Result<Border, CutRefusal
             by: next.execution_id,
         }));
     }
-    let prefix = Prefix::read(chain, place).await?;
-    Ok(match &prefix.unanswered {
-        Some(call) => Err(CutRefusal::Unanswered(call.clone())),
+    let border = border_at(chain, run, place).await?;
+    Ok(border.map_err(|call| CutRefusal::Unanswered(call.tool_call_id)))
+}
+
+/// The end of a run at this position, unless a call lacks its result there.
+async fn border_at(
+    chain: &Chain<'_>,
+    run: &Run,
+    place: Position,
+) -> Result<Result<Border, UnansweredCall>, RuntimeError> {
+    let mut prefix = Prefix::read(chain, place).await?;
+    Ok(match prefix.unanswered.take() {
+        Some(call) => Err(call),
         None => Ok(Border {
             execution_id: run.execution_id.clone(),
             position: place,
@@ -105,13 +116,15 @@ async fn next(chain: &Chain<'_>, place: Position) -> Result<Option<LegalCut>, Ru
 }
 
 /// The newest legal end that leaves `n` finished runs after it and comes after that of the
-/// compaction that counts.
+/// compaction that counts. A call without a result rules out all ends after it.
 async fn kept(chain: &Chain<'_>, n: usize) -> Result<Border, RuntimeError> {
     let current = chain.current_compaction().await?;
     let done = current.map_or(Position::START, |it| it.through());
-    let mut n_kept = 0;
+    let (mut n_kept, mut n_tried) = (0, 0);
     let mut before = Position::END;
-    while let Some(last) = chain.run_before(before).await? {
+    while n_tried < MAX_TRIED
+        && let Some(last) = chain.run_before(before).await?
+    {
         if last.finished.is_some_and(|end| end <= done) {
             break;
         }
@@ -123,12 +136,20 @@ async fn kept(chain: &Chain<'_>, n: usize) -> Result<Border, RuntimeError> {
             first = former;
         }
         before = first.created;
-        if n_kept >= n
-            && let Ok(border) = ended(chain, &last).await?
-        {
-            return Ok(border);
+        let Some(place) = last.finished else { continue };
+        if n_kept >= n {
+            n_tried += 1;
+            let call = match border_at(chain, &last, place).await? {
+                Ok(border) => return Ok(border),
+                Err(call) => call,
+            };
+            if let Some(item) = call.item
+                && let Some(stored) = chain.position_of(Landmark::Item(&item)).await?
+            {
+                before = before.min(stored);
+            }
         }
-        n_kept += usize::from(last.finished.is_some());
+        n_kept += 1;
     }
     Err(CutRefusal::NothingOlder.into())
 }

@@ -6,7 +6,7 @@ use crate::agent::record;
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::thread_page::{Chain, Position, Span};
-use interop::model::marked_history;
+use interop::model::{UnansweredCall, marked_history};
 use std::collections::BTreeMap;
 use store::Filter;
 use timeline::{
@@ -21,20 +21,13 @@ pub(super) struct Prefix {
     transcript: Transcript,
     messages: Vec<Message>,
     /// A call that has no result there.
-    pub(super) unanswered: Option<String>,
+    pub(super) unanswered: Option<UnansweredCall>,
 }
 
 impl Prefix {
     pub(super) async fn read(chain: &Chain<'_>, last: Position) -> Result<Self, RuntimeError> {
-        let mut before = Position::END;
-        let base = loop {
-            match chain.compaction_before(before).await? {
-                Some(found) if found.is_withdrawn || found.through() > last => {
-                    before = found.position;
-                }
-                found => break found,
-            }
-        };
+        let base = chain.newest_compaction(|it| !it.is_withdrawn && it.through() <= last);
+        let base = base.await?;
         let done = base
             .as_ref()
             .map_or(Position::START, StoredCompaction::through);

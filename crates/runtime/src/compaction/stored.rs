@@ -13,6 +13,8 @@ pub(crate) struct StoredCompaction {
     pub(crate) at: Timestamp,
     /// The position of its event.
     pub(crate) position: Position,
+    /// The size of its event.
+    pub(crate) bytes: usize,
     pub(crate) is_withdrawn: bool,
 }
 

@@ -228,16 +228,24 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// The compaction that models read: the newest that is not withdrawn.
-    pub(crate) async fn current_compaction(&self) -> Result<Option<StoredCompaction>, StoreError> {
+    /// The newest compaction that fits.
+    pub(crate) async fn newest_compaction(
+        &self,
+        mut fits: impl FnMut(&StoredCompaction) -> bool,
+    ) -> Result<Option<StoredCompaction>, StoreError> {
         let mut before = Position::END;
         while let Some(found) = self.compaction_before(before).await? {
-            if !found.is_withdrawn {
+            if fits(&found) {
                 return Ok(Some(found));
             }
             before = found.position;
         }
         Ok(None)
+    }
+
+    /// The compaction that models read: the newest that is not withdrawn.
+    pub(crate) async fn current_compaction(&self) -> Result<Option<StoredCompaction>, StoreError> {
+        self.newest_compaction(|found| !found.is_withdrawn).await
     }
 
     async fn compaction_at(
@@ -264,6 +272,7 @@ impl<'a> Chain<'a> {
             is_withdrawn: !self.removed(vec![what]).await?.is_empty(),
             at: logged.record.at,
             position: log.place(seq),
+            bytes: logged.text.len(),
             compaction,
         }))
     }

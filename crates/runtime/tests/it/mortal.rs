@@ -64,15 +64,15 @@ impl Mortal {
     }
 
     fn erased(&self, logged: Logged) -> Logged {
-        let mut event = logged.record.event.clone();
-        match &mut event {
-            Event::ItemCreated { item } if self.is_erased.load(Ordering::SeqCst) => {
-                item.content = None;
-                let new = NewRecord::new(logged.record.at, event).unwrap();
-                new.logged(logged.record.seq)
-            }
-            _ => logged,
+        if !self.is_erased.load(Ordering::SeqCst) {
+            return logged;
         }
+        let mut event = logged.record.event.clone();
+        if let Event::ItemCreated { item } = &mut event {
+            item.content = None;
+        }
+        let erased = NewRecord::new(logged.record.at, event).unwrap();
+        erased.logged(logged.record.seq)
     }
 
     pub(crate) fn dies_at_the_next_write(&self) {

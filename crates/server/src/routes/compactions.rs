@@ -2,16 +2,19 @@
 
 use super::threads::Changed;
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf};
+use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::threads::ThreadKey;
 use axum::Json;
 use http::StatusCode;
 use jiff::Timestamp;
-use runtime::{Cut, NewCompaction, RuntimeError, ThreadCompaction};
+use runtime::{Cut, NewCompaction, Position, RuntimeError, ThreadCompaction};
 use serde::{Deserialize, Serialize};
 use timeline::{CompactionId, ExecutionId, Replaced, Seq, SummaryAuthor};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 1_000;
 
 /// A compaction to make. Exactly one of `executionId`, `event` and `keepRuns` says where it ends.
 #[derive(Deserialize, ToSchema)]
@@ -99,11 +102,26 @@ impl From<ThreadCompaction> for CompactionView {
     }
 }
 
-/// The compactions of a thread, newest first.
+/// Which compactions are listed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CompactionQuery {
+    /// Maximum number of compactions, default 100, at most 1,000.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    /// Only the page before this cursor, which is the `before` of an earlier response.
+    before: Option<u64>,
+}
+
+/// A page of the compactions of a thread, newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CompactionList {
     /// The compactions.
     compactions: Vec<CompactionView>,
+    /// The cursor of the page with older ones, for `before`; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
 }
 
 /// Represents the oldest runs of a thread by a summary when a model reads the thread.
@@ -135,12 +153,18 @@ pub(crate) async fn create(
 
 /// Lists the compactions of a thread, newest first, those that are withdrawn included.
 #[utoipa::path(get, path = "/threads/{key}/compactions", operation_id = "listCompactions", tag = "threads", security(("key" = [])),
-    params(("key" = String, Path)),
+    params(("key" = String, Path), CompactionQuery),
     responses((status = 200, body = CompactionList), (status = "default", body = ErrorBody)))]
-pub(crate) async fn list(thread: ThreadKey) -> Result<Json<CompactionList>, ApiError> {
-    let all = thread.compactions().await?;
+pub(crate) async fn list(
+    thread: ThreadKey,
+    Query(query): Query<CompactionQuery>,
+) -> Result<Json<CompactionList>, ApiError> {
+    let before = query.before.map_or(Position::END, Position);
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let (page, next) = thread.compactions(before, limit).await?;
     Ok(Json(CompactionList {
-        compactions: all.into_iter().map(Into::into).collect(),
+        compactions: page.into_iter().map(Into::into).collect(),
+        before: next.map(|next| next.0),
     }))
 }
 

@@ -152,7 +152,7 @@ operations! {
     update_thread(update: ThreadUpdate) -> Seq;
     remove(what: Removed) -> Seq;
     compact(new: NewCompaction) -> ThreadCompaction;
-    compactions() -> Vec<ThreadCompaction>;
+    compactions(before: Position, limit: usize) -> (Vec<ThreadCompaction>, Option<Position>);
     current_compaction() -> Option<ThreadCompaction>;
     withdraw_compaction(id: CompactionId) -> Seq;
     branches() -> Vec<Branch>;

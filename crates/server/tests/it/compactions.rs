@@ -56,6 +56,40 @@ async fn a_compaction_is_made_listed_shown_and_withdrawn() {
 }
 
 #[tokio::test]
+async fn compactions_are_read_in_pages() {
+    let server = Server::new("").await;
+    said(&server, &["one", "two", "three"]).await;
+    for (n, keep_runs) in [(1, 2), (2, 1), (3, 0)] {
+        let body = json!({"summary": format!("s{n}"), "keepRuns": keep_runs});
+        assert_eq!(compact(&server, body).await.status, 201);
+    }
+    let mut pages = Vec::new();
+    let mut query = "limit=2".to_owned();
+    loop {
+        let page = server.get(&format!("{COMPACTIONS}?{query}")).await.json();
+        let all = page["compactions"].as_array().unwrap();
+        let all = all
+            .iter()
+            .map(|it| (it["summary"].clone(), it["counts"].clone()));
+        pages.push(all.collect::<Vec<_>>());
+        let Some(before) = page.get("before") else {
+            break;
+        };
+        query = format!("limit=2&before={before}");
+    }
+    let entry = |summary: &str, counts: bool| (json!(summary), json!(counts));
+    let expected = [
+        vec![entry("s3", true), entry("s2", false)],
+        vec![entry("s1", false)],
+    ];
+    assert_eq!(pages, expected);
+    let one = server.get(&format!("{COMPACTIONS}?limit=0")).await.json();
+    assert_eq!(one["compactions"].as_array().unwrap().len(), 1);
+    let refused = server.get(&format!("{COMPACTIONS}?before=x")).await;
+    assert_eq!(refused.error().1, "invalid_query");
+}
+
+#[tokio::test]
 async fn a_cut_that_is_not_possible_names_the_next_one() {
     let server = Server::new("").await;
     said(&server, &["one", "two"]).await;

@@ -87,6 +87,8 @@ pub(in crate::langgraph) struct Draft {
     pub(super) is_wrong: bool,
     /// Number of its chunks that were streamed.
     pub(in crate::langgraph) n_pieces: u32,
+    /// Whether the reader has chunks of it that the log lacks.
+    pub(super) has_lost: bool,
     n_bytes: usize,
     /// The length from which on it is streamed whole again.
     snapshot_at: usize,

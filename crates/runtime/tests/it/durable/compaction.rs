@@ -1,26 +1,27 @@
 //! Summaries that replace older runs when a model reads a thread.
 
+mod laws;
+
 use crate::durable::model::{Canned, Dice, call, said, seeded};
-use crate::durable::rig::{Client, KEY, approve, bring, deny, records, tenant};
+use crate::durable::rig::{Client, KEY, approve, records, tenant};
 use crate::durable::strategies::options;
 use crate::durable::tools::{World, all};
 use agents::middleware::{SlidingWindow, Summarise};
 use agents::{AgentOptions, Loop, Plan};
 use futures_util::future::BoxFuture;
 use interop::document::to_document;
-use interop::model::{history, marked_history};
 use loomline_runtime as runtime;
 use runtime::{
-    CompactionPolicy, Cut, CutRefusal, IllegalCut, NewCompaction, ReactRequest, Reacted, Reactor,
-    ReactorError, Rewind, Runtime, RuntimeError, RuntimeOptions, StepRun, ThreadCompaction,
+    CompactionPolicy, Cut, CutRefusal, IllegalCut, NewCompaction, Position, Rewind, Runtime,
+    RuntimeError, ThreadCompaction,
 };
 use serde_json::json;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
-use store::{EventLog as _, Filter, LogIndex as _, ThreadTable as _};
+use std::sync::Arc;
+use store::{LogIndex as _, ThreadTable as _};
 use timeline::{
-    Entry, ExecutionId, NewItem, OpenKind, Payload, Rejected, Removed, Seq, StepOutcome,
-    SummaryAuthor, Transcript,
+    Entry, ExecutionId, ItemType, NewItem, Payload, Rejected, Removed, Seq, SummaryAuthor,
+    Transcript,
 };
 use upp::Message;
 
@@ -47,6 +48,14 @@ async fn withdraw(client: &Client, made: &ThreadCompaction) {
     let tenant = tenant();
     let withdrawn = client.runtime.withdraw_compaction(&tenant, KEY, id);
     withdrawn.await.unwrap();
+}
+
+async fn compactions(runtime: &Runtime, key: &str) -> Vec<ThreadCompaction> {
+    let tenant = tenant();
+    let all = runtime.compactions(&tenant, key, Position::END, usize::MAX);
+    let (all, next) = all.await.unwrap();
+    assert_eq!(next, None);
+    all
 }
 
 fn executions(transcript: &Transcript) -> Vec<ExecutionId> {
@@ -137,7 +146,7 @@ async fn a_later_compaction_extends_the_earlier_one_until_it_is_withdrawn() {
     client.say("five").await;
     client.rest().await;
     assert_eq!(asked(&model)[..2], ["first", "two"]);
-    let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
+    let list = compactions(&client.runtime, KEY).await;
     let states: Vec<_> = list.iter().map(|it| (it.is_withdrawn, it.counts)).collect();
     assert_eq!(states, [(true, false), (false, true)]);
     let id = second.compaction.id.clone();
@@ -306,7 +315,7 @@ async fn a_fork_has_the_compactions_that_its_parent_had_then() {
     let withdrawn = client.runtime.withdraw_compaction(&tenant, KEY, id);
     withdrawn.await.unwrap();
     assert_eq!(ask("late").await[..2], ["s", "two"]);
-    let listed = client.runtime.compactions(&tenant, "late").await.unwrap();
+    let listed = compactions(&client.runtime, "late").await;
     assert_eq!((listed[0].seq, listed[0].through), (None, None));
     assert!(listed[0].counts);
     // A fork's own compaction replaces what it has inherited.
@@ -357,134 +366,10 @@ async fn a_cold_step_reads_only_what_follows_the_summary() {
     assert!(before > 600 && after < 60, "{before} {after}");
 }
 
-/// Notes what a model would read, and answers nothing.
-#[derive(Default)]
-struct Probe(Mutex<Vec<Message>>);
-
-impl Reactor for Probe {
-    fn react<'a>(&'a self, step: &'a mut StepRun) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
-        Box::pin(async move {
-            *self.0.lock().unwrap() = step.messages().await?;
-            step.writer.respond(vec![], vec![], json!({}).into());
-            Ok(Reacted {
-                outcome: StepOutcome::default(),
-                wants_more: false,
-                messages_for_model: None,
-                memory: None,
-                handoff: None,
-            })
-        })
-    }
-}
-
-/// What a model would read of the thread now: of a fork of it, without the fork's message.
-async fn probed(client: &Client) -> Vec<Message> {
-    let probe = Arc::new(Probe::default());
-    let reactors = Arc::new(Arc::clone(&probe));
-    let store = client.store.clone();
-    let runtime = Runtime::new(store, reactors, RuntimeOptions::default());
-    let key = runtime.mint();
-    let tenant = tenant();
-    let forked = runtime.fork(&tenant, KEY, Some(key.clone()), None);
-    forked.await.unwrap();
-    let item = NewItem::user(runtime.mint(), json!([]).into());
-    let request = ReactRequest::new(tenant.clone(), &key, item.clone());
-    runtime.react(request).await.unwrap();
-    while runtime
-        .state(&tenant, &key)
-        .await
-        .unwrap()
-        .0
-        .active()
-        .is_some()
-    {
-        tokio::task::yield_now().await;
-    }
-    let mut read = probe.0.lock().unwrap().clone();
-    let own = read.pop().unwrap();
-    assert_eq!(own.id().as_str(), item.id.as_str());
-    // What the fork's message supersedes.
-    if let Some(Message::ToolResult(last)) = read.last()
-        && last.id.as_str().ends_with(":superseded")
-        && last.id.as_str().starts_with(item.id.as_str())
-    {
-        read.pop();
-    }
-    read
-}
-
 fn json_of(messages: &[Message]) -> String {
     let texts = messages.iter().map(|it| Payload::write(it).unwrap());
     let texts: Vec<String> = texts.map(|it| it.text().to_owned()).collect();
     texts.join("\n")
-}
-
-/// The messages that the first events of the log are, as the whole log has them.
-async fn prefix(client: &Client, through: Seq) -> Vec<Message> {
-    let row = client.store.find(&tenant(), KEY).await.unwrap();
-    let read = client
-        .store
-        .read(&row.thread.id, Seq::ZERO, usize::MAX, Filter::Facts);
-    let (mut start, mut whole) = (Transcript::default(), Transcript::default());
-    for logged in read.await.unwrap() {
-        if logged.record.seq <= through {
-            start.apply(&logged.record);
-        }
-        whole.apply(&logged.record);
-    }
-    start.note_removed(whole.removed().keys().cloned());
-    let start = start.continued();
-    let marked = marked_history(&start, None);
-    assert_eq!(marked.unanswered, None);
-    marked.removed.left_out(marked.messages)
-}
-
-/// Every result follows its call.
-fn check_pairs(messages: &[Message], about: &str) {
-    let mut calls: Vec<String> = Vec::new();
-    for message in messages {
-        match message {
-            Message::Assistant(message) => {
-                calls = message
-                    .tool_calls
-                    .iter()
-                    .map(|it| it.tool_call_id.to_string())
-                    .collect();
-            }
-            Message::ToolResult(message) => {
-                for result in &message.results {
-                    let id = result.tool_call_id.as_str();
-                    assert!(calls.iter().any(|call| call == id), "{about}: {id}");
-                }
-            }
-            Message::User(_) => {}
-        }
-    }
-}
-
-/// What a model reads is the summary that counts and what follows it.
-async fn check_model(client: &Client, about: &str) {
-    let transcript = client.transcript().await;
-    let whole = history(&transcript, None);
-    let read = probed(client).await;
-    check_pairs(&read, about);
-    let counts = client.runtime.current_compaction(&tenant(), KEY).await;
-    let Some(counts) = counts.unwrap() else {
-        assert_eq!(json_of(&read), json_of(&whole), "{about}");
-        return;
-    };
-    let before = prefix(client, counts.through.unwrap()).await;
-    assert_eq!(json_of(&whole[..before.len()]), json_of(&before), "{about}");
-    assert_eq!(
-        texts(&read[..1]),
-        std::slice::from_ref(&counts.compaction.summary),
-        "{about}"
-    );
-    assert_eq!(
-        json_of(&read[1..]),
-        json_of(&whole[before.len()..]),
-        "{about}"
-    );
 }
 
 /// The conversation as readers have it.
@@ -505,100 +390,6 @@ async fn read_by_others(client: &Client) -> (String, String, usize) {
         .await
         .unwrap();
     (format!("{transcript:?}"), document, found.len())
-}
-
-async fn any_cut(client: &Client, dice: &mut Dice) -> Cut {
-    let all = executions(&client.transcript().await);
-    match dice.roll(3) {
-        0 => Cut::KeepRuns(dice.roll(3)),
-        1 => {
-            let tail = client.store.find(&tenant(), KEY).await.unwrap().tail.0;
-            Cut::At(Seq(dice.roll(usize::try_from(tail).unwrap()) as u64 + 1))
-        }
-        _ => Cut::Through(all[dice.roll(all.len())].clone()),
-    }
-}
-
-/// Does something at random in a conversation.
-async fn act(client: &mut Client, dice: &mut Dice, n: usize, about: &str) {
-    let open = client.open().await;
-    let answerable = open
-        .iter()
-        .find(|it| matches!(it.kind, OpenKind::Approval | OpenKind::External));
-    match (answerable, dice.roll(10)) {
-        (Some(call), 0..=5) => {
-            let id = call.tool_call_id.as_str();
-            let parts = match (call.kind, dice.roll(2)) {
-                (OpenKind::External, _) => bring(id, &json!(n)),
-                (_, 0) => deny(id),
-                (_, _) => approve(id),
-            };
-            client.answer(parts).await;
-        }
-        (_, 6) => {
-            let transcript = client.transcript().await;
-            let entry = &transcript.entries[dice.roll(transcript.entries.len())];
-            let what = match entry {
-                Entry::Item(item) => Removed::Item(item.id.clone()),
-                Entry::Reaction(reaction) => match reaction.steps.last() {
-                    Some(step) => Removed::Step(step.step.id.clone()),
-                    None => return,
-                },
-            };
-            // What answers depend on is refused.
-            let _ = client.runtime.remove(&tenant(), KEY, what).await;
-        }
-        (_, 7) => {
-            let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
-            if let Some(counts) = list.iter().find(|it| it.counts) {
-                withdraw(client, counts).await;
-            }
-        }
-        (_, 8 | 9) => {
-            let before = read_by_others(client).await;
-            let at = any_cut(client, dice).await;
-            match compact(client, at, &format!("summary {n}")).await {
-                Ok(_) => {}
-                Err(RuntimeError::Cut(refused)) => {
-                    if let Some(next) = refused.next {
-                        let next = Cut::Through(next.execution_id);
-                        compact(client, next, &format!("summary {n}"))
-                            .await
-                            .unwrap();
-                    }
-                }
-                Err(error) => panic!("{about}: {error}"),
-            }
-            assert!(read_by_others(client).await == before, "{about}");
-        }
-        (_, _) => client.say(&format!("m{n}")).await,
-    }
-    client.rest().await;
-}
-
-#[tokio::test]
-async fn a_compacted_thread_is_the_summary_and_what_follows() {
-    let (mut n_compactions, mut n_withdrawn) = (0, 0);
-    for seed in 0..24 {
-        let model = seeded(seed, &["pure", "effect", "approved", "external", "broken"]);
-        let agent = options(model, Arc::new(Loop::default()), all(&World::default()));
-        let mut client = Client::calm(agent);
-        let mut dice = Dice(seed);
-        client.say("first").await;
-        client.rest().await;
-        for n in 0..25 {
-            let about = format!("seed {seed}, act {n}");
-            act(&mut client, &mut dice, n, &about).await;
-            check_model(&client, &about).await;
-        }
-        let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
-        n_compactions += list.len();
-        n_withdrawn += list.iter().filter(|it| it.is_withdrawn).count();
-    }
-    assert!(
-        n_compactions > 40 && n_withdrawn > 12,
-        "{n_compactions} {n_withdrawn}"
-    );
 }
 
 fn windowed(model: &Arc<Canned>) -> AgentOptions {
@@ -675,7 +466,7 @@ async fn an_agent_compacts_before_a_step_that_exceeds_its_limit() {
         client.rest().await;
     }
     assert_eq!(asked(&model), ["short", "five", "re: five", "six"]);
-    let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
+    let list = compactions(&client.runtime, KEY).await;
     assert!(!list.is_empty());
     let author = &list[0].compaction.author;
     assert_eq!(author.agent.as_deref(), Some("demo"));
@@ -683,10 +474,9 @@ async fn an_agent_compacts_before_a_step_that_exceeds_its_limit() {
     assert_eq!(author.tokens.map(|it| (it.input, it.output)), Some((3, 2)));
     assert_eq!(list.len(), by.asked.lock().unwrap().len());
     // A second summary is made of the first.
-    if list.len() > 1 {
-        let request = json_of(by.asked.lock().unwrap().last().unwrap());
-        assert!(request.contains("short"), "{request}");
-    }
+    assert!(list.len() > 1, "{list:?}");
+    let request = json_of(by.asked.lock().unwrap().last().unwrap());
+    assert!(request.contains("short"), "{request}");
 }
 
 #[tokio::test]
@@ -701,8 +491,71 @@ async fn a_summariser_that_fails_changes_nothing() {
     }
     assert_eq!(asked(&model), ["one", "re: one", "two", "re: two", "three"]);
     assert!(!silent.asked.lock().unwrap().is_empty());
-    let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
+    let list = compactions(&client.runtime, KEY).await;
     assert_eq!(list, []);
+}
+
+#[tokio::test]
+async fn a_run_asks_a_summariser_that_fails_once() {
+    let mut client = saying(&echo(), &["one"]).await;
+    let rounds = (0..4).map(|n| vec![call(&format!("c{n}"), "pure")]);
+    let model = Canned::rounds(rounds.collect());
+    let agent = options(
+        Arc::clone(&model),
+        Arc::new(Loop::default()),
+        all(&World::default()),
+    );
+    client.agent = agents::Agent::new(agent).unwrap();
+    let silent = Canned::new(|_| said(""));
+    let mut client = Client::compacting(client, policy(&silent, 10, 0), Vec::new());
+    client.say("go").await;
+    client.rest().await;
+    assert_eq!(model.asked.lock().unwrap().len(), 5);
+    assert_eq!(silent.asked.lock().unwrap().len(), 1);
+}
+
+/// Stores a call of an application that never gets a result.
+async fn store_a_call(client: &Client, id: &str) {
+    let content =
+        json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"});
+    let call = NewItem {
+        id: id.into(),
+        item_type: ItemType::ActionExecute,
+        role: None,
+        channel: None,
+        content: Some(content.into()),
+        metadata: None,
+    };
+    let tenant = tenant();
+    let stored = client.runtime.record_all(&tenant, KEY, vec![call]);
+    stored.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_without_a_result_costs_each_run_one_reading_of_the_thread() {
+    let (model, by) = (echo(), summariser());
+    let mut client = saying(&model, &["one", "two"]).await;
+    store_a_call(&client, "never").await;
+    for n in 0..60 {
+        client.say(&format!("m{n}")).await;
+        client.rest().await;
+    }
+    let mut client = Client::compacting(client, policy(&by, 10, 1), Vec::new());
+    let tail = client.store.find(&tenant(), KEY).await.unwrap().tail.0;
+    let tail = usize::try_from(tail).unwrap();
+    for _ in 0..2 {
+        let before = client.records_read();
+        client.say("more").await;
+        client.rest().await;
+        let n_read = client.records_read() - before;
+        assert!(n_read < 4 * tail, "{n_read} {tail}");
+    }
+    let list = compactions(&client.runtime, KEY).await;
+    let replaced: Vec<_> = list
+        .iter()
+        .map(|it| it.compaction.replaced.messages)
+        .collect();
+    assert_eq!(replaced, [4], "the runs before the call are compacted");
 }
 
 /// Says all with these deaths; what the model was asked last, the number of compactions and of writes.
@@ -715,7 +568,7 @@ async fn compacted(deaths: Vec<(usize, bool)>) -> (Vec<String>, usize, usize) {
         client.rest().await;
     }
     let runtime = crate::durable::rig::runtime_over(client.store.clone(), &client.agent);
-    let list = runtime.compactions(&tenant(), KEY).await.unwrap();
+    let list = compactions(&runtime, KEY).await;
     let ids: std::collections::BTreeSet<_> = list.iter().map(|it| &it.compaction.id).collect();
     assert_eq!(ids.len(), list.len());
     (asked(&model), list.len(), client.writes())
@@ -744,7 +597,7 @@ async fn a_crash_at_the_append_of_a_compaction_leaves_one_of_two_states() {
         assert!(failed.is_err() && client.is_dead());
         client.restart().await;
         assert!(read_by_others(&client).await == before);
-        let list = client.runtime.compactions(&tenant(), KEY).await.unwrap();
+        let list = compactions(&client.runtime, KEY).await;
         assert_eq!(list.len(), usize::from(is_kept));
         client.say("three").await;
         client.rest().await;
