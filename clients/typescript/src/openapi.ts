@@ -962,10 +962,15 @@ export interface components {
         };
         /** @description The id of a compaction. */
         CompactionId: string;
-        /** @description The compactions of a thread, newest first. */
+        /** @description A page of the compactions of a thread, newest first. */
         CompactionList: {
             /** @description The compactions. */
             compactions: components["schemas"]["CompactionView"][];
+            /**
+             * Format: int64
+             * @description The cursor of the page with older ones, for `before`; absent at the end.
+             */
+            before?: number | null;
         };
         /** @description A compaction to make. Exactly one of `executionId`, `event` and `keepRuns` says where it ends. */
         CompactionRequest: {
@@ -3100,7 +3105,12 @@ export interface operations {
     };
     listCompactions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of compactions, default 100, at most 1,000. */
+                limit?: number;
+                /** @description Only the page before this cursor, which is the `before` of an earlier response. */
+                before?: number;
+            };
             header?: never;
             path: {
                 key: string;

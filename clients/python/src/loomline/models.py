@@ -1230,6 +1230,8 @@ class RunList(Model):
 
 
 class CompactionList(Model):
-    """The compactions of a thread, newest first."""
+    """A page of the compactions of a thread, newest first."""
     compactions: list[CompactionView]
     """The compactions."""
+    before: int | None = None
+    """The cursor of the page with older ones, for `before`; absent at the end."""
