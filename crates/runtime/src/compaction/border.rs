@@ -5,9 +5,8 @@ use super::draft::Prefix;
 use super::illegal_cut::{CutRefusal, IllegalCut, LegalCut};
 use crate::error::RuntimeError;
 use crate::thread_page::{Chain, Position, Run};
-use interop::model::UnansweredCall;
 use store::Landmark;
-use timeline::ExecutionId;
+use timeline::{ExecutionId, ItemId};
 
 /// Number of runs that are tried to find a legal end.
 const MAX_TRIED: usize = 20;
@@ -15,6 +14,20 @@ const MAX_TRIED: usize = 20;
 impl From<CutRefusal> for RuntimeError {
     fn from(why: CutRefusal) -> Self {
         IllegalCut { why, next: None }.into()
+    }
+}
+
+/// Why no compaction can end at a run.
+struct NoBorder {
+    why: CutRefusal,
+    /// The item of a call without a result, if an application stored the call.
+    stored_call: Option<ItemId>,
+}
+
+impl From<CutRefusal> for NoBorder {
+    fn from(why: CutRefusal) -> Self {
+        let stored_call = None;
+        Self { why, stored_call }
     }
 }
 
@@ -50,34 +63,28 @@ pub(super) async fn border(chain: &Chain<'_>, cut: &Cut) -> Result<Border, Runti
     };
     match ended(chain, &run).await? {
         Ok(border) => Ok(border),
-        Err(why) => Err(refused(chain, why, asked).await?),
+        Err(refusal) => Err(refused(chain, refusal.why, asked).await?),
     }
 }
 
 /// The end of a run, if a compaction can end there.
-async fn ended(chain: &Chain<'_>, run: &Run) -> Result<Result<Border, CutRefusal>, RuntimeError> {
+async fn ended(chain: &Chain<'_>, run: &Run) -> Result<Result<Border, NoBorder>, RuntimeError> {
     let Some(place) = run.finished else {
-        return Ok(Err(CutRefusal::Running(run.execution_id.clone())));
+        return Ok(Err(CutRefusal::Running(run.execution_id.clone()).into()));
     };
     if let Some(next) = chain.run_after(place).await?.filter(|next| next.goes_on) {
-        return Ok(Err(CutRefusal::Continued {
+        let refusal = CutRefusal::Continued {
             execution: run.execution_id.clone(),
             by: next.execution_id,
-        }));
+        };
+        return Ok(Err(refusal.into()));
     }
-    let border = border_at(chain, run, place).await?;
-    Ok(border.map_err(|call| CutRefusal::Unanswered(call.tool_call_id)))
-}
-
-/// The end of a run at this position, unless a call lacks its result there.
-async fn border_at(
-    chain: &Chain<'_>,
-    run: &Run,
-    place: Position,
-) -> Result<Result<Border, UnansweredCall>, RuntimeError> {
     let mut prefix = Prefix::read(chain, place).await?;
     Ok(match prefix.unanswered.take() {
-        Some(call) => Err(call),
+        Some(call) => Err(NoBorder {
+            why: CutRefusal::Unanswered(call.tool_call_id),
+            stored_call: call.item,
+        }),
         None => Ok(Border {
             execution_id: run.execution_id.clone(),
             position: place,
@@ -136,20 +143,19 @@ async fn kept(chain: &Chain<'_>, n: usize) -> Result<Border, RuntimeError> {
             first = former;
         }
         before = first.created;
-        let Some(place) = last.finished else { continue };
         if n_kept >= n {
             n_tried += 1;
-            let call = match border_at(chain, &last, place).await? {
+            let refusal = match ended(chain, &last).await? {
                 Ok(border) => return Ok(border),
-                Err(call) => call,
+                Err(refusal) => refusal,
             };
-            if let Some(item) = call.item
-                && let Some(stored) = chain.position_of(Landmark::Item(&item)).await?
+            if let Some(call) = refusal.stored_call
+                && let Some(stored) = chain.position_of(Landmark::Item(&call)).await?
             {
                 before = before.min(stored);
             }
         }
-        n_kept += 1;
+        n_kept += usize::from(last.finished.is_some());
     }
     Err(CutRefusal::NothingOlder.into())
 }
