@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use runtime::{RuntimeError, StoreError, TenantId, ThreadRow, ThreadRows, is_subagent};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use stores::{Samples, Searched};
 
 /// The path of the local listener's route.
@@ -70,12 +71,14 @@ pub struct Purged {
     pub threads: Vec<PurgedThread>,
     /// The threads that stay, and why.
     pub remaining: Vec<RemainingThread>,
-    /// Removed messages and answers whose content was erased.
+    /// Removed messages, answers and summaries whose content was erased.
     pub entries: u64,
     /// Blocks of the log that were written anew for them.
     pub blocks: u64,
-    /// Removed messages and answers that forks show.
+    /// Those that stay, because forks show them.
     pub shown_by_forks: u64,
+    /// Those that stay, because only a fork has removed them. Its parent shows them.
+    pub in_parents: u64,
     /// Objects of the tenant that were deleted, such as files.
     pub objects: u64,
     /// Checkpoints of agents that were deleted.
@@ -206,14 +209,19 @@ impl<'a> Work<'a> {
     /// Returns the space, and searches for what is left.
     async fn finish(mut self) -> Result<Purged, RuntimeError> {
         let store = self.app.store();
+        if !self.purge.no_compact && !store.returns_space().await? {
+            store.compact().await?;
+            self.purged.compacted = true;
+        }
         self.purged.log_empty = store.reclaim().await?.is_log_empty;
-        let mut searched = store.search_for(self.samples.clone()).await?;
+        let samples = Arc::new(self.samples);
+        let mut searched = store.search_for(samples.clone()).await?;
         if searched.left > 0 && !self.purge.no_compact {
             // The unused part of a page has some of it.
             store.compact().await?;
             self.purged.compacted = true;
             self.purged.log_empty = store.reclaim().await?.is_log_empty;
-            searched = store.search_for(self.samples.clone()).await?;
+            searched = store.search_for(samples).await?;
         }
         self.purged.file_bytes[1] = store.activity().file_bytes;
         self.purged.proof = searched.into();
@@ -362,6 +370,7 @@ impl<'a> Work<'a> {
             self.purged.entries += erased.entries;
             self.purged.blocks += erased.blocks;
             self.purged.shown_by_forks += erased.shown_by_forks;
+            self.purged.in_parents += erased.in_parents;
         }
         Ok(())
     }

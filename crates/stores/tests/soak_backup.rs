@@ -231,12 +231,12 @@ async fn a_part_of_a_large_store_is_erased() {
     let returned = async { store.reclaim().await.unwrap() };
     let returned = awaited("return the space", returned, |it| it.bytes).await;
     assert!(returned.is_log_empty);
-    let search = async { store.search_for(samples.clone()).await.unwrap() };
+    let search = async { store.search_for(Arc::new(samples.clone())).await.unwrap() };
     let found = awaited("search", search, |_| size(&path)).await;
     println!("{found:?}");
     let compact = async { store.compact().await.unwrap() };
     awaited("write the file anew", compact, |()| size(&path)).await;
-    let search = async { store.search_for(samples).await.unwrap() };
+    let search = async { store.search_for(Arc::new(samples)).await.unwrap() };
     let found = awaited("search", search, |_| size(&path)).await;
     assert_eq!(found.left, 0, "{found:?}");
     let check = async { store.check().await.unwrap() };
