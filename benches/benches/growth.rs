@@ -5,25 +5,15 @@
 //! `cargo bench -p loomline-benches --bench growth`
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
-use futures_util::StreamExt;
-use loomline_benches::{percentile, post_request, runtime_over, sqlite};
-use runtime::{Runtime, Until};
+use loomline_benches::{durable, percentile, runtime_over, sqlite};
+use runtime::Runtime;
 use std::time::{Duration, Instant};
 
 const PROBES: usize = 200;
 
 async fn turn(runtime: &Runtime, key: &str) -> Duration {
     let begun = Instant::now();
-    let accepted = runtime
-        .react(post_request(runtime, key, "say 20 words"))
-        .await
-        .unwrap();
-    let until = Until::Execution(accepted.execution_id.unwrap());
-    let follow = runtime
-        .follow(&"bench".into(), key, accepted.after, until)
-        .await
-        .unwrap();
-    follow.for_each(|_| async {}).await;
+    durable(runtime, key, "say 20 words").await;
     begun.elapsed()
 }
 

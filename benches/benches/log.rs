@@ -11,9 +11,8 @@
     reason = "a bench"
 )]
 
-use futures_util::StreamExt;
-use loomline_benches::{THREE_ROUNDS, percentile, post_request, runtime_over};
-use runtime::{Append, NewRecord, Runtime, Store, Until};
+use loomline_benches::{THREE_ROUNDS, durable, percentile, runtime_over};
+use runtime::{Append, NewRecord, Store};
 use serde_json::json;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -296,22 +295,6 @@ async fn store_alone(directory: &Path, kind: Kind, n_writers: usize) {
         n_frames.map_or(String::new(), |n| format!(", {n} frames"))
     );
     std::fs::remove_file(path).unwrap();
-}
-
-async fn durable(runtime: &Runtime, key: &str, text: &str) {
-    let accepted = runtime
-        .react(post_request(runtime, key, text))
-        .await
-        .unwrap();
-    let until = Until::Execution(accepted.execution_id.unwrap());
-    let follow = runtime
-        .follow(&"bench".into(), key, accepted.after, until)
-        .await
-        .unwrap();
-    let n = follow
-        .fold(0, |n, logged| async move { n + logged.map_or(0, |_| 1) })
-        .await;
-    assert!(n > 10);
 }
 
 /// Runs of an agent with as many threads at once, followed to their end.

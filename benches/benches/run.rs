@@ -3,26 +3,9 @@
 
 use agents::AgentState;
 use criterion::{Criterion, criterion_group, criterion_main};
-use futures_util::StreamExt;
-use loomline_benches::{THREE_ROUNDS, agent, post_request, runtime_over, sqlite};
-use runtime::{MemoryStore, Runtime, Until};
+use loomline_benches::{THREE_ROUNDS, agent, durable, runtime_over, sqlite};
+use runtime::MemoryStore;
 use std::sync::Arc;
-
-async fn durable(runtime: &Runtime, key: &str) {
-    let accepted = runtime
-        .react(post_request(runtime, key, THREE_ROUNDS))
-        .await
-        .unwrap();
-    let until = Until::Execution(accepted.execution_id.unwrap());
-    let follow = runtime
-        .follow(&"bench".into(), key, accepted.after, until)
-        .await
-        .unwrap();
-    let n = follow
-        .fold(0, |n, logged| async move { n + logged.map_or(0, |_| 1) })
-        .await;
-    assert!(n > 20);
-}
 
 fn runs(criterion: &mut Criterion) {
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -44,7 +27,7 @@ fn runs(criterion: &mut Criterion) {
     group.bench_function("under the runtime, memory store", |bencher| {
         bencher
             .to_async(&tokio)
-            .iter(|| durable(&runtime, "memory"));
+            .iter(|| durable(&runtime, "memory", THREE_ROUNDS));
     });
     let directory = tempfile::tempdir().unwrap();
     let runtime = {
@@ -56,7 +39,7 @@ fn runs(criterion: &mut Criterion) {
         .bench_function("durable, SQLite, synchronous=FULL", |bencher| {
             bencher
                 .to_async(&tokio)
-                .iter(|| durable(&runtime, "sqlite"));
+                .iter(|| durable(&runtime, "sqlite", THREE_ROUNDS));
         });
     group.finish();
 }

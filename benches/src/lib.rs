@@ -5,9 +5,9 @@
 )]
 
 use agents::{Agent, AgentOptions};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use runtime::{AgentReactor, ReactRequest, Runtime, RuntimeOptions, Store};
+use futures_util::{FutureExt, StreamExt};
+use runtime::{AgentReactor, ReactRequest, Runtime, RuntimeOptions, Store, Until};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -65,6 +65,21 @@ pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
 pub fn post_request(runtime: &Runtime, key: &str, text: &str) -> ReactRequest {
     let content = json!([{"type": "input_text", "text": text}]).into();
     ReactRequest::new("bench".into(), key, NewItem::user(runtime.mint(), content))
+}
+
+/// Runs the agent with a text, and follows the run to its end.
+///
+/// # Panics
+///
+/// If the run fails or has hardly any event.
+pub async fn durable(runtime: &Runtime, key: &str, text: &str) {
+    let tenant = "bench".into();
+    let accepted = runtime.react(post_request(runtime, key, text)).await;
+    let accepted = accepted.unwrap();
+    let until = Until::Execution(accepted.execution_id.unwrap());
+    let follow = runtime.follow(&tenant, key, accepted.after, until).await;
+    let n_events = follow.unwrap().count().await;
+    assert!(n_events > 10);
 }
 
 /// The value at a share of the sorted samples, in microseconds.

@@ -292,7 +292,7 @@ pub(crate) enum Command {
   loomline purge support-42
   loomline purge --unchanged-days 365 --tenant acme --dry-run
   loomline purge --removed
-  loomline purge --all --tenant acme")]
+  loomline purge --all --tenant acme --yes")]
     Purge(Purge),
     /// Show what takes the space of the store: by kind, by tenant and by thread.
     #[command(after_help = "Examples:

@@ -4,7 +4,7 @@ use crate::args::Exchanged;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::sink::Sink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thread::content::{ContentStore, ExternaliseOptions, externalise, inline};
 use thread::{Limits, Thread};
 
@@ -47,9 +47,12 @@ impl<'a> ContentDirectory<'a> {
         Ok(whole.encode())
     }
 
-    fn file(&self, hash: &str) -> PathBuf {
-        self.directory
-            .join(format!("{}.json", hash.replace(':', "-")))
+    /// The file of a hash. None if a document names what is no hash: it could lead out of the directory.
+    fn file(&self, hash: &str) -> Option<PathBuf> {
+        let digits = hash.strip_prefix("sha256:")?;
+        let is_digit = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+        let is_hash = digits.len() == 64 && digits.bytes().all(is_digit);
+        is_hash.then(|| self.directory.join(format!("sha256-{digits}.json")))
     }
 }
 
@@ -70,12 +73,27 @@ fn unreadable(name: &str, source: impl std::error::Error + Send + Sync + 'static
     }
 }
 
+/// The largest content that is read, in bytes. The store takes no larger value.
+const MAX_CONTENT: u64 = 1 << 30;
+
+/// Reads a regular file of limited size.
+fn read(file: &Path) -> std::io::Result<String> {
+    let about = std::fs::metadata(file)?;
+    if !about.is_file() || about.len() > MAX_CONTENT {
+        let what = format!("it is no file of at most {MAX_CONTENT} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
+    }
+    std::fs::read_to_string(file)
+}
+
 impl ContentStore for ContentDirectory<'_> {
     type Error = CliError;
 
     fn put(&mut self, hash: &str, text: &str) -> Result<(), CliError> {
-        let file = self.file(hash);
-        let is_there = std::fs::metadata(&file).is_ok_and(|it| it.len() == text.len() as u64);
+        let file = self.file(hash).ok_or_else(|| CliError::Usage {
+            what: format!("{hash:?} is no hash of a content"),
+        })?;
+        let is_there = std::fs::read(&file).is_ok_and(|it| it == text.as_bytes());
         if is_there {
             return Ok(());
         }
@@ -85,8 +103,10 @@ impl ContentStore for ContentDirectory<'_> {
     }
 
     fn get(&self, hash: &str) -> Result<Option<String>, CliError> {
-        let file = self.file(hash);
-        match std::fs::read_to_string(&file) {
+        let Some(file) = self.file(hash) else {
+            return Ok(None);
+        };
+        match read(&file) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(CliError::io(format!("read {}", file.display()))(error)),

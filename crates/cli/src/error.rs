@@ -227,10 +227,10 @@ pub(crate) enum CliError {
         signal: Signal,
     },
     /// The user did not confirm.
-    #[error("thread {key} is not deleted; --yes deletes without asking")]
+    #[error("{what}")]
     NotConfirmed {
-        /// The thread's key.
-        key: String,
+        /// What was not done, and how to do it without a question.
+        what: String,
     },
     /// A server gives no answer.
     #[error("the request to the server at {server} failed")]

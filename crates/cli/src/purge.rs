@@ -23,16 +23,21 @@ pub(crate) async fn purge(
     };
     let reach = place.reach(&whose, OpenMode::ReadWrite)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let asks = terminal && !options.yes && !options.dry_run;
-    if asks && !confirmed(&question(&options), std::io::stdin().lock())? {
-        return Err(CliError::NotPurged {
-            why: "nothing is changed; --yes purges without asking".to_owned(),
+    let asks = !options.yes && !options.dry_run;
+    if asks && !terminal && options.threads.is_empty() {
+        let what =
+            "expected --yes, because no terminal can be asked: this purges more than named threads";
+        return Err(CliError::Usage { what: what.into() });
+    }
+    if asks && terminal && !confirmed(&question(&options), std::io::stdin().lock())? {
+        return Err(CliError::NotConfirmed {
+            what: "nothing is purged; --yes purges without asking".to_owned(),
         });
     }
     let days = options.unchanged_days;
     let since =
         days.map(|days| Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
-    let has_names = !options.threads.is_empty();
+    let (has_names, is_whole) = (!options.threads.is_empty(), options.all);
     let wanted = purge::Purge {
         threads: options.threads,
         unchanged_since: since,
@@ -49,13 +54,13 @@ pub(crate) async fn purge(
     drop(progress);
     reach.close().await?;
     let purged = purged?;
-    output.value(&described(&purged))?;
+    output.value(&json!(purged))?;
     print(&purged, output)?;
     if purged.proof.left > 0 {
         let why = format!("{} samples of it are still in the store", purged.proof.left);
         return Err(CliError::NotPurged { why });
     }
-    if has_names && !purged.remaining.is_empty() {
+    if (has_names || is_whole) && !purged.remaining.is_empty() {
         let why = format!("{} of the threads stay", purged.remaining.len());
         return Err(CliError::NotPurged { why });
     }
@@ -77,10 +82,6 @@ fn question(options: &Purge) -> String {
     } else {
         format!("Delete {threads} for good?")
     }
-}
-
-fn described(purged: &Purged) -> serde_json::Value {
-    json!(purged)
 }
 
 fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
@@ -155,7 +156,7 @@ fn proof(proof: &Proof, output: &Output) -> Result<(), CliError> {
     let searched = if proof.files_read {
         "in the bytes of the file and its log, and in all tables"
     } else {
-        "in all tables; the bytes of an encrypted file say nothing"
+        "in all tables; the bytes of an encrypted file can't be searched"
     };
     let (mark, result) = if *left == 0 {
         (GOOD, "none is left".to_owned())

@@ -64,7 +64,8 @@ pub(crate) async fn threads(
             let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
             let question = format!("Delete thread {} and everything of it?", clean(&key));
             if terminal && !yes && !confirmed(&question, std::io::stdin().lock())? {
-                return Err(CliError::NotConfirmed { key });
+                let what = format!("thread {key} is not deleted; --yes deletes without asking");
+                return Err(CliError::NotConfirmed { what });
             }
             match &reach {
                 Reach::Server(client) => client.delete(&key).await?,

@@ -68,13 +68,18 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`RuntimeError::Cut`] if no compaction can end there.
+    /// [`RuntimeError::Cut`] if no compaction can end there, [`RuntimeError::MessageTooLarge`] if the summary is larger
+    /// than a message may be.
     pub async fn compact(
         &self,
         tenant: &TenantId,
         key: &str,
         new: NewCompaction,
     ) -> Result<ThreadCompaction, RuntimeError> {
+        let (bytes, max) = (new.summary.len(), self.inner.options.message_bytes);
+        if bytes > max {
+            return Err(RuntimeError::MessageTooLarge { bytes, max });
+        }
         let live = self.existing(tenant, key).await?;
         for _ in 0..MAX_ATTEMPTS {
             let generation = live.hold().await?.core()?.generation;

@@ -2,6 +2,7 @@
 //! files for what is left.
 
 use crate::app::App;
+use crate::audit::Who;
 use crate::error::{ApiError, render_error};
 use crate::guard::bearer;
 use crate::local::LocalKey;
@@ -10,11 +11,13 @@ use crate::threads::key_of;
 use axum::Json;
 use axum::extract::{Request, State};
 use jiff::Timestamp;
-use runtime::{RuntimeError, StoreError, TenantId, ThreadRow, ThreadRows, is_subagent};
+use runtime::{RuntimeError, StoreError, TenantId, ThreadRow, ThreadRows};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use stores::{Samples, Searched};
+use timeline::ThreadId;
 
 /// The path of the local listener's route.
 pub const PURGE_PATH: &str = "/local/purge";
@@ -152,6 +155,8 @@ struct Work<'a> {
     purge: &'a Purge,
     samples: Samples,
     purged: Purged,
+    /// The threads that are deleted, or would be.
+    counted: BTreeSet<ThreadId>,
 }
 
 #[expect(
@@ -166,6 +171,7 @@ impl<'a> Work<'a> {
             tenant,
             purge,
             samples: Samples::default(),
+            counted: BTreeSet::new(),
             purged: Purged {
                 dry_run: purge.dry_run,
                 ..Purged::default()
@@ -177,21 +183,11 @@ impl<'a> Work<'a> {
         let store = self.app.store();
         self.purged.file_bytes = [store.activity().file_bytes; 2];
         self.purged.copies = self.app.store_copies();
-        let mut wanted = self.wanted().await?;
+        let wanted = self.wanted().await?;
         if self.purge.removed {
             self.erase_removed(&wanted).await?;
         } else {
-            // A fork goes before its parent, which is listed after it at the latest in the next round.
-            loop {
-                let n_before = wanted.len();
-                wanted = self.delete(wanted).await?;
-                if wanted.is_empty() || wanted.len() == n_before {
-                    break;
-                }
-            }
-            for row in wanted {
-                self.keep(&row, "it has forks");
-            }
+            self.delete_all(wanted).await?;
         }
         if self.purge.whole_tenant && !self.purge.dry_run {
             let samples = store.samples_of_tenant(self.tenant).await?;
@@ -204,6 +200,29 @@ impl<'a> Work<'a> {
             return Ok(self.purged);
         }
         self.finish().await
+    }
+
+    /// Deletes threads, and those of the tenant that came or changed while the others were listed.
+    async fn delete_all(&mut self, mut wanted: Vec<ThreadRow>) -> Result<(), RuntimeError> {
+        loop {
+            let n_before = self.purged.threads.len();
+            // A fork goes before its parent, which is listed after it at the latest in the next round.
+            loop {
+                let n_wanted = wanted.len();
+                wanted = self.delete(wanted).await?;
+                if wanted.is_empty() || wanted.len() == n_wanted {
+                    break;
+                }
+            }
+            for row in wanted {
+                self.keep(&row, "it has forks");
+            }
+            let is_over = self.purged.threads.len() == n_before;
+            if is_over || !self.purge.whole_tenant || self.purge.dry_run {
+                return Ok(());
+            }
+            wanted = self.wanted().await?;
+        }
     }
 
     /// Returns the space, and searches for what is left.
@@ -266,22 +285,29 @@ impl<'a> Work<'a> {
                 let rows = runtime.list(self.tenant, page).await?;
                 let Some(last) = rows.last() else { break };
                 after = Some(last.change);
-                // A sub-agent's thread goes with its parent.
-                let is_old = |row: &ThreadRow| {
-                    unchanged_since.is_none_or(|since| {
-                        let at = row.thread.updated_at.unwrap_or(row.thread.created_at);
-                        at < since && !is_subagent(row)
-                    })
-                };
-                wanted.extend(rows.into_iter().filter(is_old));
+                for row in rows {
+                    let at = row.thread.updated_at.unwrap_or(row.thread.created_at);
+                    // A sub-agent's thread goes with its parent.
+                    let is_meant = match unchanged_since {
+                        Some(since) => at < *since && !runtime.has_parent(&row).await?,
+                        None => true,
+                    };
+                    if is_meant {
+                        wanted.push(row);
+                    }
+                }
             }
         }
         Ok(wanted)
     }
 
     fn keep(&mut self, row: &ThreadRow, why: impl Into<String>) {
+        let key = key_of(row);
+        if self.purged.remaining.iter().any(|it| it.key == key) {
+            return;
+        }
         self.purged.remaining.push(RemainingThread {
-            key: key_of(row).to_owned(),
+            key: key.to_owned(),
             why: why.into(),
         });
     }
@@ -310,20 +336,30 @@ impl<'a> Work<'a> {
     async fn delete_one(&mut self, row: &ThreadRow) -> Result<(), RuntimeError> {
         let (runtime, store) = (self.app.runtime(), self.app.store());
         let id = &row.thread.id;
+        if self.counted.contains(id) {
+            return Ok(());
+        }
         // As part of a thread's deletion it may be gone.
         runtime.find_by_id(self.tenant, id).await?;
-        let mut all = vec![row.clone()];
-        all.extend(runtime.subagents(self.tenant, id).await?);
+        let subagents = runtime.subagents(self.tenant, id).await?;
+        let forks = runtime.store().forks(id).await?;
+        if forks
+            .iter()
+            .any(|fork| !self.counted.contains(&fork.thread.id))
+        {
+            let thread = id.clone();
+            return Err(StoreError::HasForks { thread }.into());
+        }
         let mut samples = Samples::default();
         let key = key_of(row);
         if !self.purge.dry_run {
-            for row in &all {
-                samples.append(store.samples_of_thread(&row.thread.id).await?);
-            }
             let _turn = match self.api {
                 Some(api) => Some(api.turns().of(id).await),
                 None => None,
             };
+            for row in std::iter::once(row).chain(&subagents) {
+                samples.append(store.samples_of_thread(&row.thread.id).await?);
+            }
             if self.purge.whole_tenant {
                 runtime.delete_stopping(self.tenant, key).await?;
             } else {
@@ -332,20 +368,29 @@ impl<'a> Work<'a> {
             if let Some(api) = self.api {
                 api.aitp_states().forget(id);
             }
-        } else if !self.purge.whole_tenant && !runtime.store().forks(id).await?.is_empty() {
-            // With its forks among the wanted ones it would be deleted after them.
-            let thread = id.clone();
-            return Err(StoreError::HasForks { thread }.into());
         }
         self.samples.append(samples);
-        self.purged
-            .threads
-            .extend(all.iter().map(|row| PurgedThread {
-                key: key_of(row).to_owned(),
-                id: row.thread.id.to_string(),
-                bytes: row.bytes,
-            }));
+        self.count(row);
+        for child in &subagents {
+            match runtime.find_by_id(self.tenant, &child.thread.id).await {
+                Ok(_) if !self.purge.dry_run => self.keep(child, "it runs or has forks"),
+                Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => self.count(child),
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
+    }
+
+    /// Notes a thread that is deleted, or would be.
+    fn count(&mut self, row: &ThreadRow) {
+        if !self.counted.insert(row.thread.id.clone()) {
+            return;
+        }
+        self.purged.threads.push(PurgedThread {
+            key: key_of(row).to_owned(),
+            id: row.thread.id.to_string(),
+            bytes: row.bytes,
+        });
     }
 
     /// Erases the content of removed entries of these threads.
@@ -385,8 +430,16 @@ pub(crate) async fn purge(
     let local = local.ok_or(ApiError::UnknownRoute)?;
     let headers = request.headers();
     let caller = local.caller(bearer(headers), &api, headers)?;
+    if let Some(who) = request.extensions().get::<Who>() {
+        who.is(&caller);
+    }
     let body = axum::body::to_bytes(request.into_body(), MAX_REQUEST).await;
-    let body = body.map_err(|_| ApiError::field("", "expected a smaller body"))?;
+    let body = body.map_err(|_| {
+        ApiError::field(
+            "",
+            format!("expected a whole body of at most {MAX_REQUEST} bytes"),
+        )
+    })?;
     let wanted: Purge = serde_json::from_slice(&body)
         .map_err(|error| ApiError::field("", format!("expected a purge: {error}")))?;
     let (own, tenant) = (api.clone(), caller.tenant);

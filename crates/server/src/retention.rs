@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::error::render_error;
 use crate::threads::key_of;
 use jiff::{SignedDuration, Timestamp};
-use runtime::{RuntimeError, StoreError, TenantId, is_subagent};
+use runtime::{RuntimeError, StoreError, TenantId};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -35,7 +35,7 @@ pub(crate) async fn sweep(app: &App, now: Timestamp) {
             continue;
         };
         let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
-        // An instant before all threads, if the time is longer than there were any.
+        // A time that is longer than all of history: no thread can be that old.
         let Ok(since) = now.checked_sub(after) else {
             continue;
         };
@@ -70,7 +70,7 @@ async fn delete(app: &App, tenant: &TenantId, since: Timestamp) -> Result<usize,
                 return Ok(n_deleted);
             }
             // A sub-agent's thread goes with its parent.
-            if is_subagent(row) {
+            if app.runtime().has_parent(row).await? {
                 continue;
             }
             let deleted = app.runtime().delete_at_rest(tenant, key_of(row), row.tail);
@@ -78,6 +78,11 @@ async fn delete(app: &App, tenant: &TenantId, since: Timestamp) -> Result<usize,
                 Ok(is_deleted) => n_deleted += usize::from(is_deleted),
                 // The fork is newer. The next sweep deletes the parent.
                 Err(RuntimeError::Store(StoreError::HasForks { .. } | StoreError::NotFound)) => {}
+                // The other threads are deleted nevertheless.
+                Err(error @ RuntimeError::Store(StoreError::Damaged(_))) => {
+                    let (thread, error) = (key_of(row), render_error(&error));
+                    tracing::warn!(thread, error, "a damaged thread is not deleted");
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -73,26 +73,9 @@ impl Event {
     /// Whether chunks of the step that were shown and are not stored before this event are lost. A
     /// process that takes up an execution resets its step in the same commit.
     pub fn voids_unstored(&self) -> bool {
-        match self {
-            Self::ChunkEmitted { chunk_type, .. } => {
-                let voids = [chunk_type::STEP_RESET, chunk_type::EXECUTION_RESUMED];
-                voids.contains(&chunk_type.as_str())
-            }
-            Self::StepStatusChanged { .. } => true,
-            Self::ContextCreated { .. }
-            | Self::ContextResolved { .. }
-            | Self::ContextStatusChanged { .. }
-            | Self::ThreadCreated { .. }
-            | Self::ThreadResolved { .. }
-            | Self::ThreadStatusChanged { .. }
-            | Self::ExecutionCreated { .. }
-            | Self::ExecutionStatusChanged { .. }
-            | Self::ItemCreated { .. }
-            | Self::ItemStatusChanged { .. }
-            | Self::StepCreated { .. }
-            | Self::PartCreated { .. }
-            | Self::PartUpdated { .. }
-            | Self::ThreadFinished { .. } => false,
-        }
+        let Self::ChunkEmitted { chunk_type, .. } = self else {
+            return matches!(self, Self::StepStatusChanged { .. });
+        };
+        [chunk_type::STEP_RESET, chunk_type::EXECUTION_RESUMED].contains(&chunk_type.as_str())
     }
 }

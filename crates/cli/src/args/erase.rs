@@ -12,7 +12,8 @@ pub(crate) struct Purge {
     #[arg(value_name = "KEY")]
     pub(crate) threads: Vec<String>,
     /// All threads that have not changed for this number of days.
-    #[arg(long, value_name = "N", conflicts_with = "threads")]
+    #[arg(long, value_name = "N", conflicts_with = "threads",
+        value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) unchanged_days: Option<u32>,
     /// All threads, files, other objects and checkpoints of the tenant. Runs are stopped.
     #[arg(long, conflicts_with_all = ["threads", "unchanged_days", "removed"])]
@@ -23,7 +24,8 @@ pub(crate) struct Purge {
     /// Change nothing; print what would be purged.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Purge without asking.
+    /// Purge without confirmation. The command asks only on a terminal; elsewhere only named threads are purged
+    /// without this option.
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Do not write the file anew if the search finds something in it.

@@ -106,6 +106,12 @@ fn a_missing_or_changed_content_is_refused() {
     let changed = home.run(&import);
     assert_eq!(changed.code, 1);
     assert!(changed.err.contains("has the hash"), "{}", changed.err);
+    home.ok(&["export", "--thread", "one", "--contents", contents]);
+    assert_eq!(
+        std::fs::read_to_string(&content).unwrap(),
+        text,
+        "an export repairs it"
+    );
     std::fs::remove_file(&content).unwrap();
     let missing = home.run(&import);
     assert_eq!(missing.code, 1);

@@ -389,3 +389,26 @@ fn a_store_of_version_10_migrates_with_equal_events_documents_and_hashes() {
 fn a_killed_store_of_version_10_migrates_with_equal_events_documents_and_hashes() {
     OldStore::of("main-v10", "killed").assert_migrates();
 }
+
+#[test]
+fn backups_of_schema_10_are_restored_with_their_increments() {
+    let home = Home::new();
+    let packed = fixture("stores/backups-v10");
+    let backups = home.path("backups");
+    std::fs::create_dir(&backups).unwrap();
+    for name in ["000001.db", "000001.json", "000002.db", "000002.json"] {
+        let bytes = unpacked(&packed.join(format!("{name}.gz")));
+        write_private(&backups.join(name), &bytes);
+    }
+    let to = home.path("restored");
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    home.ok(&["backup", "--verify", &text(&backups)]);
+    home.ok(&["restore", &text(&backups), "--to", &text(&to)]);
+    home.ok_at(&to, &["doctor"]);
+    // Thread `b` had no event after the full backup.
+    for key in ["a", "b"] {
+        let events = unpacked(&packed.join(format!("{key}.jsonl.gz")));
+        let restored = home.ok_at(&to, &["tail", key, "--no-follow"]);
+        assert_eq!(restored.as_bytes(), events, "{key}");
+    }
+}

@@ -95,6 +95,18 @@ impl Runtime {
         let from = spawned_from_call(row.thread.metadata.as_ref());
         Ok(from.map(|(from, _)| (row, from)))
     }
+
+    /// Whether a thread is that of a sub-agent whose parent still exists, so that it is deleted with the parent.
+    pub async fn has_parent(&self, row: &ThreadRow) -> Result<bool, StoreError> {
+        let Some(parent) = spawned_from(row.thread.metadata.as_ref()) else {
+            return Ok(false);
+        };
+        match self.inner.store.row(&parent).await {
+            Ok(parent) => Ok(parent.tenant == row.tenant),
+            Err(StoreError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Whether a thread is that of a sub-agent.

@@ -8,7 +8,7 @@ use crate::threads::ThreadKey;
 use axum::Json;
 use http::StatusCode;
 use jiff::Timestamp;
-use runtime::{Cut, NewCompaction, ThreadCompaction};
+use runtime::{Cut, NewCompaction, RuntimeError, ThreadCompaction};
 use serde::{Deserialize, Serialize};
 use timeline::{CompactionId, ExecutionId, Replaced, Seq, SummaryAuthor};
 use utoipa::ToSchema;
@@ -123,7 +123,13 @@ pub(crate) async fn create(
         client: Some(caller.name.to_string()),
         ..SummaryAuthor::default()
     };
-    let made = thread.compact(request.read(author)?).await?;
+    let made = match thread.compact(request.read(author)?).await {
+        Err(RuntimeError::MessageTooLarge { bytes, max }) => {
+            let what = format!("expected a text of at most {max} bytes, not {bytes}");
+            return Err(ApiError::field("/summary", what));
+        }
+        made => made?,
+    };
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 

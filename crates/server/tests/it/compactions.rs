@@ -100,6 +100,17 @@ async fn a_compaction_has_one_end_and_a_summary() {
 }
 
 #[tokio::test]
+async fn a_summary_is_at_most_as_large_as_a_message() {
+    let server = Server::new("[limits]\nmessage_bytes = 2000\n").await;
+    said(&server, &["one"]).await;
+    let summary = "x".repeat(2001);
+    let refused = compact(&server, json!({"summary": summary, "keepRuns": 0})).await;
+    let at = Some("/summary".to_owned());
+    assert_eq!(refused.error(), (422, "invalid_field".into(), at));
+    assert!(list(&server).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_key_reads_and_writes_compactions_as_its_scopes_say() {
     let server = Server::new(&two_tenants()).await;
     let owner = server.with_key("llk_a");

@@ -63,9 +63,7 @@ pub(super) fn upgrade(conn: &mut Connection, migrations: &[&str]) -> Result<(), 
     if converts {
         convert::convert(&tx)?;
     }
-    if version == BLOCKS {
-        reseal::reseal(&tx)?;
-    }
+    renew_sums(&tx, version as u64)?;
     tx.execute_batch(&format!(
         "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"
     ))
@@ -79,6 +77,14 @@ pub(super) fn upgrade(conn: &mut Connection, migrations: &[&str]) -> Result<(), 
                 "the space of the older store was not returned; `loomline purge` returns it"
             );
         }
+    }
+    Ok(())
+}
+
+/// Gives rows of a store of an earlier version the sums that this version calculates.
+pub(super) fn renew_sums(conn: &Connection, version: u64) -> Result<(), StoreError> {
+    if version == BLOCKS as u64 {
+        reseal::reseal(conn)?;
     }
     Ok(())
 }

@@ -135,7 +135,8 @@ fn made(
     if !increments.is_empty() || cut.is_some() {
         let next = cut.map(|(next, at)| (chain.file(next), at));
         let increments = increments.iter().map(|it| chain.file(it));
-        bring_up(to, increments, next, key)?;
+        // Increments continue backups of their schema only.
+        bring_up(to, increments, next, key, backup.schema)?;
     }
     let conn = reading(to, key)?;
     schema::known(&conn, MIGRATIONS)?;
@@ -159,6 +160,7 @@ fn bring_up(
     increments: impl Iterator<Item = PathBuf>,
     next: Option<(PathBuf, Timestamp)>,
     key: Option<&StoreKey>,
+    schema: u64,
 ) -> Result<(), StoreError> {
     let conn = scratch(to, key)?;
     // What they count is copied, or counted at the end.
@@ -169,6 +171,8 @@ fn bring_up(
     for increment in increments {
         apply(&conn, &opened(&increment, key)?, &mut changed)?;
     }
+    // Their rows have the sums of their schema.
+    schema::renew_sums(&conn, schema)?;
     derive(&conn, &changed)?;
     if let Some((next, at)) = next {
         changed.clear();
