@@ -41,7 +41,7 @@ pub struct Purge {
     pub removed: bool,
     /// Whether nothing is changed.
     pub dry_run: bool,
-    /// Whether the file is not written anew if something is left in it.
+    /// Whether the file is not written anew.
     pub no_compact: bool,
 }
 

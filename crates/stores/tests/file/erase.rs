@@ -319,9 +319,11 @@ async fn a_sweep_tries_only_once_to_empty_the_log() {
         .unwrap();
     write(&store, "u", 1).await;
     let before = store.activity().n_requests;
-    assert!(!store.reclaim_at_once().await.unwrap().is_log_empty);
-    // One returns free pages, and one empties the log.
-    assert_eq!(store.activity().n_requests - before, 2);
+    let reclaimed = store.reclaim_at_once().await.unwrap();
+    assert!(!reclaimed.is_log_empty);
+    // One finds no free page, or one more returns some first. One empties the log.
+    let n_requests = 2 + u64::from(reclaimed.bytes > 0);
+    assert_eq!(store.activity().n_requests - before, n_requests);
     assert!(store.has_deleted());
 }
 
@@ -817,7 +819,11 @@ async fn a_block_that_became_larger_is_exported_and_imported() {
         parts: std::iter::repeat_with(part).take(1550).collect(),
         response: json!({"model": "m"}).into(),
     };
-    author.commit_all([start, respond, end()]).await;
+    let end_step = Command::ImportStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    };
+    author.commit_all([start, respond, end_step, end()]).await;
     remove(&mut author).await;
     let largest = || {
         let conn = Connection::open(&path).unwrap();
