@@ -229,7 +229,7 @@ pub(crate) enum CliError {
     /// The user did not confirm.
     #[error("{what}")]
     NotConfirmed {
-        /// What was not done, and how to do it without a question.
+        /// The refused action, and the option that confirms it.
         what: String,
     },
     /// A server gives no answer.

@@ -1,15 +1,20 @@
 //! The stored form of the log: one block per commit, with the events of one append.
 //!
 //! ```text
-//! block  = version | number of events | first instant | ids | events
-//! ids    = number, then for each: 0 and the 16 bytes of a UUID, or length + 1 and the text
-//! event  = code | instant, if it differs from the one before | fields
+//! block   = version | number of events | first instant | ids | streams | events
+//! ids     = number, then for each: 0 and the 16 bytes of a UUID, or length + 1 and the text
+//! streams = number, then for each: 0, length and text, or 1, an offset among the events and a length
+//! event   = code | instant, if it differs from the one before | fields
 //! ```
 //!
 //! Numbers are varints (LEB128), signed ones zigzag. Instants are nanoseconds since 1970; those of an
 //! entity are relative to its event. An id is its number in the list of ids. JSON of others is stored as it
 //! was received, after its length: columns of the tables name its [`ByteRange`]. An event that has another form
 //! than this program writes is stored as its JSON text.
+//!
+//! Chunks that differ only in their delta are a stream. Each is stored as the length of its delta. The text of a
+//! stream is in the list of streams, or is a range of the part of the block that repeats it. Version 1 has no
+//! streams.
 //!
 //! A block is readable without others. Its events have the same JSON text as before they were stored.
 
@@ -26,12 +31,18 @@ use store::Filter;
 use timeline::{Event, Payload};
 use wire::{Reader, Writer};
 
-/// The version of the form.
-const VERSION: u8 = 1;
+/// The version of the form that is written.
+const VERSION: u8 = 2;
+/// The version without streams, which is read.
+const WITHOUT_STREAMS: u8 = 1;
 /// The bit of a code that says that the instant follows.
 const INSTANT: u8 = 0x80;
 /// The code of an event that is stored as its JSON text.
 const RAW: u8 = 0x3f;
+/// The code of a chunk that begins a stream.
+const STREAM: u8 = 0x3e;
+/// The code of a chunk that continues the last stream.
+const DELTA: u8 = 0x3d;
 
 /// Maximum number of events in one block. The number of an event among all events depends on it.
 pub(crate) const MAX_EVENTS: u64 = 1 << 20;
@@ -43,8 +54,10 @@ pub(crate) enum BlockFault {
     Version(u8),
     #[error("the block ends within an event")]
     Truncated,
-    #[error("the block has bytes behind its last event")]
+    #[error("the block has bytes behind its last event or its last chunk")]
     TooLong,
+    #[error("a chunk is longer than what is left of its stream")]
+    Delta,
     #[error("{0} is not a code of {1}")]
     Code(u64, &'static str),
     #[error("a number in the block is too large")]
@@ -133,12 +146,15 @@ impl<'a> BlockReader<'a> {
     pub(crate) fn new(body: &'a [u8]) -> Result<Self, BlockFault> {
         let mut reader = Reader::new(body);
         let version = reader.byte()?;
-        if version != VERSION {
+        if !(WITHOUT_STREAMS..=VERSION).contains(&version) {
             return Err(BlockFault::Version(version));
         }
         let n = reader.number()?;
         let at = reader.instant_after(Timestamp::UNIX_EPOCH)?;
         reader.ids()?;
+        if version != WITHOUT_STREAMS {
+            reader.streams()?;
+        }
         Ok(Self {
             reader,
             n,
@@ -229,26 +245,28 @@ impl BlockWriter {
 
     /// Adds an event. `raw` is its JSON text, if this program would write it otherwise.
     pub(crate) fn add(&mut self, at: Timestamp, event: &Event, raw: Option<&str>) {
-        let differs = if at == self.last { 0 } else { INSTANT };
         // Only another program writes an event that has no own form.
         let owned = if raw.is_none() && !event::is_plain(event) {
             event.encode().ok()
         } else {
             None
         };
-        let raw = raw.or(owned.as_deref());
-        let code = match raw {
-            Some(_) => RAW,
-            None => event::code(event),
+        let last = self.last;
+        let begin = |writer: &mut Writer, code: u8| {
+            if at == last {
+                writer.byte(code);
+            } else {
+                writer.byte(code | INSTANT);
+                writer.instant_after(last, at);
+            }
+            writer.set_base(at);
         };
-        self.writer.byte(code | differs);
-        if differs != 0 {
-            self.writer.instant_after(self.last, at);
-        }
-        self.writer.set_base(at);
-        match raw {
-            Some(text) => self.writer.raw(event, text),
-            None => event::write(event, &mut self.writer),
+        match raw.or(owned.as_deref()) {
+            Some(text) => {
+                begin(&mut self.writer, RAW);
+                self.writer.raw(event, text);
+            }
+            None => event::write(event, &mut self.writer, begin),
         }
         self.last = at;
         self.n += 1;

@@ -24,7 +24,7 @@ pub(crate) struct Purge {
     /// Change nothing; print what would be purged.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Purge without confirmation. The command asks only on a terminal; elsewhere only named threads are purged
+    /// Purge without confirmation. The command asks only on a terminal. Without one, only named threads are purged
     /// without this option.
     #[arg(long, short)]
     pub(crate) yes: bool,

@@ -391,6 +391,16 @@ fn a_killed_store_of_version_10_migrates_with_equal_events_documents_and_hashes(
 }
 
 #[test]
+fn a_store_of_version_11_migrates_with_equal_events_documents_and_hashes() {
+    OldStore::of("main-v11", "stopped").assert_migrates();
+}
+
+#[test]
+fn a_killed_store_of_version_11_migrates_with_equal_events_documents_and_hashes() {
+    OldStore::of("main-v11", "killed").assert_migrates();
+}
+
+#[test]
 fn backups_of_schema_10_are_restored_with_their_increments() {
     let home = Home::new();
     let packed = fixture("stores/backups-v10");

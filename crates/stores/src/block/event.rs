@@ -4,6 +4,7 @@
 
 use super::BlockFault;
 use super::wire::{Field, Reader, Writer};
+use super::{DELTA, STREAM};
 use timeline::{
     CHUNK_TYPES, Context, ContextId, ContextStatus, Event, EventType, Execution, ExecutionId,
     ExecutionResult, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
@@ -87,7 +88,7 @@ macro_rules! events {
                 | Event::PartUpdated { step_id, idx, part, part_key: _ } => {
                     step_id.write(to);
                     idx.write(to);
-                    part.write(to);
+                    to.part(part);
                 }
                 Event::ChunkEmitted { chunk_type, context_id, execution_id, step_id, data } => {
                     write_chunk_type(chunk_type, to);
@@ -180,18 +181,110 @@ impl Field for Seq {
     }
 }
 
-/// The code of an event; the type's number for storage.
-pub(super) fn code(event: &Event) -> u8 {
-    event.event_type().code()
+/// The fields that the chunks of a stream share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stream {
+    chunk_type: String,
+    context_id: ContextId,
+    execution_id: Option<ExecutionId>,
+    step_id: Option<StepId>,
+    /// The text of the data up to the delta, with its quote.
+    before: String,
 }
 
-/// Writes the fields of an event.
-pub(super) fn write(event: &Event, to: &mut Writer) {
-    write_plain(event, to);
+/// The text before the delta in the data of a chunk.
+const BEFORE_DELTA: &str = r#""delta":""#;
+/// The text behind the delta.
+const BEHIND_DELTA: &str = r#""}"#;
+
+impl Stream {
+    /// The stream of a chunk, and its delta as it is escaped. `None` unless the chunk is a delta.
+    pub(super) fn of(event: &Event) -> Option<(Self, &str)> {
+        let Event::ChunkEmitted {
+            chunk_type,
+            context_id,
+            execution_id,
+            step_id,
+            data: Some(data),
+        } = event
+        else {
+            return None;
+        };
+        // Tables name the data of other chunks by their ranges.
+        let data = data.text();
+        let place = data
+            .find(BEFORE_DELTA)
+            .filter(|_| chunk_type.ends_with("-delta"))?;
+        let (before, rest) = data.split_at_checked(place + BEFORE_DELTA.len())?;
+        let stream = Self {
+            chunk_type: chunk_type.clone(),
+            context_id: context_id.clone(),
+            execution_id: execution_id.clone(),
+            step_id: step_id.clone(),
+            before: before.to_owned(),
+        };
+        Some((stream, rest.strip_suffix(BEHIND_DELTA)?))
+    }
+
+    /// The chunk with this delta.
+    fn chunk(&self, delta: &str) -> Result<Event, BlockFault> {
+        let data = [&self.before, delta, BEHIND_DELTA].concat();
+        Ok(Event::ChunkEmitted {
+            chunk_type: self.chunk_type.clone(),
+            context_id: self.context_id.clone(),
+            execution_id: self.execution_id.clone(),
+            step_id: self.step_id.clone(),
+            data: Some(Payload::from_text(data)?),
+        })
+    }
+}
+
+impl Field for Stream {
+    fn write(&self, to: &mut Writer) {
+        write_chunk_type(&self.chunk_type, to);
+        self.context_id.write(to);
+        self.execution_id.write(to);
+        self.step_id.write(to);
+        self.before.write(to);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, BlockFault> {
+        Ok(Self {
+            chunk_type: read_chunk_type(from)?,
+            context_id: Field::read(from)?,
+            execution_id: Field::read(from)?,
+            step_id: Field::read(from)?,
+            before: Field::read(from)?,
+        })
+    }
+}
+
+/// Writes an event behind its code. `begin` writes the code and the instant.
+pub(super) fn write(event: &Event, to: &mut Writer, begin: impl FnOnce(&mut Writer, u8)) {
+    let Some((stream, delta)) = Stream::of(event) else {
+        begin(to, event.event_type().code());
+        return write_plain(event, to);
+    };
+    if to.continues(&stream) {
+        begin(to, DELTA);
+    } else {
+        begin(to, STREAM);
+        stream.write(to);
+        to.begin_stream(stream);
+    }
+    to.delta(delta);
 }
 
 /// Reads the event with this code.
 pub(super) fn read(code: u8, from: &mut Reader<'_>) -> Result<Event, BlockFault> {
+    if code == STREAM || code == DELTA {
+        if code == STREAM {
+            let stream = Stream::read(from)?;
+            from.begin_stream(stream)?;
+        }
+        let (stream, delta) = from.delta()?;
+        return stream.chunk(delta);
+    }
     let all = EventType::ALL;
     let event_type = all.into_iter().find(|it| it.code() == code);
     read_plain(

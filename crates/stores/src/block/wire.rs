@@ -1,6 +1,7 @@
 //! Numbers, texts, ids, instants and JSON values in the bytes of a block.
 
-use super::{BlockFault, ByteRange, ByteRanges, event};
+use super::event::{self, Stream};
+use super::{BlockFault, ByteRange, ByteRanges};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +22,28 @@ pub(super) struct Writer {
     numbers: BTreeMap<Box<str>, u64>,
     base: Timestamp,
     ranges: BTreeMap<usize, ByteRange>,
+    streams: Vec<WrittenStream>,
+    /// The bytes of all streams.
+    n_streamed: usize,
+    parts: Vec<ByteRange>,
 }
+
+/// A stream of chunks that were written.
+#[derive(Debug)]
+struct WrittenStream {
+    of: Stream,
+    /// Its deltas, in order.
+    text: String,
+    /// The number of parts before its first chunk.
+    n_parts: usize,
+}
+
+/// Maximum number of streams of a block that are looked for in its parts. A step has a stream for each of its texts.
+const MAX_SOUGHT: usize = 32;
 
 impl Writer {
     pub(super) fn len(&self) -> usize {
-        self.events.len()
+        self.events.len() + self.n_streamed
     }
 
     pub(super) fn set_base(&mut self, at: Timestamp) {
@@ -77,6 +95,66 @@ impl Writer {
         self.events.extend_from_slice(text.as_bytes());
     }
 
+    /// A part of a step, which can repeat the text of streams.
+    pub(super) fn part(&mut self, part: &Payload) {
+        let text = part.text();
+        self.ranged(text.as_ptr().addr(), text);
+        self.parts.push(ByteRange {
+            offset: self.events.len() - text.len(),
+            length: text.len(),
+        });
+    }
+
+    /// Whether a chunk of this stream continues the last one.
+    pub(super) fn continues(&self, stream: &Stream) -> bool {
+        self.streams.last().is_some_and(|last| last.of == *stream)
+    }
+
+    /// Begins a stream.
+    pub(super) fn begin_stream(&mut self, of: Stream) {
+        self.streams.push(WrittenStream {
+            of,
+            text: String::new(),
+            n_parts: self.parts.len(),
+        });
+    }
+
+    /// A delta of the last stream.
+    pub(super) fn delta(&mut self, delta: &str) {
+        self.number(delta.len() as u64);
+        self.n_streamed += delta.len();
+        if let Some(stream) = self.streams.last_mut() {
+            stream.text.push_str(delta);
+        }
+    }
+
+    /// The offset of the text of a stream in a part behind it.
+    fn repeated(&self, stream: &WrittenStream) -> Option<usize> {
+        let parts = self.parts.get(stream.n_parts..)?;
+        parts.iter().find_map(|part| {
+            let bytes = self.events.get(part.offset..part.offset + part.length)?;
+            let found = std::str::from_utf8(bytes).ok()?.find(&stream.text)?;
+            Some(part.offset + found)
+        })
+    }
+
+    /// The list of streams.
+    fn put_streams(&self, to: &mut Vec<u8>) {
+        put_number(to, self.streams.len() as u128);
+        for (n, stream) in self.streams.iter().enumerate() {
+            let sought = Some(stream).filter(|_| n < MAX_SOUGHT);
+            if let Some(offset) = sought.and_then(|stream| self.repeated(stream)) {
+                to.push(1);
+                put_number(to, offset as u128);
+                put_number(to, stream.text.len() as u128);
+            } else {
+                to.push(0);
+                put_number(to, stream.text.len() as u128);
+                to.extend_from_slice(stream.text.as_bytes());
+            }
+        }
+    }
+
     /// The text of an event.
     pub(super) fn raw(&mut self, event: &Event, text: &str) {
         self.number(text.len() as u64);
@@ -100,6 +178,7 @@ impl Writer {
                 body.extend_from_slice(id.as_bytes());
             }
         }
+        self.put_streams(&mut body);
         let start = body.len();
         body.extend_from_slice(&self.events);
         let mut by_address = self.ranges;
@@ -155,6 +234,10 @@ pub(super) struct Reader<'a> {
     ids: Vec<Arc<str>>,
     base: Timestamp,
     ranges: BTreeMap<usize, ByteRange>,
+    /// The texts of the later streams, the next one last.
+    streams: Vec<&'a str>,
+    /// The current stream, with the rest of its text.
+    stream: Option<(Stream, &'a str)>,
 }
 
 impl<'a> Reader<'a> {
@@ -165,6 +248,8 @@ impl<'a> Reader<'a> {
             ids: Vec::new(),
             base: Timestamp::UNIX_EPOCH,
             ranges: BTreeMap::new(),
+            streams: Vec::new(),
+            stream: None,
         }
     }
 
@@ -173,7 +258,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.position == self.body.len()
+        self.position == self.body.len() && self.streams.is_empty() && self.is_stream_over()
+    }
+
+    fn is_stream_over(&self) -> bool {
+        self.stream.as_ref().is_none_or(|(_, left)| left.is_empty())
     }
 
     pub(super) fn into_ranges(self) -> ByteRanges {
@@ -244,6 +333,50 @@ impl<'a> Reader<'a> {
             self.ids.push(id);
         }
         Ok(())
+    }
+
+    pub(super) fn streams(&mut self) -> Result<(), BlockFault> {
+        let mut texts = Vec::new();
+        for _ in 0..self.number()? {
+            texts.push(match self.byte()? {
+                0 => Ok(self.text()?),
+                1 => Err((self.length()?, self.length()?)),
+                other => return Err(BlockFault::Code(other.into(), "a stream")),
+            });
+        }
+        let events = self.body.get(self.position..).unwrap_or_default();
+        let text = |text: Result<&'a str, (usize, usize)>| {
+            text.or_else(|(offset, length)| {
+                let end = offset.checked_add(length).ok_or(BlockFault::Truncated)?;
+                let bytes = events.get(offset..end).ok_or(BlockFault::Truncated)?;
+                std::str::from_utf8(bytes).map_err(|_| BlockFault::Text)
+            })
+        };
+        self.streams = texts
+            .into_iter()
+            .rev()
+            .map(text)
+            .collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Begins the next stream.
+    pub(super) fn begin_stream(&mut self, of: Stream) -> Result<(), BlockFault> {
+        if !self.is_stream_over() {
+            return Err(BlockFault::TooLong);
+        }
+        let text = self.streams.pop().ok_or(BlockFault::Delta)?;
+        self.stream = Some((of, text));
+        Ok(())
+    }
+
+    /// The next delta of the current stream.
+    pub(super) fn delta(&mut self) -> Result<(&Stream, &'a str), BlockFault> {
+        let length = self.length()?;
+        let (stream, left) = self.stream.as_mut().ok_or(BlockFault::Delta)?;
+        let (delta, behind) = left.split_at_checked(length).ok_or(BlockFault::Delta)?;
+        *left = behind;
+        Ok((stream, delta))
     }
 
     pub(super) fn id(&mut self) -> Result<Arc<str>, BlockFault> {

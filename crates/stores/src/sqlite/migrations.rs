@@ -13,4 +13,5 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/v9.sql"),
     include_str!("schema/v10.sql"),
     include_str!("schema/v11.sql"),
+    include_str!("schema/v12.sql"),
 ];

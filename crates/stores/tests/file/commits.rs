@@ -119,5 +119,5 @@ async fn appends_of_many_writers_share_commits() {
         "{activity:?}"
     );
     assert!(activity.file_bytes > 0 && activity.wal_bytes > stats.event_bytes);
-    assert_eq!((stats.n_threads, stats.schema_version), (64, 11));
+    assert_eq!((stats.n_threads, stats.schema_version), (64, 12));
 }

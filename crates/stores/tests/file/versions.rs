@@ -31,7 +31,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 11
+                    known: 12
                 })
             ),
             "{refused:?}"

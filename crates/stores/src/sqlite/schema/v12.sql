@@ -1,0 +1,2 @@
+-- Blocks have version 2 from here on: the chunks of a stream share their fields and their text. Blocks of version 1 stay as
+-- they are.
