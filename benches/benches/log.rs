@@ -1,4 +1,4 @@
-//! The log at work: what runs cost the store alone, and the store with the runtime, beside a raw loop.
+//! Measures the cost of runs: the store alone, the store with the runtime, and raw writes with a sync.
 //!
 //! The store alone gets the commits that the runtime makes: two for a plain run, five for three rounds of a pure tool,
 //! 22 and 49 events. Events are made beforehand, so they are not in the figures. The processor time is that of the whole
