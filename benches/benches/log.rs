@@ -1,4 +1,4 @@
-//! The log at work: what runs cost the store alone, and the store with the runtime, beside a raw loop.
+//! Measures the cost of runs: the store alone, the store with the runtime, and raw writes with a sync.
 //!
 //! The store alone gets the commits that the runtime makes: two for a plain run, five for three rounds of a pure tool,
 //! 22 and 49 events. Events are made beforehand, so they are not in the figures. The processor time is that of the whole
@@ -11,8 +11,9 @@
     reason = "a bench"
 )]
 
-use loomline_benches::{THREE_ROUNDS, durable, percentile, runtime_over};
-use runtime::{Append, NewRecord, Store};
+use futures_util::StreamExt;
+use loomline_benches::{THREE_ROUNDS, durable, percentile, post_request, runtime_over};
+use runtime::{Append, NewRecord, Store, Until};
 use serde_json::json;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stores::{SqliteOptions, SqliteStore};
 use timeline::{
-    Command, Ending, NewChunk, NewItem, NewThread, Seq, State, StepOutcome, ThreadId, Trigger,
+    Command, Ending, Event, NewChunk, NewItem, NewThread, Seq, State, StepOutcome, ThreadId,
+    Trigger,
 };
 use tokio::task::JoinSet;
 
@@ -209,11 +211,26 @@ fn processor_time() -> f64 {
         * 10_000.0
 }
 
-/// Writes blocks over a file that has its size, each with a sync.
-fn raw(directory: &Path) {
+/// How often threads of this process waited so far, until something woke them.
+fn waits() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let of_task = |task: std::io::Result<std::fs::DirEntry>| {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status"));
+        let status = status.unwrap_or_default();
+        let mut lines = status.lines();
+        let n = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        n.and_then(|n| n.trim().parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    tasks.map(of_task).sum()
+}
+
+/// Writes blocks, each with a sync: over a file that has its size, or at the end of one that grows.
+fn raw(directory: &Path, grows: bool) {
     let file = std::fs::File::create(directory.join("raw")).unwrap();
     let size = 8 << 20;
-    file.write_all_at(&vec![0; size], 0).unwrap();
+    if !grows {
+        file.write_all_at(&vec![0; size], 0).unwrap();
+    }
     file.sync_all().unwrap();
     let block = [7; RAW_BYTES];
     let (before, mut samples) = (processor_time(), Vec::new());
@@ -226,7 +243,12 @@ fn raw(directory: &Path) {
     }
     let each = (processor_time() - before) / samples.len() as f64;
     println!(
-        "raw write of {RAW_BYTES} B + fdatasync: p50 {:.0} µs, best 2 % {:.0} µs, CPU {each:.0} µs",
+        "raw write of {RAW_BYTES} B + fdatasync, {}: p50 {:.0} µs, best 2 % {:.0} µs, CPU {each:.0} µs",
+        if grows {
+            "the file grows"
+        } else {
+            "the file has its size"
+        },
         percentile(&mut samples, 0.5),
         percentile(&mut samples, 0.02)
     );
@@ -305,6 +327,7 @@ async fn with_the_runtime(directory: &Path, text: &'static str, n_threads: usize
     let n_each = if n_threads == 1 { 500 } else { 60 };
     let n_runs = (n_each * n_threads) as f64;
     let (commits, cpu, begun) = (store.activity().n_commits, processor_time(), Instant::now());
+    let n_waits = waits();
     let mut set = JoinSet::new();
     for w in 0..n_threads {
         let runtime = Arc::clone(&runtime);
@@ -317,10 +340,43 @@ async fn with_the_runtime(directory: &Path, text: &'static str, n_threads: usize
     set.join_all().await;
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), processor_time() - cpu);
     println!(
-        "  {n_threads:>3} threads: {:>6.0} runs/s, CPU {:>4.0} µs a run, {:.2} commits",
+        "  {n_threads:>3} threads: {:>6.0} runs/s, CPU {:>4.0} µs a run, {:.2} commits, {:.1} waits of threads",
         n_runs / seconds,
         cpu / n_runs,
-        (store.activity().n_commits - commits) as f64 / n_runs
+        (store.activity().n_commits - commits) as f64 / n_runs,
+        (waits() - n_waits) / n_runs
+    );
+}
+
+/// How long the first delta of an answer takes, from the request on.
+async fn first_delta(directory: &Path) {
+    let path = directory.join("first.db");
+    let store = Arc::new(SqliteStore::open(&path, &SqliteOptions::default()).unwrap());
+    let runtime = runtime_over(Arc::clone(&store) as Arc<dyn Store>);
+    let mut samples = Vec::new();
+    for n in 0..500 {
+        let key = n.to_string();
+        let begun = Instant::now();
+        let accepted = runtime.react(post_request(&runtime, &key, "say 50 words"));
+        let accepted = accepted.await.unwrap();
+        let until = Until::Execution(accepted.execution_id.unwrap());
+        let follow = runtime.follow(&"bench".into(), &key, accepted.after, until);
+        let mut follow = follow.await.unwrap();
+        let mut has_delta = false;
+        while let Some(event) = follow.next().await {
+            let Event::ChunkEmitted { chunk_type, .. } = &event.unwrap().event else {
+                continue;
+            };
+            if !has_delta && chunk_type == "text-delta" {
+                samples.push(begun.elapsed());
+                has_delta = true;
+            }
+        }
+    }
+    println!(
+        "first delta of an answer: p50 {:.0} µs, best 2 % {:.0} µs",
+        percentile(&mut samples, 0.5),
+        percentile(&mut samples, 0.02)
     );
 }
 
@@ -332,7 +388,8 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    raw(directory);
+    raw(directory, true);
+    raw(directory, false);
     for (kind, name) in [
         (Kind::Plain, "plain run"),
         (Kind::ThreeRounds, "three rounds"),
@@ -351,5 +408,6 @@ fn main() {
             tokio.block_on(with_the_runtime(directory, text, n_threads));
         }
     }
-    raw(directory);
+    tokio.block_on(first_delta(directory));
+    raw(directory, false);
 }

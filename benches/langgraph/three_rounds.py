@@ -1,7 +1,7 @@
 """One run of three tool rounds in LangGraph, with its SQLite saver: what the bench `log` measures of Loomline.
 
 The model is a function without a delay. The tool is pure and gives 1 KB. Each run has a thread of its own. The saver has its defaults: a checkpoint
-after each step of the graph, in SQLite with a write-ahead log. `synchronous` is what the argument says; the saver leaves it at SQLite's `FULL`.
+after each step of the graph, in SQLite with a write-ahead log.
 
 Usage: three_rounds.py [RUNS]
 """

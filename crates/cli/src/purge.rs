@@ -95,7 +95,7 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
         output.line(&format!("{BAD}stays{BAD:#} {key}: {why}"))?;
     }
     output.line(&format!(
-        "{} threads {verb} deleted; {} removed messages and answers {verb} erased, in {} blocks",
+        "{} threads {verb} deleted; {} removed messages, answers and summaries {verb} erased, in {} blocks",
         purged.threads.len(),
         purged.entries,
         purged.blocks
@@ -108,8 +108,14 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
     }
     if purged.shown_by_forks > 0 {
         output.line(&format!(
-            "{} removed messages and answers stay, because forks show them",
+            "{} removed messages, answers and summaries stay, because forks show them",
             purged.shown_by_forks
+        ))?;
+    }
+    if purged.in_parents > 0 {
+        output.line(&format!(
+            "{} messages, answers and summaries stay, because only forks have removed them",
+            purged.in_parents
         ))?;
     }
     if purged.dry_run {

@@ -41,7 +41,7 @@ pub struct Purge {
     pub removed: bool,
     /// Whether nothing is changed.
     pub dry_run: bool,
-    /// Whether the file is not written anew if something is left in it.
+    /// Whether the file is not written anew.
     pub no_compact: bool,
 }
 
@@ -74,12 +74,14 @@ pub struct Purged {
     pub threads: Vec<PurgedThread>,
     /// The threads that stay, and why.
     pub remaining: Vec<RemainingThread>,
-    /// Removed messages and answers whose content was erased.
+    /// Removed messages, answers and summaries whose content was erased.
     pub entries: u64,
     /// Blocks of the log that were written anew for them.
     pub blocks: u64,
-    /// Removed messages and answers that forks show.
+    /// Those that stay, because forks show them.
     pub shown_by_forks: u64,
+    /// Those that stay, because only a fork has removed them. Its parent shows them.
+    pub in_parents: u64,
     /// Objects of the tenant that were deleted, such as files.
     pub objects: u64,
     /// Checkpoints of agents that were deleted.
@@ -226,6 +228,10 @@ impl<'a> Work<'a> {
     /// Returns the space, and searches for what is left.
     async fn finish(mut self) -> Result<Purged, RuntimeError> {
         let store = self.app.store();
+        if !self.purge.no_compact && !store.returns_space().await? {
+            store.compact().await?;
+            self.purged.compacted = true;
+        }
         self.purged.log_empty = store.reclaim().await?.is_log_empty;
         let samples = Arc::new(self.samples);
         let mut searched = store.search_for(samples.clone()).await?;
@@ -409,6 +415,7 @@ impl<'a> Work<'a> {
             self.purged.entries += erased.entries;
             self.purged.blocks += erased.blocks;
             self.purged.shown_by_forks += erased.shown_by_forks;
+            self.purged.in_parents += erased.in_parents;
         }
         Ok(())
     }

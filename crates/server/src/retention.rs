@@ -49,7 +49,7 @@ pub(crate) async fn sweep(app: &App, now: Timestamp) {
         }
     }
     if app.store().has_deleted()
-        && let Err(error) = app.store().reclaim().await
+        && let Err(error) = app.store().reclaim_at_once().await
     {
         let error = render_error(&error);
         tracing::warn!(error, "the space of what was deleted is not returned");

@@ -23,7 +23,7 @@ mod split;
 mod wire;
 
 pub(crate) use event::Coded;
-pub(crate) use split::{ToStore, split};
+pub(crate) use split::{ToStore, one_block, split};
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;

@@ -64,7 +64,6 @@ use readers::Readers;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
@@ -90,8 +89,6 @@ pub struct SqliteStore {
     health: Arc<Health>,
     quotas: Quotas,
     is_encrypted: bool,
-    /// Whether something was deleted since its space was returned.
-    has_deleted: AtomicBool,
     /// The fault of the write-ahead log of a store that is only read.
     torn_log: Option<String>,
 }
@@ -156,7 +153,6 @@ impl SqliteStore {
             health,
             quotas: options.quotas.clone(),
             is_encrypted: options.key.is_some(),
-            has_deleted: AtomicBool::new(false),
             torn_log,
         })
     }
@@ -462,14 +458,13 @@ impl ThreadTable for SqliteStore {
         // Its words go in several commits if they are many, because each costs a look-up: other writes
         // go between them.
         Box::pin(async move {
-            self.has_deleted.store(true, Ordering::Relaxed);
             let ids = || (tenant.clone(), thread.clone());
             let writer = self.writer()?;
             let mut were_many = false;
             let deleted = loop {
                 let (tenant, thread) = ids();
                 let delete = move |conn: &_| append::delete_some(conn, &tenant, &thread);
-                match writer.run(0, delete).await {
+                match writer.run_deleting(0, delete, |_| true).await {
                     Ok(true) => were_many = true,
                     Ok(false) => break Ok(()),
                     Err(error) => break Err(error),

@@ -53,7 +53,7 @@ impl ThreadUpdate {
 }
 
 /// An item, a step or a compaction that readers of a conversation omit from now on. Its events stay in
-/// the log; only deleting the thread erases them.
+/// the log, until the thread is deleted. A purge erases what they say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Removed {
     /// An item posted to the agents.
@@ -77,9 +77,41 @@ impl std::fmt::Display for Removed {
     }
 }
 
+/// A text that names no item, step or compaction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no item, step or compaction")]
+pub struct UnknownTarget(String);
+
+impl std::str::FromStr for Removed {
+    type Err = UnknownTarget;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(' ') {
+            Some(("item", id)) => Ok(Self::Item(id.into())),
+            Some(("step", id)) => Ok(Self::Step(id.into())),
+            Some(("compaction", id)) => Ok(Self::Compaction(id.into())),
+            _ => Err(UnknownTarget(text.to_owned())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_removed_is_read_from_its_text() {
+        for what in [
+            Removed::Item("an item".into()),
+            Removed::Step("s".into()),
+            Removed::Compaction("c".into()),
+        ] {
+            assert_eq!(what.to_string().parse(), Ok(what));
+        }
+        for text in ["compacted 00000000000000000007", "item", ""] {
+            assert!(text.parse::<Removed>().is_err());
+        }
+    }
 
     #[test]
     fn absent_and_null_are_told_apart() {

@@ -1,9 +1,10 @@
-//! Erasing what removed items and steps say.
+//! Erasing what removed items, steps and compactions say.
 //!
 //! Events, ids, types, states and the number of parts stay, so every reader accepts the log as before. Texts become
 //! [`ERASED`], and other values become empty.
 
 use crate::change::Removed;
+use crate::compaction::Compaction;
 use crate::entity::{Item, OpenCall, StepOutcome};
 use crate::event::{Event, chunk_type};
 use crate::payload::Payload;
@@ -41,7 +42,7 @@ const NAME: usize = 200;
 const ADDRESSES: [&str; 4] = ["image_url", "file_url", "file_data", "file_id"];
 
 impl Event {
-    /// The event without what a removed item or step says. `None` if it says nothing of one, or no more.
+    /// The event without what a removed item, step or compaction says. `None` if it says nothing of one, or no more.
     ///
     /// An agent's state stays, because later runs build on it, and so do the parameters of runs.
     #[must_use]
@@ -72,6 +73,19 @@ impl Event {
                 } else {
                     payload(data)
                 };
+            }
+            Self::ChunkEmitted {
+                chunk_type,
+                data: Some(data),
+                ..
+            } if chunk_type == chunk_type::THREAD_COMPACTED => {
+                let mut compaction: Compaction = data.read().ok()?;
+                if !is_removed(&Removed::Compaction(compaction.id.clone())) {
+                    return None;
+                }
+                ERASED.clone_into(&mut compaction.summary);
+                compaction.agent_states.clear();
+                *data = Payload::write(&compaction).ok()?;
             }
             Self::ContextCreated { .. }
             | Self::ContextResolved { .. }
@@ -243,6 +257,34 @@ mod tests {
             event.erased(|what| *what == Removed::Step("t".into())),
             None
         );
+    }
+
+    #[test]
+    fn an_erased_compaction_has_no_summary_and_no_states() {
+        let event = |data: Value| Event::ChunkEmitted {
+            chunk_type: chunk_type::THREAD_COMPACTED.to_owned(),
+            context_id: "c".into(),
+            execution_id: None,
+            step_id: None,
+            data: Some(data.into()),
+        };
+        let before = event(json!({
+            "id": "co", "executionId": "e", "through": 9, "summary": "secret", "author": {"model": "m"},
+            "replaced": {"executions": 1, "messages": 2, "bytes": 3}, "agentStates": {"a": {"note": "secret"}},
+        }));
+        let is_removed = |what: &Removed| *what == Removed::Compaction("co".into());
+        let after = before.erased(is_removed).unwrap();
+        let Event::ChunkEmitted {
+            data: Some(data), ..
+        } = &after
+        else {
+            panic!("{after:?}");
+        };
+        let compaction: Compaction = data.read().unwrap();
+        assert_eq!((&*compaction.summary, compaction.through.0), (ERASED, 9));
+        assert!(!data.text().contains("secret"));
+        assert_eq!(after.erased(is_removed), None);
+        assert_eq!(before.erased(|_| false), None);
     }
 
     #[test]

@@ -42,7 +42,7 @@ mod verify;
 pub use answer::{
     ANSWER, ATTACHED_MESSAGE, Answer, AnswerContent, attached_message, messages_with_answers,
 };
-pub use change::{Removed, ThreadUpdate};
+pub use change::{Removed, ThreadUpdate, UnknownTarget};
 pub use chunk::{BlockId, BlockKind, CHUNK_TYPES, Chunk, Extra, Marker, NewChunk, SourceKind};
 pub use command::{Command, Ending, NewItem, NewThread, Trigger};
 pub use compaction::{Compaction, Replaced, SummaryAuthor, SummaryTokens};

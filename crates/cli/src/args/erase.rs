@@ -18,7 +18,7 @@ pub(crate) struct Purge {
     /// All threads, files, other objects and checkpoints of the tenant. Runs are stopped.
     #[arg(long, conflicts_with_all = ["threads", "unchanged_days", "removed"])]
     pub(crate) all: bool,
-    /// Keep the threads, and erase the content of their removed messages and answers.
+    /// Keep the threads, and erase their removed messages, removed answers and withdrawn summaries.
     #[arg(long)]
     pub(crate) removed: bool,
     /// Change nothing; print what would be purged.
@@ -28,7 +28,7 @@ pub(crate) struct Purge {
     /// without this option.
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Do not write the file anew if the search finds something in it.
+    /// Do not write the file anew.
     #[arg(long)]
     pub(crate) no_compact: bool,
     /// The tenant [default: the only tenant].

@@ -90,7 +90,7 @@ pub(crate) struct CompactOptions {
     pub(crate) event: Option<u64>,
     /// Keep this many finished runs; the summary replaces the older ones [default: 3].
     #[arg(long, value_name = "N", group = "cut")]
-    pub(crate) keep_runs: Option<u32>,
+    pub(crate) keep_runs: Option<usize>,
     /// Withdraw a compaction.
     #[arg(long, conflicts_with = "cut")]
     pub(crate) undo: bool,

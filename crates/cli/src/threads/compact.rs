@@ -10,11 +10,10 @@ use crate::store::{Reach, StoreLocation};
 use runtime::{Cut, NewCompaction, Position};
 use serde_json::json;
 use server::OpenMode;
+use server::config::CompactionConfig;
 use thread::Limits;
 use timeline::{CompactionId, Seq, SummaryAuthor};
 
-/// Number of finished runs that stay by default.
-const KEEP_RUNS: u32 = 3;
 /// Number of compactions that are read at once.
 const PAGE: usize = 100;
 
@@ -70,10 +69,7 @@ pub(super) async fn compact(
     let cut = match (options.through, options.event) {
         (Some(execution), _) => Cut::Through(execution.into()),
         (None, Some(event)) => Cut::At(Seq(event)),
-        (None, None) => {
-            let n = options.keep_runs.unwrap_or(KEEP_RUNS);
-            Cut::KeepRuns(usize::try_from(n).unwrap_or(usize::MAX))
-        }
+        (None, None) => Cut::KeepRuns(options.keep_runs.unwrap_or(CompactionConfig::KEEP_RUNS)),
     };
     let made = match &reach {
         Reach::Server(client) => client.compact(key, &cut, &summary).await?,

@@ -191,6 +191,53 @@ fn purge_beside_a_server_erases_removed_messages_while_others_run() {
 }
 
 #[test]
+fn purge_compacts_a_file_without_a_map_of_pages() {
+    let home = Home::new();
+    say(&home, 1);
+    say(&home, 2);
+    let file = home.data().join("loomline.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // The header as a store of before version 11 has it.
+    for map in [52..56, 64..68] {
+        bytes[map].fill(0);
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let purged = one(&home, &["purge", "t1", "--json"]);
+    assert_eq!(
+        (&purged["compacted"], &purged["proof"]["left"]),
+        (&json!(true), &json!(0)),
+        "{purged}"
+    );
+    assert_ne!(std::fs::read(&file).unwrap()[52..56], [0; 4]);
+    assert!(home.ok(&["doctor"]).contains("store is sound"));
+}
+
+#[test]
+fn purge_reports_messages_that_only_a_fork_has_removed() {
+    let home = Home::new();
+    let mut server = home.server();
+    post(&server, "chat", 0);
+    home.ok(&["threads", "fork", "chat", "fork"]);
+    replace_first(&server, "fork", 1);
+    let args = ["purge", "fork", "--removed", "--yes"];
+    let purged = one(&home, &[&args[..], &["--json"]].concat());
+    assert_eq!(
+        (&purged["entries"], &purged["in_parents"]),
+        (&json!(0), &json!(2)),
+        "{purged}"
+    );
+    let shown = home.ok(&args);
+    assert!(
+        shown.contains(
+            "2 messages, answers and summaries stay, because only forks have removed them"
+        ),
+        "{shown}"
+    );
+    server.stop();
+    assert!(has(&home.data(), &secret(0)));
+}
+
+#[test]
 fn purge_beside_a_server_deletes_threads() {
     let home = Home::new();
     let mut server = home.server();

@@ -53,11 +53,11 @@ fn a_correct_log_passes_the_check_alone_and_beside_a_server() {
     let alone = home.run(&ALL);
     assert_eq!(alone.code, 0, "{alone:?}");
     assert_eq!(alone.out.lines().count(), n_events);
-    let told = format!("all {n_events} events are correct");
-    assert!(alone.err.contains(&told), "{alone:?}");
+    let expected = format!("all {n_events} events are correct");
+    assert!(alone.err.contains(&expected), "{alone:?}");
     let rest = home.run(&["tail", "k", "--no-follow", "--check", "--after", "5"]);
     assert_eq!((rest.code, rest.out.lines().count()), (0, n_events - 5));
-    assert!(rest.err.contains(&told), "{rest:?}");
+    assert!(rest.err.contains(&expected), "{rest:?}");
     let _server = home.server();
     assert_eq!(home.run(&ALL), alone);
 }
@@ -74,9 +74,9 @@ fn a_check_stops_at_the_first_wrong_event_alone_and_beside_a_server() {
         (1, n_events),
         "{alone:?}"
     );
-    let told = format!("event {wrong}: ");
+    let expected = format!("event {wrong}: ");
     assert!(
-        alone.err.contains(&told) && alone.err.contains("is not running"),
+        alone.err.contains(&expected) && alone.err.contains("is not running"),
         "{alone:?}"
     );
     let _server = home.server();
@@ -124,7 +124,7 @@ fn a_wrong_event_ends_a_check_that_follows_the_store() {
         assert!(!tail.line().is_empty());
     }
     let wrong = append_again(&home, |event| matches!(event, Event::ThreadCreated { .. }));
-    let told = tail.told("was created before");
-    assert!(told.contains(&format!("event {wrong}: ")), "{told}");
+    let error = tail.told("was created before");
+    assert!(error.contains(&format!("event {wrong}: ")), "{error}");
     assert_eq!(tail.close().code, 1);
 }

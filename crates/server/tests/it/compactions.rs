@@ -192,7 +192,7 @@ async fn an_agents_configuration_compacts_long_threads() {
 
 #[cfg(feature = "web")]
 #[tokio::test]
-async fn pages_show_where_a_compaction_stands() {
+async fn pages_show_where_a_compaction_ends() {
     let server = Server::new("").await;
     said(&server, &["one", "two", "three"]).await;
     let page = async || server.get("/chat/t").await.text;

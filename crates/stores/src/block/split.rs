@@ -1,6 +1,6 @@
 //! Which events of an append share a block.
 
-use super::{Block, BlockWriter};
+use super::{Block, BlockWriter, MAX_EVENTS};
 use jiff::Timestamp;
 use timeline::Event;
 
@@ -43,4 +43,17 @@ pub(crate) fn split<'e>(events: impl IntoIterator<Item = ToStore<'e>>) -> Vec<Bl
     }
     blocks.extend(open.map(BlockWriter::finish));
     blocks
+}
+
+/// One block with these events, however large it is. `None` if there is none, or more than a block can have.
+pub(crate) fn one_block<'e>(events: impl IntoIterator<Item = ToStore<'e>>) -> Option<Block> {
+    let mut open: Option<BlockWriter> = None;
+    for ToStore { at, event, raw, .. } in events {
+        let block = open.get_or_insert_with(|| BlockWriter::new(at));
+        if block.n() as u64 >= MAX_EVENTS {
+            return None;
+        }
+        block.add(at, event, raw);
+    }
+    open.map(BlockWriter::finish)
 }

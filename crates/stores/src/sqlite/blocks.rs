@@ -243,7 +243,7 @@ impl Log<'_> {
         self.read_blocks(from, filter, |_, first, reader| {
             for (seq, decoded) in (first..).zip(reader) {
                 let decoded = decoded.map_err(decode(self.conn, self.no, int(first)))?;
-                let is_wanted = seq >= from.0 && (filter.keeps(&decoded.event));
+                let is_wanted = seq >= from.0 && filter.keeps(&decoded.event);
                 if is_wanted && with(Seq(seq), decoded)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }

@@ -8,7 +8,6 @@ use super::sums::{self, Summing, changed};
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::sync::atomic::Ordering;
 use store::{CheckpointRow, CheckpointTable, StoreError, TenantId};
 
 impl CheckpointTable for SqliteStore {
@@ -54,10 +53,8 @@ impl CheckpointTable for SqliteStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (tenant, session) = (tenant.clone(), session_id.to_owned());
         Box::pin(async move {
-            self.has_deleted.store(true, Ordering::Relaxed);
-            self.writer()?
-                .run(0, move |conn| delete(conn, &tenant, &session))
-                .await
+            let forget = move |conn: &_| delete(conn, &tenant, &session);
+            self.writer()?.run_deleting(0, forget, |()| true).await
         })
     }
 

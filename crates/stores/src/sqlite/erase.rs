@@ -17,8 +17,8 @@ use super::SqliteStore;
 use super::error::failed;
 use super::rows;
 use super::space;
+use super::writer::Writer;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::{StoreError, TenantId, ThreadRow};
 use timeline::ThreadId;
@@ -39,20 +39,19 @@ pub struct Reclaimed {
 }
 
 impl SqliteStore {
-    /// Erases the content of the removed items and steps of a thread. The chain of its log still holds. Other
-    /// writes go between the blocks. An entry that a fork still shows stays.
+    /// Erases the content of the removed items and steps of a thread, and of its withdrawn compactions. The chain of
+    /// its log still holds. Other writes go between the blocks. An entry that a fork still shows stays, and so does one
+    /// that is in the log of the thread's parent.
     pub async fn erase_removed(&self, thread: &ThreadId) -> Result<ErasedEntries, StoreError> {
         let id = thread.clone();
         let plan = self.readers.run(move |conn| removed::plan(conn, &id));
         let plan = Arc::new(plan.await?);
         let mut erased = plan.counts();
-        if erased.entries > 0 {
-            self.has_deleted.store(true, Ordering::Relaxed);
-        }
         for first in plan.blocks() {
             let plan = plan.clone();
             let erase = move |conn: &_| removed::erase_block(conn, &plan, first);
-            erased.blocks += u64::from(self.writer()?.run(0, erase).await?);
+            let erasing = self.writer()?.run_deleting(0, erase, |it| *it);
+            erased.blocks += u64::from(erasing.await?);
         }
         Ok(erased)
     }
@@ -116,13 +115,11 @@ impl SqliteStore {
     /// Erases the objects, contents and checkpoints of a tenant whose threads are deleted.
     pub async fn erase_tenant(&self, tenant: &TenantId) -> Result<ErasedTenant, StoreError> {
         let mut erased = ErasedTenant::default();
-        self.has_deleted.store(true, Ordering::Relaxed);
         loop {
             let tenant = tenant.clone();
-            let some = self
-                .writer()?
-                .run(0, move |conn| tenant::some(conn, &tenant));
-            let some = some.await?;
+            let erase = move |conn: &_| tenant::some(conn, &tenant);
+            let is_some = |it: &ErasedTenant| *it != ErasedTenant::default();
+            let some = self.writer()?.run_deleting(0, erase, is_some).await?;
             erased.objects += some.objects;
             erased.checkpoints += some.checkpoints;
             if some == ErasedTenant::default() {
@@ -131,15 +128,24 @@ impl SqliteStore {
         }
     }
 
-    /// Whether something was deleted since [`reclaim`](Self::reclaim) was called last.
+    /// Whether deleted content may still be in the write-ahead log, or its space in the file. So it is after a start.
     pub fn has_deleted(&self) -> bool {
-        self.has_deleted.load(Ordering::Relaxed)
+        self.writer.as_ref().is_some_and(Writer::has_deleted)
     }
 
     /// Returns the free pages of the file to the system, and empties the write-ahead log. Other writes go between
     /// the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
+    /// Readers can prevent the emptying: it is tried for some seconds.
     pub async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
-        self.has_deleted.store(false, Ordering::Relaxed);
+        self.reclaim_trying(TRIALS).await
+    }
+
+    /// Does what [`reclaim`](Self::reclaim) does, but tries only once to empty the log. Each trial delays commits.
+    pub async fn reclaim_at_once(&self) -> Result<Reclaimed, StoreError> {
+        self.reclaim_trying(1).await
+    }
+
+    async fn reclaim_trying(&self, trials: u32) -> Result<Reclaimed, StoreError> {
         let mut bytes = 0;
         loop {
             let freed = self
@@ -151,20 +157,24 @@ impl SqliteStore {
             }
             bytes += freed;
         }
-        for _ in 0..TRIALS {
-            if self.writer()?.empty_log().await? {
-                return Ok(Reclaimed {
-                    bytes,
-                    is_log_empty: true,
-                });
+        let mut is_log_empty = self.writer()?.empty_log().await?;
+        for _ in 1..trials {
+            if is_log_empty {
+                break;
             }
             tokio::time::sleep(PAUSE).await;
+            is_log_empty = self.writer()?.empty_log().await?;
         }
-        self.has_deleted.store(true, Ordering::Relaxed);
         Ok(Reclaimed {
             bytes,
-            is_log_empty: false,
+            is_log_empty,
         })
+    }
+
+    /// Whether the file returns its free pages without being written anew. A store of before version 11 does so once
+    /// it was [compacted](Self::compact).
+    pub async fn returns_space(&self) -> Result<bool, StoreError> {
+        self.writer()?.run(0, space::returns_space).await
     }
 
     /// Writes the whole file anew. All other writes wait for it. It needs the size of the store twice on the disk.

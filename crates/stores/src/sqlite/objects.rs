@@ -11,7 +11,6 @@ use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use store::objects::{NewObject, ObjectPage, ObjectTable, SidecarObject, sha256};
 use store::{Quotas, StorageUsage, StoreError, TenantId};
 
@@ -26,11 +25,9 @@ impl ObjectTable for SqliteStore {
             let writer = self.writer()?;
             let (object, hash) = hashed(object).await?;
             let (bytes, quotas) = (size(&object), self.quotas.clone());
-            writer
-                .run(bytes, move |conn| {
-                    put(conn, &tenant, &object, hash, &quotas)
-                })
-                .await
+            let put = move |conn: &Connection| put(conn, &tenant, &object, hash, &quotas);
+            let has_replaced = writer.run_deleting(bytes, put, |it| *it).await;
+            has_replaced.map(drop)
         })
     }
 
@@ -53,7 +50,7 @@ impl ObjectTable for SqliteStore {
                 }
                 Ok(is_as_before)
             };
-            writer.run(bytes, replace).await
+            writer.run_deleting(bytes, replace, |it| *it).await
         })
     }
 
@@ -92,8 +89,7 @@ impl ObjectTable for SqliteStore {
             let is_as_read = as_read.is_none() || get(conn, &key)? == as_read;
             Ok(is_as_read && delete(conn, &key)?)
         };
-        self.has_deleted.store(true, Ordering::Relaxed);
-        Box::pin(async move { self.writer()?.run(0, delete).await })
+        Box::pin(async move { self.writer()?.run_deleting(0, delete, |it| *it).await })
     }
 
     fn content<'a>(
@@ -149,13 +145,14 @@ async fn hashed(object: NewObject) -> Result<(NewObject, Option<[u8; 32]>), Stor
     tokio::task::spawn_blocking(hash).await.map_err(failed)
 }
 
+/// Whether another object was replaced.
 fn put(
     conn: &Connection,
     tenant: &TenantId,
     object: &NewObject,
     hash: Option<[u8; 32]>,
     quotas: &Quotas,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let key = Key::of(tenant, &object.kind, &object.id);
     let thread = object.thread.as_ref();
     let thread = thread.map(|thread| append::owner_of(conn, tenant, thread));
@@ -189,11 +186,11 @@ fn put(
         .sum(&key),
     ];
     insert.execute(values).map_err(statement)?;
-    forget(conn, before)?;
+    forget(conn, before.flatten())?;
     if object.is_limited {
         check(conn, tenant, before_usage, quotas)?;
     }
-    Ok(())
+    Ok(before.is_some())
 }
 
 /// Refuses an object with which its tenant stores more than before and more than it may.
@@ -243,10 +240,13 @@ fn forget(conn: &Connection, content: Option<i64>) -> Result<(), StoreError> {
     Ok(())
 }
 
-// The row of an object's content.
-fn content_no(conn: &Connection, key: &Key) -> Result<Option<i64>, StoreError> {
-    let sql = "SELECT content_no FROM tenant_objects
-               WHERE tenant = ?1 AND kind = ?2 AND id = ?3 AND content_no IS NOT NULL";
+// The row of an object's content. The outer `None` is no object, the inner one an object without content.
+#[expect(
+    clippy::option_option,
+    reason = "no object and no content are not the same"
+)]
+fn content_no(conn: &Connection, key: &Key) -> Result<Option<Option<i64>>, StoreError> {
+    let sql = "SELECT content_no FROM tenant_objects WHERE tenant = ?1 AND kind = ?2 AND id = ?3";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row(key.columns(), |row| row.get(0));
     found.optional().map_err(statement)
@@ -309,7 +309,7 @@ fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
     let sql = "DELETE FROM tenant_objects WHERE tenant = ?1 AND kind = ?2 AND id = ?3";
     let mut delete = conn.prepare_cached(sql).map_err(statement)?;
     let n_deleted = delete.execute(key.columns()).map_err(statement)?;
-    forget(conn, content)?;
+    forget(conn, content.flatten())?;
     Ok(n_deleted > 0)
 }
 

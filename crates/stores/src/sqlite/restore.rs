@@ -1,7 +1,7 @@
 //! The head of a log, from the tables and the end of the log: its cost is that of the running
 //! step and the waiting triggers, however long the thread is.
 
-use super::blocks::{self};
+use super::blocks;
 use super::error::statement;
 use super::rows;
 use super::value::{count, int};

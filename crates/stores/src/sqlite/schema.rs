@@ -36,7 +36,7 @@ pub(super) fn migrate(
             path.display()
         )));
     }
-    upgrade(conn, path, migrations)?;
+    upgrade(conn, migrations)?;
     tracing::info!(
         from = version,
         to = migrations.len(),
@@ -46,11 +46,7 @@ pub(super) fn migrate(
 }
 
 /// Migrates a file to the newest version, in one transaction, without a copy.
-pub(super) fn upgrade(
-    conn: &mut Connection,
-    path: &Path,
-    migrations: &[&str],
-) -> Result<(), StoreError> {
+pub(super) fn upgrade(conn: &mut Connection, migrations: &[&str]) -> Result<(), StoreError> {
     let (version, _) = versions(conn, migrations)?;
     let missing = migrations.get(version..).unwrap_or_default();
     if missing.is_empty() {
@@ -75,8 +71,11 @@ pub(super) fn upgrade(
     tx.commit().map_err(statement)?;
     if version > 0 && (converts || !space::returns_space(conn)?) {
         // The old log was most of the file. A file that was made before version 11 does not shrink otherwise.
-        if let Err(error) = space::compact(conn, path) {
-            tracing::warn!(%error, "the space of the older store was not returned");
+        if let Err(error) = space::compact(conn) {
+            tracing::warn!(
+                %error,
+                "the space of the older store was not returned; `loomline purge` returns it"
+            );
         }
     }
     Ok(())

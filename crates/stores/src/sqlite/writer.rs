@@ -4,12 +4,12 @@
 use super::error::{CommitFailed, failed, statement};
 use super::health::Health;
 use super::request::{AfterCommit, Maintenance, QueuedRequest, Request};
-use super::space::compact;
+use super::space;
 use super::sync::{Syncer, answer};
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub(super) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     counters: Arc<Counters>,
     health: Arc<Health>,
+    /// Whether the write-ahead log or free pages may have deleted content. Only the thread changes it.
+    has_deleted: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -54,10 +56,13 @@ impl Writer {
         let (queue, requests) = mpsc::channel(QUEUE);
         let counters = Arc::<Counters>::default();
         let (counted, watched) = (counters.clone(), health.clone());
+        // The process before may have ended between a deletion and the next emptying.
+        let has_deleted = Arc::new(AtomicBool::new(true));
+        let noted = has_deleted.clone();
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || {
-                write(&conn, requests, &syncer, &counted, &watched);
+                write(&conn, requests, &syncer, &counted, &watched, &noted);
                 // It answers before the last checkpoint.
                 drop(syncer);
                 truncate(&conn);
@@ -70,6 +75,7 @@ impl Writer {
             thread: Mutex::new(Some(thread)),
             counters,
             health,
+            has_deleted,
         })
     }
 
@@ -91,6 +97,29 @@ impl Writer {
         self.send(Box::new(request)).await?;
         // A writer that panicked has dropped every answer.
         answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Does `work` as [`run`](Self::run) does. `has_deleted` says of its result whether content was deleted.
+    pub(super) async fn run_deleting<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
+        has_deleted: impl Fn(&T) -> bool + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let noted = self.has_deleted.clone();
+        let work = move |conn: &Connection| {
+            let done = work(conn)?;
+            if has_deleted(&done) {
+                noted.store(true, Ordering::Relaxed);
+            }
+            Ok(done)
+        };
+        self.run(bytes, work).await
+    }
+
+    /// Whether the write-ahead log or free pages may have deleted content.
+    pub(super) fn has_deleted(&self) -> bool {
+        self.has_deleted.load(Ordering::Relaxed)
     }
 
     /// Writes all commits into the database and empties the write-ahead log. False if a reader prevents it.
@@ -157,6 +186,7 @@ fn write(
     syncer: &Syncer,
     counters: &Counters,
     health: &Health,
+    has_deleted: &AtomicBool,
 ) {
     while let Some(first) = requests.blocking_recv() {
         let Done {
@@ -172,7 +202,7 @@ fn write(
         if committed.is_ok() {
             for request in &mut waiting {
                 if let Some(wanted) = request.wants() {
-                    request.note(maintain(conn, wanted));
+                    request.note(maintain(conn, wanted, has_deleted));
                 }
             }
         }
@@ -189,10 +219,13 @@ fn write(
 /// How long emptying the log waits for readers. Longer ones prevent it.
 const READERS: Duration = Duration::from_millis(20);
 
-fn maintain(conn: &Connection, wanted: AfterCommit) -> Result<bool, StoreError> {
+fn maintain(
+    conn: &Connection,
+    wanted: AfterCommit,
+    has_deleted: &AtomicBool,
+) -> Result<bool, StoreError> {
     if wanted == AfterCommit::Compact {
-        let path = conn.path().map(Path::new);
-        compact(conn, path.unwrap_or(Path::new(".")))?;
+        space::compact(conn)?;
         return Ok(true);
     }
     let usual: u32 = conn
@@ -204,7 +237,12 @@ fn maintain(conn: &Connection, wanted: AfterCommit) -> Result<bool, StoreError> 
     });
     conn.busy_timeout(Duration::from_millis(usual.into()))
         .map_err(statement)?;
-    Ok(busy.map_err(statement)? == 0)
+    let is_empty = busy.map_err(statement)? == 0;
+    // All deletions so far are committed, because this thread has done them.
+    if is_empty && !space::can_shrink(conn)? {
+        has_deleted.store(false, Ordering::Relaxed);
+    }
+    Ok(is_empty)
 }
 
 fn truncate(conn: &Connection) {

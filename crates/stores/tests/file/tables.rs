@@ -112,7 +112,7 @@ const BROKEN_LINKS: [(&str, &str); 23] = [
         "UPDATE thread_executions SET thread_no = 2, context_no = 2 WHERE id = 'four-execution'",
     ),
     (
-        "a thread that is gone from under its context",
+        "a deleted thread that has a context",
         "DELETE FROM thread_threads WHERE no = 2",
     ),
     (
@@ -120,15 +120,15 @@ const BROKEN_LINKS: [(&str, &str); 23] = [
         "UPDATE thread_items SET thread_no = 9, context_no = 9 WHERE id = 'kept-0'",
     ),
     (
-        "an item that is gone from under its execution",
+        "a deleted trigger that has an execution",
         "DELETE FROM thread_items WHERE id = 'ask-1'",
     ),
     (
-        "a reaction that is gone from under its execution",
+        "a deleted reaction that has an execution",
         "DELETE FROM thread_items WHERE id = 'one-reaction'",
     ),
     (
-        "an execution that is gone from under its steps",
+        "a deleted execution that has steps",
         "DELETE FROM thread_executions WHERE id = 'one-execution'",
     ),
     (
@@ -154,11 +154,11 @@ const BROKEN_LINKS: [(&str, &str); 23] = [
         "UPDATE thread_executions SET status = 0",
     ),
     (
-        "a status that is none",
+        "an unknown status",
         "UPDATE thread_steps SET status = 7",
     ),
     (
-        "a step that is gone from under its parts",
+        "a deleted step that has parts",
         "DELETE FROM thread_steps",
     ),
     (

@@ -24,13 +24,13 @@ use store::{Store as _, StoreError};
 /// How long a store may take to be looked at.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The files of a store, and what they say.
+/// The files of a store, and its reads.
 struct Original {
     name: &'static str,
     files: Vec<(&'static str, Vec<u8>)>,
     reads: Reads,
-    /// What it says without the last transaction of its write-ahead log: a change in it can't be told from a power
-    /// The reads without the last transactions of its write-ahead log, one to [`UNSYNCED`] of them.
+    /// The reads without the last transaction of its write-ahead log, without the last two, up to [`UNSYNCED`]. A power
+    /// loss leaves the same bytes as a change of these transactions.
     before_last: Vec<Reads>,
 }
 
@@ -236,7 +236,7 @@ fn original(name: &'static str, files: Vec<(&'static str, Vec<u8>)>) -> Arc<Orig
     })
 }
 
-/// How many of the last transactions a power loss can break, as the store has it.
+/// The number of the last transactions that a power loss can break. The store has the same number.
 const UNSYNCED: usize = 4;
 
 /// Cuts the last `n` transactions off a write-ahead log.

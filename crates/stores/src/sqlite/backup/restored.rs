@@ -131,7 +131,7 @@ fn made(
     };
     let full = chain.file(full);
     std::fs::copy(&full, to).map_err(io("copy", &full))?;
-    schema::upgrade(&mut scratch(to, key)?, to, MIGRATIONS)?;
+    schema::upgrade(&mut scratch(to, key)?, MIGRATIONS)?;
     if !increments.is_empty() || cut.is_some() {
         let next = cut.map(|(next, at)| (chain.file(next), at));
         let increments = increments.iter().map(|it| chain.file(it));

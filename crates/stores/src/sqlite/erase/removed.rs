@@ -6,23 +6,27 @@ use super::super::rows;
 use super::super::sums::LogEnd;
 use super::super::value::{count, int};
 use super::samples::Samples;
-use crate::block::{Block, BlockFault, BlockReader, BlockWriter, ByteRange, ByteRanges, Decoded};
+use crate::block::{
+    Block, BlockFault, BlockReader, ByteRange, ByteRanges, Decoded, ToStore, one_block,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use store::{Filter, StoreError, TenantId};
-use timeline::{Event, Payload, Removed, Seq, ThreadId};
+use timeline::{Compaction, CompactionId, Event, Payload, Removed, Seq, ThreadId};
 
 /// The counts of an erasure of removed entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasedEntries {
-    /// Removed items and steps that have no content now.
+    /// Removed items, steps and compactions that have no content now.
     pub entries: u64,
     /// Blocks that were written anew.
     pub blocks: u64,
-    /// Removed items and steps that stay, because a fork was made before their removal and shows them.
+    /// Removed entries that stay, because a fork was made before their removal and shows them.
     pub shown_by_forks: u64,
+    /// Entries that stay, because only a fork has removed them: they are in the log of its parent.
+    pub in_parents: u64,
 }
 
 /// The removed entries of a thread, and the blocks with their content.
@@ -30,9 +34,29 @@ pub(super) struct Plan {
     no: i64,
     thread: ThreadId,
     entries: BTreeSet<Removed>,
-    /// The first events of the blocks that have content of them.
-    blocks: Vec<u64>,
+    /// The blocks that have content of them, by their first events.
+    blocks: BTreeMap<u64, PlannedBlock>,
     shown_by_forks: u64,
+    in_parents: u64,
+}
+
+/// A block that is to be erased. Its rows are those of parts and steps with values in it. Until it is erased they can
+/// only become fewer: a row that changes gets values of a newer block.
+#[derive(Debug, Default)]
+struct PlannedBlock {
+    last: u64,
+    parts: Vec<RowKey>,
+    answers: Vec<RowKey>,
+    ends: Vec<RowKey>,
+}
+
+/// The key of a row, and the event with its value.
+#[derive(Clone, Copy, Debug)]
+struct RowKey {
+    execution: i64,
+    iteration: i64,
+    idx: i64,
+    seq: i64,
 }
 
 impl Plan {
@@ -41,11 +65,12 @@ impl Plan {
             entries: self.entries.len() as u64,
             blocks: 0,
             shown_by_forks: self.shown_by_forks,
+            in_parents: self.in_parents,
         }
     }
 
-    pub(super) fn blocks(&self) -> impl Iterator<Item = u64> + use<> {
-        self.blocks.clone().into_iter()
+    pub(super) fn blocks(&self) -> impl Iterator<Item = u64> {
+        self.blocks.keys().copied()
     }
 
     fn erased(&self, event: &Event) -> Option<Event> {
@@ -56,7 +81,9 @@ impl Plan {
 /// The threads of a tenant with removed entries.
 pub(super) fn threads(conn: &Connection, tenant: &TenantId) -> Result<Vec<ThreadId>, StoreError> {
     let sql = "SELECT t.id FROM thread_threads t WHERE t.tenant = ?1
-               AND EXISTS (SELECT 1 FROM thread_removals r WHERE r.thread_no = t.no) ORDER BY t.no";
+               AND EXISTS (SELECT 1 FROM thread_removals r
+                           WHERE r.thread_no = t.no AND r.target NOT GLOB 'compacted *')
+               ORDER BY t.no";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let ids = select
         .query_map([tenant.as_str()], |row| row.get::<_, String>(0))
@@ -73,19 +100,35 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
         no,
         thread: thread.clone(),
         entries: BTreeSet::new(),
-        blocks: Vec::new(),
+        blocks: BTreeMap::new(),
         shown_by_forks: 0,
+        in_parents: 0,
     };
     let mut from = None;
-    let sql = "SELECT target, seq FROM thread_removals WHERE thread_no = ?1";
+    let mut compactions = None;
+    let sql = "SELECT target, seq FROM thread_removals WHERE thread_no = ?1 AND target NOT GLOB 'compacted *'";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let removals = select
         .query_map([no], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
         .map_err(statement)?;
     for removal in removals {
         let (target, removed_at): (String, i64) = removal.map_err(statement)?;
-        // An entry that a fork has removed is in the log of its parent.
-        let Some((what, seq)) = entry(conn, no, &target)? else {
+        let Ok(what) = target.parse::<Removed>() else {
+            let what = format!("thread {thread}: {target:?} can't be removed");
+            return Err(StoreError::Damaged(what));
+        };
+        let seq = match &what {
+            Removed::Item(id) => entry(conn, no, ITEM, id.as_str())?,
+            Removed::Step(id) => entry(conn, no, STEP, id.as_str())?,
+            Removed::Compaction(id) => {
+                if compactions.is_none() {
+                    compactions = Some(compacted(conn, no)?);
+                }
+                compactions.as_ref().and_then(|all| all.get(id).copied())
+            }
+        };
+        let Some(seq) = seq else {
+            plan.in_parents += 1;
             continue;
         };
         let sql = "SELECT EXISTS (SELECT 1 FROM thread_threads
@@ -101,35 +144,99 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
         }
     }
     let Some(from) = from else { return Ok(plan) };
-    let mut blocks = Vec::new();
+    let mut blocks = BTreeMap::new();
     Log { conn, no }.read_blocks(Seq(count(from)), Filter::All, |_, first, reader| {
+        let (mut next, mut has_content) = (first, false);
         for decoded in reader {
             let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
-            if plan.erased(&event).is_some() {
-                blocks.push(first);
-                break;
-            }
+            has_content = has_content || plan.erased(&event).is_some();
+            next += 1;
+        }
+        if has_content {
+            let block = PlannedBlock {
+                last: next - 1,
+                ..PlannedBlock::default()
+            };
+            blocks.insert(first, block);
         }
         Ok(ControlFlow::Continue(()))
     })?;
     plan.blocks = blocks;
+    find_rows(conn, &mut plan)?;
     Ok(plan)
 }
 
-/// A removed entry that the log has, and where.
-fn entry(conn: &Connection, no: i64, target: &str) -> Result<Option<(Removed, i64)>, StoreError> {
-    let (sql, id, what) = if let Some(id) = target.strip_prefix("item ") {
-        let sql = "SELECT seq FROM thread_items WHERE thread_no = ?1 AND id = ?2";
-        (sql, id, Removed::Item(id.into()))
-    } else if let Some(id) = target.strip_prefix("step ") {
-        let sql = "SELECT seq FROM thread_steps WHERE thread_no = ?1 AND id = ?2";
-        (sql, id, Removed::Step(id.into()))
-    } else {
-        return Ok(None);
-    };
+const ITEM: &str = "SELECT seq FROM thread_items WHERE thread_no = ?1 AND id = ?2";
+const STEP: &str = "SELECT seq FROM thread_steps WHERE thread_no = ?1 AND id = ?2";
+
+/// The event of an entry that the log has.
+fn entry(conn: &Connection, no: i64, sql: &str, id: &str) -> Result<Option<i64>, StoreError> {
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let seq = select.query_row(params![no, id], |row| row.get(0));
-    Ok(seq.optional().map_err(statement)?.map(|seq| (what, seq)))
+    seq.optional().map_err(statement)
+}
+
+/// The compactions of a log, and their events.
+fn compacted(conn: &Connection, no: i64) -> Result<BTreeMap<CompactionId, i64>, StoreError> {
+    let sql = "SELECT seq FROM thread_removals WHERE thread_no = ?1 AND target GLOB 'compacted *'";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let seqs = select.query_map([no], |row| row.get::<_, i64>(0));
+    let mut found = BTreeMap::new();
+    for seq in seqs.map_err(statement)? {
+        let seq = seq.map_err(statement)?;
+        Log { conn, no }.read(Seq(count(seq)), Filter::All, |_, decoded| {
+            if let Event::ChunkEmitted {
+                data: Some(data), ..
+            } = &decoded.event
+                && let Ok(compaction) = data.read::<Compaction>()
+            {
+                found.insert(compaction.id, seq);
+            }
+            Ok(ControlFlow::Break(()))
+        })?;
+    }
+    Ok(found)
+}
+
+/// Finds the rows with values in the blocks.
+fn find_rows(conn: &Connection, plan: &mut Plan) -> Result<(), StoreError> {
+    type List = fn(&mut PlannedBlock) -> &mut Vec<RowKey>;
+    let tables: [(&str, List); 3] = [
+        (
+            "SELECT execution_seq, iteration, idx, seq FROM thread_parts WHERE thread_no = ?1",
+            |block| &mut block.parts,
+        ),
+        (
+            "SELECT execution_seq, iteration, 0, answer_seq FROM thread_steps
+             WHERE thread_no = ?1 AND answer_seq IS NOT NULL",
+            |block| &mut block.answers,
+        ),
+        (
+            "SELECT execution_seq, iteration, 0, end_seq FROM thread_steps
+             WHERE thread_no = ?1 AND end_seq IS NOT NULL",
+            |block| &mut block.ends,
+        ),
+    ];
+    for (sql, list) in tables {
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let rows = select.query_map([plan.no], |row| {
+            Ok(RowKey {
+                execution: row.get(0)?,
+                iteration: row.get(1)?,
+                idx: row.get(2)?,
+                seq: row.get(3)?,
+            })
+        });
+        for key in rows.map_err(statement)? {
+            let key = key.map_err(statement)?;
+            let seq = count(key.seq);
+            let block = plan.blocks.range_mut(..=seq).next_back();
+            if let Some((_, block)) = block.filter(|(_, block)| seq <= block.last) {
+                list(block).push(key);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn fault(conn: &Connection, no: i64, first: u64) -> impl Fn(BlockFault) -> StoreError {
@@ -141,8 +248,8 @@ pub(super) fn samples(conn: &Connection, thread: &ThreadId) -> Result<Samples, S
     let plan = plan(conn, thread)?;
     let no = plan.no;
     let mut samples = Samples::default();
-    for from in &plan.blocks {
-        Log { conn, no }.read_blocks(Seq(*from), Filter::All, |_, first, reader| {
+    for from in plan.blocks() {
+        Log { conn, no }.read_blocks(Seq(from), Filter::All, |_, first, reader| {
             for decoded in reader {
                 let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
                 if let Some(erased) = plan.erased(&event) {
@@ -187,7 +294,9 @@ pub(super) fn erase_block(conn: &Connection, plan: &Plan, first: u64) -> Result<
         events: &events,
         ranges: &block.ranges,
     };
-    places.correct()?;
+    if let Some(rows) = plan.blocks.get(&first) {
+        places.correct(rows)?;
+    }
     end.bytes = end.bytes.saturating_sub(fewer);
     let sql = "UPDATE thread_threads SET bytes = ?2, end_sum = ?3 WHERE no = ?1";
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
@@ -225,14 +334,16 @@ fn rewritten(
             all.push((at, event, text.map(str::to_owned)));
         }
     }
-    let Some((first, ..)) = all.first().filter(|_| has_changed) else {
+    if !has_changed {
         return Ok(None);
-    };
-    let mut writer = BlockWriter::new(*first);
-    for (at, event, raw) in &all {
-        writer.add(*at, event, raw.as_deref());
     }
-    let block = writer.finish();
+    let to_store = all.iter().map(|(at, event, raw)| ToStore {
+        at: *at,
+        event,
+        size: 0,
+        raw: raw.as_deref(),
+    });
+    let block = one_block(to_store).ok_or(BlockFault::Number)?;
     let events = all.into_iter().map(|(_, event, _)| event).collect();
     Ok(Some(Rewritten {
         id,
@@ -271,65 +382,59 @@ struct Places<'a> {
     ranges: &'a ByteRanges,
 }
 
-/// The key of a row of steps or parts, and the event with its value.
-type Row = (i64, i64, i64, Option<i64>);
-
 impl Places<'_> {
-    fn correct(&self) -> Result<(), StoreError> {
+    fn correct(&self, rows: &PlannedBlock) -> Result<(), StoreError> {
         let (no, block) = (self.no, self.block);
-        let last = int(self.first.saturating_add(self.events.len() as u64)) - 1;
-        for event in self.events {
+        for (seq, event) in (int(self.first)..).zip(self.events) {
             if let Event::ContextCreated { context } = event {
                 let (offset, length) = self.range(context.content.as_ref());
                 let sql = "UPDATE thread_contexts SET content_offset = ?3, content_length = ?4
                            WHERE thread_no = ?1 AND block = ?2";
                 self.run(sql, params![no, block, offset, length])?;
             }
+            if let Event::ItemCreated { item } = event {
+                let (offset, length) = self.range(item.content.as_ref());
+                let sql = "UPDATE thread_items SET content_offset = ?4, content_length = ?5
+                           WHERE thread_no = ?1 AND seq = ?2 AND block = ?3";
+                self.run(sql, params![no, seq, block, offset, length])?;
+            }
         }
-        let sql = "SELECT seq, 0, 0, seq FROM thread_items
-                   WHERE thread_no = ?1 AND seq BETWEEN ?3 AND ?4 AND block = ?2";
-        for (seq, _, _, event) in self.rows(sql, last)? {
-            let Some(Event::ItemCreated { item }) = self.event(event) else {
-                continue;
-            };
-            let (offset, length) = self.range(item.content.as_ref());
-            let sql = "UPDATE thread_items SET content_offset = ?3, content_length = ?4
-                       WHERE thread_no = ?1 AND seq = ?2";
-            self.run(sql, params![no, seq, offset, length])?;
-        }
-        let sql = "SELECT execution_seq, iteration, idx, seq FROM thread_parts
-                   WHERE thread_no = ?1 AND block = ?2 AND seq BETWEEN ?3 AND ?4";
-        for (execution, iteration, idx, event) in self.rows(sql, last)? {
+        for key in &rows.parts {
             let Some(Event::PartCreated { part, .. } | Event::PartUpdated { part, .. }) =
-                self.event(event)
+                self.event(key.seq)
             else {
                 continue;
             };
             let (offset, length) = self.range(Some(part));
-            let sql = "UPDATE thread_parts SET part_offset = ?5, part_length = ?6
-                       WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND idx = ?4";
-            self.run(sql, params![no, execution, iteration, idx, offset, length])?;
+            let sql = "UPDATE thread_parts SET part_offset = ?6, part_length = ?7
+                       WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND idx = ?4
+                       AND block = ?5";
+            let (execution, iteration, idx) = (key.execution, key.iteration, key.idx);
+            self.run(
+                sql,
+                params![no, execution, iteration, idx, block, offset, length],
+            )?;
         }
-        self.correct_steps(last)
+        self.correct_steps(rows)
     }
 
-    fn correct_steps(&self, last: i64) -> Result<(), StoreError> {
+    fn correct_steps(&self, rows: &PlannedBlock) -> Result<(), StoreError> {
         let no = self.no;
-        let sql = "SELECT execution_seq, iteration, 0, answer_seq FROM thread_steps
-                   WHERE thread_no = ?1 AND answer_block = ?2 AND answer_seq BETWEEN ?3 AND ?4";
-        for (execution, iteration, _, event) in self.rows(sql, last)? {
-            let Some(Event::ChunkEmitted { data, .. }) = self.event(event) else {
+        for key in &rows.answers {
+            let Some(Event::ChunkEmitted { data, .. }) = self.event(key.seq) else {
                 continue;
             };
             let (offset, length) = self.range(data.as_ref());
-            let sql = "UPDATE thread_steps SET answer_offset = ?4, answer_length = ?5
-                       WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
-            self.run(sql, params![no, execution, iteration, offset, length])?;
+            let sql = "UPDATE thread_steps SET answer_offset = ?5, answer_length = ?6
+                       WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND answer_block = ?4";
+            let (execution, iteration) = (key.execution, key.iteration);
+            self.run(
+                sql,
+                params![no, execution, iteration, self.block, offset, length],
+            )?;
         }
-        let sql = "SELECT execution_seq, iteration, 0, end_seq FROM thread_steps
-                   WHERE thread_no = ?1 AND end_seq BETWEEN ?3 AND ?4 AND ?2 > 0";
-        for (execution, iteration, _, event) in self.rows(sql, last)? {
-            let event = self.event(event);
+        for key in &rows.ends {
+            let event = self.event(key.seq);
             let outcome = if let Some(Event::StepStatusChanged { outcome, .. }) = event {
                 outcome
             } else if let Some(Event::StepCreated { step }) = event {
@@ -340,14 +445,16 @@ impl Places<'_> {
             let (calls, n_calls) = self.range(outcome.tool_calls.as_ref());
             let (results, n_results) = self.range(outcome.tool_execution_results.as_ref());
             let (open, n_open) = self.range(outcome.open_calls.as_ref());
+            // A step without calls has no block, but it can have the text of an error.
             let sql = "UPDATE thread_steps
-                       SET calls_offset = ?4, calls_length = ?5, results_offset = ?6, results_length = ?7,
-                           open_offset = ?8, open_length = ?9, error_text = ?10
-                       WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3";
-            let ranges = params![
+                       SET calls_offset = ?5, calls_length = ?6, results_offset = ?7, results_length = ?8,
+                           open_offset = ?9, open_length = ?10, error_text = ?11
+                       WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND end_seq = ?4";
+            let values = params![
                 no,
-                execution,
-                iteration,
+                key.execution,
+                key.iteration,
+                key.seq,
                 calls,
                 n_calls,
                 results,
@@ -356,24 +463,13 @@ impl Places<'_> {
                 n_open,
                 outcome.error_text
             ];
-            self.run(sql, ranges)?;
+            self.run(sql, values)?;
         }
         Ok(())
     }
 
-    /// The rows with a value in the block.
-    fn rows(&self, sql: &str, last: i64) -> Result<Vec<Row>, StoreError> {
-        let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let rows = select
-            .query_map(params![self.no, self.block, int(self.first), last], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })
-            .map_err(statement)?;
-        rows.collect::<Result<_, _>>().map_err(statement)
-    }
-
-    fn event(&self, seq: Option<i64>) -> Option<&Event> {
-        let index = count(seq?).checked_sub(self.first)?;
+    fn event(&self, seq: i64) -> Option<&Event> {
+        let index = count(seq).checked_sub(self.first)?;
         self.events.get(usize::try_from(index).ok()?)
     }
 

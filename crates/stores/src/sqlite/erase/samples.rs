@@ -164,6 +164,12 @@ fn is_distinct(window: u128) -> bool {
     BTreeSet::from(window.to_le_bytes()).len() >= 4
 }
 
+/// Whether a sample can be of a word of the full-text index.
+fn is_of_word(window: u128) -> bool {
+    let mut letters = window.to_le_bytes().into_iter();
+    letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit())
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "a hash")]
 fn hash(window: u128) -> u64 {
     let folded = (window as u64) ^ (window >> 64) as u64;
@@ -182,18 +188,21 @@ const TEXTS: [&str; 7] = [
     "errorText",
 ];
 
+/// The members whose texts are words of the protocol or names that many contents have.
+const NAMES: [&str; 5] = ["type", "state", "status", "model", "provider"];
+
 /// A string of a JSON text, as it is spelled.
 #[derive(Clone, Copy)]
 struct Spelled<'j> {
-    /// The member that it belongs to; empty for the name of a member.
+    /// The member that it belongs to.
     key: &'j str,
     text: &'j str,
 }
 
-/// The strings of a JSON text, without those that say nothing: ids, instants and the names of chunks.
+/// The strings of a JSON text, without those that say nothing: names, ids, instants and the types of chunks.
 fn strings(json: &str) -> impl Iterator<Item = Spelled<'_>> {
     let (mut rest, mut key) = (json, "");
-    std::iter::from_fn(move || {
+    let next = move || {
         let start = rest.find('"')? + 1;
         let text = rest.get(start..)?;
         let mut is_escaped = false;
@@ -204,14 +213,15 @@ fn strings(json: &str) -> impl Iterator<Item = Spelled<'_>> {
         })?;
         rest = text.get(end + 1..)?;
         let text = text.get(..end)?;
-        if rest.trim_start().starts_with(':') {
+        let is_key = rest.trim_start().starts_with(':');
+        if is_key {
             key = text;
-            return Some(Spelled { key: "", text });
         }
-        Some(Spelled { key, text })
-    })
-    .filter(|Spelled { text, .. }| {
-        let is_name = CHUNK_TYPES.contains(text);
+        Some((!is_key).then_some(Spelled { key, text }))
+    };
+    let strings = std::iter::from_fn(next).flatten();
+    strings.filter(|Spelled { key, text }| {
+        let is_name = NAMES.contains(key) || CHUNK_TYPES.contains(text);
         !is_name && Uuid::try_parse(text).is_err() && text.parse::<jiff::Timestamp>().is_err()
     })
 }
@@ -387,6 +397,15 @@ pub(super) fn search_values(conn: &Connection, samples: &Samples) -> Result<InVa
                 };
                 let mut hits = Vec::new();
                 matcher.find(bytes, |window, _| hits.push(window));
+                if !of_index {
+                    // The index has the words of this value in small letters.
+                    let small = bytes.to_ascii_lowercase();
+                    matcher.find(&small, |window, _| {
+                        if is_of_word(window) {
+                            hits.push(window);
+                        }
+                    });
+                }
                 if hits.is_empty() {
                     continue;
                 }
@@ -514,6 +533,17 @@ mod tests {
         assert!(samples.windows.len() > MAX / 4);
         let taken = samples.windows[0].to_le_bytes();
         assert_eq!(found(&samples, &taken), 1);
+    }
+
+    #[test]
+    fn words_of_the_protocol_are_not_sampled() {
+        let mut samples = Samples::default();
+        samples.add_json(
+            r#"{"type":"tool-weather-of-a-city","state":"output-available","model":"a-model-with-a-long-name",
+                "a_member_with_a_long_name":["a secret of somebody"],"createdAt":"2026-01-02T03:04:05.678Z"}"#,
+        );
+        assert_eq!((samples.texts(), samples.short()), (1, 0));
+        assert_eq!(found(&samples, b"a secret of somebody"), 2);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::line::{
     CheckpointLine, ContentLine, EndLine, EventsLine, FORMAT, Line, ObjectLine, ThreadLine,
     TokenLine, Transferred,
 };
-use crate::block::{ToStore, split};
+use crate::block::{ToStore, one_block, split};
 use crate::private;
 use crate::sqlite::append;
 use crate::sqlite::backup::{hex, unhex};
@@ -266,19 +266,23 @@ impl<'a> Import<'a> {
             let raw = (!is_ours).then_some(it.text.as_str());
             events.push((it.at, event, raw, it.text.len()));
         }
-        let blocks = split(events.iter().map(|(at, event, raw, size)| ToStore {
+        let to_store = events.iter().map(|(at, event, raw, size)| ToStore {
             at: *at,
             event,
             size: *size,
             raw: *raw,
-        }));
-        let written = match &line.erased {
-            None => None,
-            Some(digits) if blocks.len() == 1 => {
+        });
+        let (blocks, written) = match &line.erased {
+            None => (split(to_store), None),
+            Some(digits) => {
                 let digest = unhex(digits);
-                Some(digest.ok_or_else(|| self.wrong("a digest has 64 hexadecimal digits"))?)
+                let digest =
+                    digest.ok_or_else(|| self.wrong("a digest has 64 hexadecimal digits"))?;
+                let block = one_block(to_store);
+                let block = block
+                    .ok_or_else(|| self.wrong("the events of an erased block are not one block"))?;
+                (vec![block], Some(digest))
             }
-            Some(_) => return Err(self.wrong("the events of an erased block are not one block")),
         };
         let mut end = *end;
         end.epoch = Epoch(line.epoch);
