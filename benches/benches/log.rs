@@ -360,11 +360,13 @@ async fn first_delta(directory: &Path) {
         let accepted = runtime.react(post_request(&runtime, &key, "say 50 words"));
         let accepted = accepted.await.unwrap();
         let until = Until::Execution(accepted.execution_id.unwrap());
-        let follow = runtime.follow(&"bench".into(), &key, accepted.after, until);
+        let tenant = "bench".into();
+        let follow = runtime.follow(&tenant, &key, accepted.after, until);
         let mut follow = follow.await.unwrap();
         let mut has_delta = false;
         while let Some(event) = follow.next().await {
-            let Event::ChunkEmitted { chunk_type, .. } = &event.unwrap().event else {
+            let followed = event.unwrap();
+            let Event::ChunkEmitted { chunk_type, .. } = &followed.record.event else {
                 continue;
             };
             if !has_delta && chunk_type == "text-delta" {
