@@ -27,6 +27,8 @@ mod hang_up;
 mod hostile;
 mod hostile_schemas;
 mod jsonl;
+#[cfg(target_os = "linux")]
+mod large;
 mod logs;
 mod main_job;
 mod manners;
