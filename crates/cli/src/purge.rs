@@ -131,6 +131,12 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
         "{DIM}the file had {before} bytes and has {after}{how}{DIM:#}"
     ))?;
     proof(&purged.proof, output)?;
+    if let Some(error) = &purged.not_compacted {
+        output.line(&format!(
+            "{BAD}warn{BAD:#} the file was not written anew, so it may have parts of what was purged: {}",
+            clean(error)
+        ))?;
+    }
     if !purged.log_empty {
         output.line(&format!(
             "{BAD}warn{BAD:#} another process reads the store, so its write-ahead log is not empty; purge again"

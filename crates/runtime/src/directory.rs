@@ -131,10 +131,10 @@ impl Runtime {
         })
     }
 
-    /// The row of a thread that is to be read with this filter. If the reader reads chunks, and the
-    /// running step has some that are shown and not stored yet, the thread is with it. A reader that
-    /// reaches the end of the log stores them with [`Self::store_for_reader`] and reads again, so that it finds
-    /// what clients have seen.
+    /// The row of a thread that is to be read with this filter. The thread comes with the row if the
+    /// reader reads chunks and the running step has chunks that are not stored yet. A reader that
+    /// reaches the end of the log stores them with [`Self::store_for_reader`] and reads again. So it
+    /// finds what clients have seen.
     pub(crate) async fn row_to_read(
         &self,
         tenant: &TenantId,

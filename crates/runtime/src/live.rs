@@ -325,7 +325,8 @@ impl Live {
                 tail: claim.head.tail,
                 epoch: claim.epoch,
                 state,
-                generation: 0,
+                // Never one of an earlier claim: requests may have changed the history meanwhile.
+                generation: claim.epoch.0 << 32,
                 memory: None,
                 fresh: None,
                 may_have_lost,

@@ -403,8 +403,8 @@ impl StepWriter {
     /// The current parts of the step.
     pub async fn parts(&self) -> Result<Vec<Payload>, WriterStopped> {
         let held = self.live.hold_run().await;
-        let mut held = held.map_err(|_| WriterStopped)?;
-        let core = held.core().map_err(|_| WriterStopped)?;
+        let mut held = held.map_err(|error| self.stopped(error))?;
+        let core = held.core().map_err(|error| self.stopped(error))?;
         let active = core
             .state
             .active()

@@ -81,6 +81,7 @@ pub struct Purged {
     /// Those that stay, because forks show them.
     pub shown_by_forks: u64,
     /// Those that stay, because only a fork has removed them. Its parent shows them.
+    #[serde(default)]
     pub in_parents: u64,
     /// Objects of the tenant that were deleted, such as files.
     pub objects: u64,
@@ -92,6 +93,9 @@ pub struct Purged {
     pub log_empty: bool,
     /// Whether the whole file was written anew.
     pub compacted: bool,
+    /// The error that prevented it, such as a full disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_compacted: Option<String>,
     /// The proof.
     pub proof: Proof,
     /// Copies of the store that migrations have left. They have what was purged.
@@ -188,6 +192,11 @@ impl<'a> Work<'a> {
             self.erase_removed(&wanted).await?;
         } else {
             self.delete_all(wanted).await?;
+            // A thread that stayed at first may have been deleted in a later round.
+            let keys = self.purged.threads.iter().map(|it| it.key.as_str());
+            let deleted: BTreeSet<_> = keys.collect();
+            let remaining = &mut self.purged.remaining;
+            remaining.retain(|it| !deleted.contains(it.key.as_str()));
         }
         if self.purge.whole_tenant && !self.purge.dry_run {
             let samples = store.samples_of_tenant(self.tenant).await?;
@@ -228,23 +237,38 @@ impl<'a> Work<'a> {
     /// Returns the space, and searches for what is left.
     async fn finish(mut self) -> Result<Purged, RuntimeError> {
         let store = self.app.store();
-        if !self.purge.no_compact && !store.returns_space().await? {
-            store.compact().await?;
-            self.purged.compacted = true;
-        }
         self.purged.log_empty = store.reclaim().await?.is_log_empty;
-        let samples = Arc::new(self.samples);
+        let samples = Arc::new(std::mem::take(&mut self.samples));
+        // Threads that were not found change nothing.
+        let is_meant = self.purge.threads.is_empty() || !self.purged.threads.is_empty();
+        if is_meant && !store.returns_space().await? {
+            self.compact().await?;
+        }
         let mut searched = store.search_for(samples.clone()).await?;
-        if searched.left > 0 && !self.purge.no_compact {
+        if searched.left > 0 && !self.purged.compacted {
             // The unused part of a page has some of it.
-            store.compact().await?;
-            self.purged.compacted = true;
-            self.purged.log_empty = store.reclaim().await?.is_log_empty;
+            self.compact().await?;
             searched = store.search_for(samples).await?;
         }
         self.purged.file_bytes[1] = store.activity().file_bytes;
         self.purged.proof = searched.into();
         Ok(self.purged)
+    }
+
+    /// Writes the file anew, unless the command forbids it. What was deleted stays deleted if that fails.
+    async fn compact(&mut self) -> Result<(), RuntimeError> {
+        if self.purge.no_compact {
+            return Ok(());
+        }
+        let store = self.app.store();
+        match store.compact().await {
+            Ok(()) => {
+                self.purged.compacted = true;
+                self.purged.log_empty = store.reclaim().await?.is_log_empty;
+            }
+            Err(error) => self.purged.not_compacted = Some(render_error(&error)),
+        }
+        Ok(())
     }
 
     /// The threads that are meant.
@@ -342,11 +366,7 @@ impl<'a> Work<'a> {
         // As part of a thread's deletion it may be gone.
         runtime.find_by_id(self.tenant, id).await?;
         let subagents = runtime.subagents(self.tenant, id).await?;
-        let forks = runtime.store().forks(id).await?;
-        if forks
-            .iter()
-            .any(|fork| !self.counted.contains(&fork.thread.id))
-        {
+        if self.has_other_forks(id).await? {
             let thread = id.clone();
             return Err(StoreError::HasForks { thread }.into());
         }
@@ -372,13 +392,30 @@ impl<'a> Work<'a> {
         self.samples.append(samples);
         self.count(row);
         for child in &subagents {
-            match runtime.find_by_id(self.tenant, &child.thread.id).await {
-                Ok(_) if !self.purge.dry_run => self.keep(child, "it runs or has forks"),
-                Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => self.count(child),
-                Err(error) => return Err(error),
+            let stays = if self.purge.dry_run {
+                self.has_other_forks(&child.thread.id).await?
+            } else {
+                let found = runtime.find_by_id(self.tenant, &child.thread.id).await;
+                match found {
+                    Ok(_) => true,
+                    Err(RuntimeError::Store(StoreError::NotFound)) => false,
+                    Err(error) => return Err(error),
+                }
+            };
+            if stays {
+                self.keep(child, "it runs or has forks");
+            } else {
+                self.count(child);
             }
         }
         Ok(())
+    }
+
+    /// Whether a thread has forks that are not deleted.
+    async fn has_other_forks(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
+        let forks = self.app.runtime().store().forks(id).await?;
+        let mut forks = forks.iter();
+        Ok(forks.any(|fork| !self.counted.contains(&fork.thread.id)))
     }
 
     /// Notes a thread that is deleted, or would be.

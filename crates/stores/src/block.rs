@@ -233,9 +233,14 @@ impl BlockWriter {
         }
     }
 
-    /// The bytes of its events so far.
+    /// The bytes of its events so far, without the texts of streams.
     pub(crate) fn len(&self) -> usize {
         self.writer.len()
+    }
+
+    /// The bytes of the texts of its streams so far.
+    pub(crate) fn streamed(&self) -> usize {
+        self.writer.streamed()
     }
 
     /// The number of its events so far.

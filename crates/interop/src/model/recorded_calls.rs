@@ -11,7 +11,18 @@ use upp::{Message, MessageOptions, Metadata, ToolResultMessage};
 
 /// The stored calls whose results have not been stored yet.
 #[derive(Default)]
-pub(super) struct DroppedCalls<'a>(BTreeMap<String, (&'a Item, ToolPart)>);
+pub(super) struct DroppedCalls<'a> {
+    by_id: BTreeMap<String, DroppedCall<'a>>,
+    /// Number of calls so far.
+    n: usize,
+}
+
+struct DroppedCall<'a> {
+    /// How many calls were stored before it.
+    n: usize,
+    item: &'a Item,
+    tool: ToolPart,
+}
 
 /// A call and its result as a model is to see them: a cycle of their own.
 pub(super) struct RecordedCycle {
@@ -23,13 +34,13 @@ pub(super) struct RecordedCycle {
 }
 
 impl<'a> DroppedCalls<'a> {
-    /// A call whose item fits.
+    /// The first call whose item fits.
     pub(super) fn first(&self, fits: impl Fn(&Item) -> bool) -> Option<UnansweredCall> {
-        let mut calls = self.0.iter();
-        let (id, (item, _)) = calls.find(|(_, (item, _))| fits(item))?;
+        let calls = self.by_id.iter().filter(|(_, call)| fits(call.item));
+        let (id, call) = calls.min_by_key(|(_, call)| call.n)?;
         Some(UnansweredCall {
             tool_call_id: id.clone(),
-            item: Some(item.id.clone()),
+            item: Some(call.item.id.clone()),
         })
     }
 
@@ -42,11 +53,15 @@ impl<'a> DroppedCalls<'a> {
         match item.item_type {
             ItemType::ActionExecute => {
                 let tool = ToolPart::call(text("name")?, id, text("arguments")?);
-                self.0.insert(id.to_owned(), (item, tool));
+                let n = self.n;
+                self.n += 1;
+                let call = DroppedCall { n, item, tool };
+                self.by_id.insert(id.to_owned(), call);
                 None
             }
             ItemType::ActionResult => {
-                let (call, mut tool) = self.0.remove(id)?;
+                let call = self.by_id.remove(id)?;
+                let (call, mut tool) = (call.item, call.tool);
                 tool.state = ToolState::OutputAvailable;
                 tool.output = Some(content.get("output")?.clone().into());
                 cycle(call, &tool, item)

@@ -388,6 +388,7 @@ async fn an_attempt_begins_again_after_another_process_wrote() {
 /// Shows 100 KB and stores it.
 #[derive(Default)]
 struct Large {
+    is_shown: AtomicBool,
     is_stored: AtomicBool,
 }
 
@@ -396,6 +397,7 @@ impl Reactor for Large {
         Box::pin(async move {
             let text = "x".repeat(100 << 10);
             step.writer.delta(BlockDelta::Text, "t", &text).await?;
+            self.is_shown.store(true, Ordering::SeqCst);
             step.writer.flush().await?;
             self.is_stored.store(true, Ordering::SeqCst);
             Err(ReactorError::failed("over"))
@@ -415,6 +417,7 @@ async fn chunks_that_were_shown_count_against_the_limit_when_they_are_stored() {
     let process = Process { store, runtime };
     process.say("hello", Policy::Queue).await;
     process.read(Seq::ZERO).await;
+    assert!(reactor.is_shown.load(Ordering::SeqCst));
     assert!(!reactor.is_stored.load(Ordering::SeqCst));
 }
 

@@ -192,8 +192,8 @@ pub(super) struct Stream {
     before: String,
 }
 
-/// The text before the delta in the data of a chunk.
-const BEFORE_DELTA: &str = r#""delta":""#;
+/// The texts before the delta in the data of chunks: of text and reasoning, and of the arguments of tools.
+const BEFORE_DELTA: [&str; 2] = [r#""delta":""#, r#""inputTextDelta":""#];
 /// The text behind the delta.
 const BEHIND_DELTA: &str = r#""}"#;
 
@@ -211,11 +211,13 @@ impl Stream {
             return None;
         };
         // Tables name the data of other chunks by their ranges.
+        if !chunk_type.ends_with("-delta") {
+            return None;
+        }
         let data = data.text();
-        let place = data
-            .find(BEFORE_DELTA)
-            .filter(|_| chunk_type.ends_with("-delta"))?;
-        let (before, rest) = data.split_at_checked(place + BEFORE_DELTA.len())?;
+        let mut names = BEFORE_DELTA.iter();
+        let place = names.find_map(|name| Some(data.find(name)? + name.len()))?;
+        let (before, rest) = data.split_at_checked(place)?;
         let stream = Self {
             chunk_type: chunk_type.clone(),
             context_id: context_id.clone(),

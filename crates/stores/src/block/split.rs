@@ -4,7 +4,8 @@ use super::{Block, BlockWriter, MAX_EVENTS};
 use jiff::Timestamp;
 use timeline::Event;
 
-/// A block that has this many bytes is full: to read one event, the whole block is read.
+/// A block that has this many bytes is full: to read one event, the whole block is read. The texts of streams count
+/// apart, because the next part may repeat them.
 const FULL: usize = 64 << 10;
 
 /// Maximum number of events in a block of an append.
@@ -34,7 +35,9 @@ pub(crate) fn split<'e>(events: impl IntoIterator<Item = ToStore<'e>>) -> Vec<Bl
         raw,
     } in events
     {
-        let is_full = |block: &BlockWriter| block.len() + size > FULL || block.n() >= EVENTS;
+        let is_full = |block: &BlockWriter| {
+            block.len() + size > FULL || block.streamed() > FULL || block.n() >= EVENTS
+        };
         if open.as_ref().is_some_and(is_full) {
             blocks.extend(open.take().map(BlockWriter::finish));
         }

@@ -2,7 +2,7 @@ use super::*;
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
 use store::suite::{rolled, script};
-use timeline::{Command, NewThread, State};
+use timeline::{BlockId, BlockKind, Chunk, Command, NewChunk, NewThread, State};
 
 fn events(commands: Vec<Command>) -> Vec<(Timestamp, Event)> {
     let mut state = State::default();
@@ -95,13 +95,27 @@ fn chunk(chunk_type: &str, step_id: &str, data: &str) -> Event {
     }
 }
 
-fn delta(id: &str, delta: &str) -> Event {
-    let delta = serde_json::to_string(delta).unwrap();
-    chunk(
-        "text-delta",
-        "s",
-        &format!(r#"{{"id":"{id}","delta":{delta}}}"#),
-    )
+/// A delta as the runtime writes it.
+fn encoded(delta: &Chunk<'_>) -> Event {
+    let NewChunk { chunk_type, data } = delta.encode();
+    chunk(&chunk_type, "s", data.unwrap().text())
+}
+
+fn delta(id: &str, text: &str) -> Event {
+    encoded(&Chunk::BlockDelta {
+        kind: BlockKind::Text,
+        block: BlockId::read(id),
+        text: text.into(),
+        extra: None,
+    })
+}
+
+fn argument_delta(id: &str, text: &str) -> Event {
+    encoded(&Chunk::ToolInputDelta {
+        tool_call_id: id.into(),
+        text: text.into(),
+        extra: None,
+    })
 }
 
 fn part(idx: u32, text: &str) -> Event {
@@ -156,17 +170,114 @@ fn a_stream_without_its_part_has_its_text_once() {
 }
 
 #[test]
+fn the_deltas_of_arguments_are_a_stream() {
+    let events = ["{\"a\": ", "\"ä\", ", "\"b\": 1}"].map(|it| argument_delta("call-1", it));
+    let body = round_trip(&events);
+    assert_eq!(count(&body, "call-1"), 1);
+    assert_eq!(count(&body, r#"{\"a\": \"ä\", \"b\": 1}"#), 1);
+}
+
+#[test]
+fn a_long_answer_is_in_one_block_with_its_part() {
+    let words: Vec<String> = (0..3_000)
+        .map(|n| format!("word-{n:04} and more "))
+        .collect();
+    let text = words.concat();
+    assert!(text.len() > 55_000, "{}", text.len());
+    let mut events: Vec<_> = words.iter().map(|word| delta("t0-0", word)).collect();
+    events.push(part(0, &text));
+    let to_store = events.iter().map(|event| ToStore {
+        at: Timestamp::UNIX_EPOCH,
+        event,
+        size: event.encode().unwrap().len(),
+        raw: None,
+    });
+    let blocks = split(to_store);
+    assert_eq!(blocks.len(), 1);
+    assert!(blocks[0].body.len() < text.len() + 8_000);
+}
+
+#[test]
+fn texts_of_streams_fill_a_block() {
+    let text = "x".repeat(1_000);
+    let events: Vec<_> = (0..300).map(|_| delta("t0-0", &text)).collect();
+    let to_store = events.iter().map(|event| ToStore {
+        at: Timestamp::UNIX_EPOCH,
+        event,
+        size: 1_100,
+        raw: None,
+    });
+    let sizes: Vec<_> = split(to_store).iter().map(|it| it.body.len()).collect();
+    assert!(
+        sizes.len() > 3 && sizes.iter().all(|it| *it < 70_000),
+        "{sizes:?}"
+    );
+}
+
+/// A block of version 2 with these bytes behind its ids: the instant is 1970, and the ids are `c` and `s`.
+fn block_with(n: u8, behind: &[u8]) -> Vec<u8> {
+    [&[2, n, 0, 2, 2, b'c', 2, b's'], behind].concat()
+}
+
+#[test]
+fn odd_streams_are_refused() {
+    let fault = |body: &[u8]| {
+        let read = |mut reader: BlockReader<'_>| reader.find_map(Result::err);
+        BlockReader::new(body).map_or_else(Some, read)
+    };
+    // A chunk `text-delta` of the context and no execution, whose data begins with `{"delta":"`.
+    let stream = [&[STREAM, 2, 0, 0, 0, 10], br#"{"delta":""#.as_slice()].concat();
+    let with = |streams: &[u8], lengths: &[u8]| {
+        let (first, more) = lengths.split_first().unwrap();
+        let mut behind = [streams, &stream, &[*first]].concat();
+        for length in more {
+            behind.extend([DELTA, *length]);
+        }
+        block_with(u8::try_from(lengths.len()).unwrap(), &behind)
+    };
+    let text = &[1, 0, 3, b'a', b'b', b'c'];
+    assert!(fault(&with(text, &[1, 2])).is_none());
+    // Longer and shorter than its text.
+    assert!(matches!(
+        fault(&with(text, &[1, 3])),
+        Some(BlockFault::Delta)
+    ));
+    assert!(matches!(
+        fault(&with(text, &[1, 1])),
+        Some(BlockFault::TooLong)
+    ));
+    // A stream without a text, a text without a stream, a chunk without a stream.
+    assert!(matches!(fault(&with(&[0], &[0])), Some(BlockFault::Delta)));
+    assert!(matches!(
+        fault(&with(&[2, 0, 0, 0, 0], &[0])),
+        Some(BlockFault::TooLong)
+    ));
+    let alone = block_with(1, &[0, DELTA, 0]);
+    assert!(matches!(fault(&alone), Some(BlockFault::Delta)));
+    // A range beyond the end, and more ranges than there can be.
+    assert!(matches!(
+        fault(&with(&[1, 1, 90, 90], &[0])),
+        Some(BlockFault::Truncated)
+    ));
+    let ranges = [&[33], [1, 0, 0].repeat(33).as_slice()].concat();
+    assert!(matches!(
+        fault(&with(&ranges, &[0])),
+        Some(BlockFault::Code(1, _))
+    ));
+    // Version 1 has none.
+    let mut older = block_with(1, &stream);
+    older[0] = 1;
+    assert!(matches!(fault(&older), Some(BlockFault::Delta)));
+}
+
+#[test]
 fn streams_that_alternate_keep_their_order() {
     let others = [
         chunk("text-delta", "s", r#"{"delta":"behind","id":"t0-0"}"#),
         chunk("text-delta", "s", r#"{ "id":"t0-0", "delta":"spaced" }"#),
         chunk("text-delta", "s", r#"{"id":"\"delta\":\"","delta":""}"#),
         chunk("text-delta", "s", r#"{"delta":"a","delta":"b"}"#),
-        chunk(
-            "tool-input-delta",
-            "s",
-            r#"{"toolCallId":"c","delta":"{\"a\":"}"#,
-        ),
+        argument_delta("c", "{\"a\":"),
         chunk("text-start", "s", r#"{"id":"t0-0"}"#),
         chunk("data-step-response", "s", r#"{"id":"t0-0","delta":"x"}"#),
         chunk(

@@ -31,19 +31,26 @@ pub(super) struct Writer {
 /// A stream of chunks that were written.
 #[derive(Debug)]
 struct WrittenStream {
-    of: Stream,
+    fields: Stream,
     /// Its deltas, in order.
     text: String,
     /// The number of parts before its first chunk.
     n_parts: usize,
 }
 
-/// Maximum number of streams of a block that are looked for in its parts. A step has a stream for each of its texts.
-const MAX_SOUGHT: usize = 32;
+/// Only this many streams of a block, the first ones, can be ranges of parts. A step has a stream for each of its texts.
+/// The limit bounds the time of writers and readers.
+const MAX_RANGES: usize = 32;
 
 impl Writer {
+    /// The bytes of the events, without the texts of streams.
     pub(super) fn len(&self) -> usize {
-        self.events.len() + self.n_streamed
+        self.events.len()
+    }
+
+    /// The bytes of the texts of streams.
+    pub(super) fn streamed(&self) -> usize {
+        self.n_streamed
     }
 
     pub(super) fn set_base(&mut self, at: Timestamp) {
@@ -107,13 +114,15 @@ impl Writer {
 
     /// Whether a chunk of this stream continues the last one.
     pub(super) fn continues(&self, stream: &Stream) -> bool {
-        self.streams.last().is_some_and(|last| last.of == *stream)
+        self.streams
+            .last()
+            .is_some_and(|last| last.fields == *stream)
     }
 
     /// Begins a stream.
-    pub(super) fn begin_stream(&mut self, of: Stream) {
+    pub(super) fn begin_stream(&mut self, fields: Stream) {
         self.streams.push(WrittenStream {
-            of,
+            fields,
             text: String::new(),
             n_parts: self.parts.len(),
         });
@@ -142,8 +151,8 @@ impl Writer {
     fn put_streams(&self, to: &mut Vec<u8>) {
         put_number(to, self.streams.len() as u128);
         for (n, stream) in self.streams.iter().enumerate() {
-            let sought = Some(stream).filter(|_| n < MAX_SOUGHT);
-            if let Some(offset) = sought.and_then(|stream| self.repeated(stream)) {
+            let stream_of_part = Some(stream).filter(|_| n < MAX_RANGES);
+            if let Some(offset) = stream_of_part.and_then(|stream| self.repeated(stream)) {
                 to.push(1);
                 put_number(to, offset as u128);
                 put_number(to, stream.text.len() as u128);
@@ -336,27 +345,27 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn streams(&mut self) -> Result<(), BlockFault> {
-        let mut texts = Vec::new();
-        for _ in 0..self.number()? {
-            texts.push(match self.byte()? {
-                0 => Ok(self.text()?),
-                1 => Err((self.length()?, self.length()?)),
+        let (mut texts, mut ranges) = (Vec::new(), Vec::new());
+        for n in 0..self.number()? {
+            match self.byte()? {
+                0 => texts.push(self.text()?),
+                1 if n < MAX_RANGES as u64 => {
+                    ranges.push((texts.len(), self.length()?, self.length()?));
+                    texts.push("");
+                }
                 other => return Err(BlockFault::Code(other.into(), "a stream")),
-            });
+            }
         }
         let events = self.body.get(self.position..).unwrap_or_default();
-        let text = |text: Result<&'a str, (usize, usize)>| {
-            text.or_else(|(offset, length)| {
-                let end = offset.checked_add(length).ok_or(BlockFault::Truncated)?;
-                let bytes = events.get(offset..end).ok_or(BlockFault::Truncated)?;
-                std::str::from_utf8(bytes).map_err(|_| BlockFault::Text)
-            })
-        };
-        self.streams = texts
-            .into_iter()
-            .rev()
-            .map(text)
-            .collect::<Result<_, _>>()?;
+        for (n, offset, length) in ranges {
+            let end = offset.checked_add(length).ok_or(BlockFault::Truncated)?;
+            let bytes = events.get(offset..end).ok_or(BlockFault::Truncated)?;
+            if let Some(text) = texts.get_mut(n) {
+                *text = std::str::from_utf8(bytes).map_err(|_| BlockFault::Text)?;
+            }
+        }
+        texts.reverse();
+        self.streams = texts;
         Ok(())
     }
 

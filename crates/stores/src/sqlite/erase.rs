@@ -128,7 +128,7 @@ impl SqliteStore {
         }
     }
 
-    /// Whether deleted content may still be in the write-ahead log, or its space in the file. So it is after a start.
+    /// Whether deleted content may still be in the write-ahead log, or its space in the file. It is true after a start.
     pub fn has_deleted(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::has_deleted)
     }

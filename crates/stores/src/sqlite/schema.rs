@@ -74,7 +74,7 @@ pub(super) fn upgrade(conn: &mut Connection, migrations: &[&str]) -> Result<(), 
         if let Err(error) = space::compact(conn) {
             tracing::warn!(
                 %error,
-                "the space of the older store was not returned; `loomline purge` returns it"
+                "the space of the older store was not returned; `loomline purge --removed --yes` returns it"
             );
         }
     }

@@ -528,6 +528,8 @@ async fn what_a_fork_still_shows_is_not_erased() {
     store.delete(&acme(), &"fork".into()).await.unwrap();
     let erased = store.erase_removed(&author.thread).await.unwrap();
     assert_eq!((erased.entries, erased.shown_by_forks), (2, 0));
+    let again = store.erase_removed(&author.thread).await.unwrap();
+    assert_eq!((again.entries, again.blocks), (0, 0));
     assert_sound(&store).await;
 }
 

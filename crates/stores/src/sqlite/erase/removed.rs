@@ -11,6 +11,7 @@ use crate::block::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use store::{Filter, StoreError, TenantId};
@@ -19,7 +20,7 @@ use timeline::{Compaction, CompactionId, Event, Payload, Removed, Seq, ThreadId}
 /// The counts of an erasure of removed entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasedEntries {
-    /// Removed items, steps and compactions that have no content now.
+    /// Removed items, steps and compactions whose content is erased.
     pub entries: u64,
     /// Blocks that were written anew.
     pub blocks: u64,
@@ -34,6 +35,8 @@ pub(super) struct Plan {
     no: i64,
     thread: ThreadId,
     entries: BTreeSet<Removed>,
+    /// Those of them that have content.
+    with_content: BTreeSet<Removed>,
     /// The blocks that have content of them, by their first events.
     blocks: BTreeMap<u64, PlannedBlock>,
     shown_by_forks: u64,
@@ -62,7 +65,7 @@ struct RowKey {
 impl Plan {
     pub(super) fn counts(&self) -> ErasedEntries {
         ErasedEntries {
-            entries: self.entries.len() as u64,
+            entries: self.with_content.len() as u64,
             blocks: 0,
             shown_by_forks: self.shown_by_forks,
             in_parents: self.in_parents,
@@ -100,6 +103,7 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
         no,
         thread: thread.clone(),
         entries: BTreeSet::new(),
+        with_content: BTreeSet::new(),
         blocks: BTreeMap::new(),
         shown_by_forks: 0,
         in_parents: 0,
@@ -144,12 +148,22 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
         }
     }
     let Some(from) = from else { return Ok(plan) };
-    let mut blocks = BTreeMap::new();
+    let (mut blocks, mut with_content) = (BTreeMap::new(), BTreeSet::new());
     Log { conn, no }.read_blocks(Seq(count(from)), Filter::All, |_, first, reader| {
         let (mut next, mut has_content) = (first, false);
         for decoded in reader {
             let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
-            has_content = has_content || plan.erased(&event).is_some();
+            let entry = RefCell::new(None);
+            let is_entry = |what: &Removed| {
+                let entry_of = plan.entries.get(what).cloned();
+                let is_entry = entry_of.is_some();
+                entry.replace(entry_of);
+                is_entry
+            };
+            if event.erased(is_entry).is_some() {
+                has_content = true;
+                with_content.extend(entry.take());
+            }
             next += 1;
         }
         if has_content {
@@ -161,7 +175,7 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    plan.blocks = blocks;
+    (plan.blocks, plan.with_content) = (blocks, with_content);
     find_rows(conn, &mut plan)?;
     Ok(plan)
 }

@@ -188,7 +188,7 @@ const TEXTS: [&str; 7] = [
     "errorText",
 ];
 
-/// The members whose texts are words of the protocol or names that many contents have.
+/// The members whose texts are words of the protocol or names that many contents have, if they have no spaces.
 const NAMES: [&str; 5] = ["type", "state", "status", "model", "provider"];
 
 /// A string of a JSON text, as it is spelled.
@@ -221,7 +221,8 @@ fn strings(json: &str) -> impl Iterator<Item = Spelled<'_>> {
     };
     let strings = std::iter::from_fn(next).flatten();
     strings.filter(|Spelled { key, text }| {
-        let is_name = NAMES.contains(key) || CHUNK_TYPES.contains(text);
+        let is_word = NAMES.contains(key) && !text.contains(' ');
+        let is_name = is_word || CHUNK_TYPES.contains(text);
         !is_name && Uuid::try_parse(text).is_err() && text.parse::<jiff::Timestamp>().is_err()
     })
 }
