@@ -255,7 +255,7 @@ impl<'a> Work<'a> {
         Ok(self.purged)
     }
 
-    /// Writes the file anew, unless the command forbids it. What was deleted stays deleted if that fails.
+    /// Writes the file anew, unless the command forbids it. Deleted content stays deleted if that fails.
     async fn compact(&mut self) -> Result<(), RuntimeError> {
         if self.purge.no_compact {
             return Ok(());
