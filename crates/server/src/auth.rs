@@ -171,6 +171,15 @@ impl Caller {
         self.budget.as_ref().map_or(Ok(()), Budget::spend)
     }
 
+    /// Whether it may answer calls that wait. A token of the widget may if its site allows that.
+    pub(crate) fn may_answer_calls(&self) -> bool {
+        #[cfg(feature = "web")]
+        let may_answer = self.limits.as_ref().is_none_or(|limits| limits.may_answer);
+        #[cfg(not(feature = "web"))]
+        let may_answer = true;
+        may_answer
+    }
+
     /// The caller when the server needs no key: it may do everything.
     pub(crate) fn local(tenant: &str) -> Self {
         Self {

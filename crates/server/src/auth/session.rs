@@ -176,11 +176,6 @@ impl Caller {
         self.limits.as_ref().map(|limits| limits.agent.as_str())
     }
 
-    /// Whether it may answer calls that wait. A token of the widget may if its site allows that.
-    pub(crate) fn may_answer_calls(&self) -> bool {
-        self.limits.as_ref().is_none_or(|limits| limits.may_answer)
-    }
-
     /// Whether the caller has a session in place of the key.
     pub(crate) fn has_session(&self) -> bool {
         self.session.is_some()
