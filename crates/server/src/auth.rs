@@ -172,6 +172,10 @@ impl Caller {
     }
 
     /// Whether it may answer calls that wait. A token of the widget may if its site allows that.
+    #[cfg_attr(
+        not(feature = "web"),
+        allow(clippy::unused_self, reason = "only pages have tokens")
+    )]
     pub(crate) fn may_answer_calls(&self) -> bool {
         #[cfg(feature = "web")]
         let may_answer = self.limits.as_ref().is_none_or(|limits| limits.may_answer);

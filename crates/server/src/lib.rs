@@ -18,6 +18,7 @@
 //! # Ok(())
 //! # }
 //! ```
+#![cfg_attr(not(feature = "web"), allow(dead_code, reason = "only pages use it"))]
 
 pub mod config;
 
