@@ -47,7 +47,7 @@ pub(in crate::routes::web) async fn events(
 ) -> Result<Response, ApiError> {
     let selection = selection(&form.view, &form.event_type)?;
     let found = thread.find().await?;
-    let tail = found.row().tail.0;
+    let mut tail = found.row().tail.0;
     let (table, range) = match (form.after, form.before) {
         (Some(_), Some(_)) => {
             let what = "expected either after or before".to_owned();
@@ -58,9 +58,15 @@ pub(in crate::routes::web) async fn events(
             return Err(ApiError::InvalidQuery { what });
         }
         (Some(after), None) => forwards(&thread, selection, after).await?,
-        (None, before) => {
-            let end = before.unwrap_or(u64::MAX).min(tail.saturating_add(1));
+        (None, Some(before)) => {
+            let end = before.min(tail.saturating_add(1));
             backwards(&thread, selection, end).await?
+        }
+        (None, None) => {
+            // A reading beyond the end has the chunks that clients have seen of a running answer.
+            let newest = read(&thread, tail, u64::MAX).await?;
+            tail = newest.last().map_or(tail, |last| last.record.seq.0);
+            backwards(&thread, selection, tail.saturating_add(1)).await?
         }
     };
     let parts = PageParts::read(&api, &caller).await?;
