@@ -108,7 +108,8 @@ impl SqliteStore {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
                 Self::exists(path)?;
-                match wal::fault(path)? {
+                let fault = wal::fault(path)?;
+                match fault {
                     Some(LogFault::Damaged(whole)) => return Err(wal::damaged(path, whole)),
                     Some(LogFault::Torn(whole)) => {
                         tracing::warn!(
@@ -123,6 +124,11 @@ impl SqliteStore {
                     private::tighten(&file);
                 }
                 let mut conn = connection::writing(path, options)?;
+                if fault.is_some() {
+                    // SQLite continues the log. After the next power loss, the rest of what was torn would be taken for
+                    // transactions that follow a broken one.
+                    writer::empty(&conn)?;
+                }
                 schema::migrate(&mut conn, path, migrations::MIGRATIONS)?;
                 let log = connection::log(path);
                 Some(Writer::start(conn, &log, lock, health.clone())?)

@@ -245,8 +245,14 @@ fn maintain(
     Ok(is_empty)
 }
 
+/// Empties the write-ahead log, unless another process reads it.
+pub(super) fn empty(conn: &Connection) -> Result<(), StoreError> {
+    let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+    conn.query_row(sql, [], |_| Ok(())).map_err(statement)
+}
+
 fn truncate(conn: &Connection) {
-    if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+    if let Err(error) = empty(conn) {
         tracing::warn!(%error, "the last checkpoint failed; the next start makes up for it");
     }
 }

@@ -66,6 +66,57 @@ async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
     writers.join_all().await;
 }
 
+/// The transactions of a write-ahead log, each as the range of its frames' bytes.
+fn transactions(log: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let word = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
+    let frame = 24 + word(8) as usize;
+    let mut found = Vec::new();
+    let mut start = 32;
+    for at in (32..log.len()).step_by(frame) {
+        if word(at + 4) != 0 {
+            found.push(start..at + frame);
+            start = at + frame;
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_second_power_loss_is_no_damage_because_a_torn_log_is_emptied() {
+    let (directory, path) = place();
+    let store = open(&path);
+    for n in 0..12 {
+        written(&store, &format!("t{n}"), vec![]).await;
+    }
+    let torn = directory.path().join("torn");
+    std::fs::copy(&path, &torn).unwrap();
+    let mut log = std::fs::read(wal(&path)).unwrap();
+    // The fourth transaction from the end is broken, and three follow it.
+    let fourth = transactions(&log).into_iter().rev().nth(3).unwrap();
+    log[fourth.start + 100] ^= 1;
+    std::fs::write(wal(&torn), &log).unwrap();
+
+    let opened = open(&torn);
+    let n_left = std::fs::metadata(wal(&torn)).unwrap().len();
+    assert_eq!(n_left, 0);
+
+    // A loss of the first transaction since, which is as long as the broken one.
+    written(&opened, "after", vec![]).await;
+    let again = directory.path().join("again");
+    std::fs::copy(&torn, &again).unwrap();
+    let mut log = std::fs::read(wal(&torn)).unwrap();
+    let last = transactions(&log).pop().unwrap();
+    log[last.start + 100] ^= 1;
+    std::fs::write(wal(&again), &log).unwrap();
+    let (again, tenant) = (open(&again), "acme".into());
+    let all = ThreadRows {
+        limit: 100,
+        ..ThreadRows::default()
+    };
+    let rows = again.list(&tenant, all).await;
+    assert!(rows.unwrap().len() >= 8);
+}
+
 fn wal(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
