@@ -70,15 +70,14 @@ async fn delete(app: &App, tenant: &TenantId, since: Timestamp) -> Result<usize,
                 return Ok(n_deleted);
             }
             // A sub-agent's thread goes with its parent.
-            let deleted = match app.runtime().has_parent(row).await {
-                Ok(true) => continue,
-                Ok(false) => {
-                    let deleted = app.runtime().delete_at_rest(tenant, key_of(row), row.tail);
-                    deleted.await
+            let deleted = async {
+                if app.runtime().has_parent(row).await? {
+                    return Ok(false);
                 }
-                Err(error) => Err(error.into()),
+                let runtime = app.runtime();
+                runtime.delete_at_rest(tenant, key_of(row), row.tail).await
             };
-            match deleted {
+            match deleted.await {
                 Ok(is_deleted) => n_deleted += usize::from(is_deleted),
                 // The fork is newer. The next sweep deletes the parent.
                 Err(RuntimeError::Store(StoreError::HasForks { .. } | StoreError::NotFound)) => {}

@@ -124,10 +124,12 @@ impl SqliteStore {
                     private::tighten(&file);
                 }
                 let mut conn = connection::writing(path, options)?;
-                if fault.is_some() {
-                    // SQLite continues the log. After the next power loss, the rest of what was torn would be taken for
-                    // transactions that follow a broken one.
-                    writer::empty(&conn)?;
+                // SQLite continues a torn log. After the next power loss, the rest of what was torn would be taken for
+                // transactions that follow a broken one.
+                if fault.is_some() && !writer::empty(&conn)? {
+                    tracing::warn!(
+                        "another process reads the store, so its torn write-ahead log is not emptied"
+                    );
                 }
                 schema::migrate(&mut conn, path, migrations::MIGRATIONS)?;
                 let log = connection::log(path);

@@ -284,6 +284,22 @@ pub struct NewChunk {
     pub data: Option<Payload>,
 }
 
+/// The names of the last member of a delta's data, as this module writes them, with the quote of the text.
+const DELTA_MEMBERS: [&str; 2] = [r#""delta":""#, r#""inputTextDelta":""#];
+
+/// The data of a delta up to its text, and the text as it is escaped. `"}` follows it. `None` if the chunk is no delta,
+/// or has another form than this module writes.
+pub fn split_delta<'a>(chunk_type: &str, data: &'a Payload) -> Option<(&'a str, &'a str)> {
+    if !chunk_type.ends_with("-delta") {
+        return None;
+    }
+    let data = data.text();
+    let mut members = DELTA_MEMBERS.iter();
+    let start = members.find_map(|member| Some(data.find(member)? + member.len()))?;
+    let (before, rest) = data.split_at_checked(start)?;
+    Some((before, rest.strip_suffix("\"}")?))
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlockFields<'a> {

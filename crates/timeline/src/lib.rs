@@ -43,7 +43,9 @@ pub use answer::{
     ANSWER, ATTACHED_MESSAGE, Answer, AnswerContent, attached_message, messages_with_answers,
 };
 pub use change::{Removed, ThreadUpdate, UnknownTarget};
-pub use chunk::{BlockId, BlockKind, CHUNK_TYPES, Chunk, Extra, Marker, NewChunk, SourceKind};
+pub use chunk::{
+    BlockId, BlockKind, CHUNK_TYPES, Chunk, Extra, Marker, NewChunk, SourceKind, split_delta,
+};
 pub use command::{Command, Ending, NewItem, NewThread, Trigger};
 pub use compaction::{Compaction, Replaced, SummaryAuthor, SummaryTokens};
 pub use content::{

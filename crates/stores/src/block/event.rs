@@ -9,6 +9,7 @@ use timeline::{
     CHUNK_TYPES, Context, ContextId, ContextStatus, Event, EventType, Execution, ExecutionId,
     ExecutionResult, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
     Payload, Role, Seq, Step, StepId, StepOutcome, StepStatus, Thread, ThreadId, ThreadStatus,
+    split_delta,
 };
 
 /// A status, a type or a role with its code, in blocks and in columns of tables. Codes never change.
@@ -192,9 +193,7 @@ pub(super) struct Stream {
     before: String,
 }
 
-/// The texts before the delta in the data of chunks: of text and reasoning, and of the arguments of tools.
-const BEFORE_DELTA: [&str; 2] = [r#""delta":""#, r#""inputTextDelta":""#];
-/// The text behind the delta.
+/// The text behind a delta in the data of its chunk.
 const BEHIND_DELTA: &str = r#""}"#;
 
 impl Stream {
@@ -211,13 +210,7 @@ impl Stream {
             return None;
         };
         // Tables name the data of other chunks by their ranges.
-        if !chunk_type.ends_with("-delta") {
-            return None;
-        }
-        let data = data.text();
-        let mut names = BEFORE_DELTA.iter();
-        let place = names.find_map(|name| Some(data.find(name)? + name.len()))?;
-        let (before, rest) = data.split_at_checked(place)?;
+        let (before, delta) = split_delta(chunk_type, data)?;
         let stream = Self {
             chunk_type: chunk_type.clone(),
             context_id: context_id.clone(),
@@ -225,7 +218,7 @@ impl Stream {
             step_id: step_id.clone(),
             before: before.to_owned(),
         };
-        Some((stream, rest.strip_suffix(BEHIND_DELTA)?))
+        Some((stream, delta))
     }
 
     /// The chunk with this delta.

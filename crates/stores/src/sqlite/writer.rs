@@ -232,12 +232,10 @@ fn maintain(
         .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
         .map_err(statement)?;
     conn.busy_timeout(READERS).map_err(statement)?;
-    let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-        row.get::<_, i64>(0)
-    });
+    let is_empty = empty(conn);
     conn.busy_timeout(Duration::from_millis(usual.into()))
         .map_err(statement)?;
-    let is_empty = busy.map_err(statement)? == 0;
+    let is_empty = is_empty?;
     // All deletions so far are committed, because this thread has done them.
     if is_empty && !space::can_shrink(conn)? {
         has_deleted.store(false, Ordering::Relaxed);
@@ -245,10 +243,11 @@ fn maintain(
     Ok(is_empty)
 }
 
-/// Empties the write-ahead log, unless another process reads it.
-pub(super) fn empty(conn: &Connection) -> Result<(), StoreError> {
+/// Writes all commits into the database and empties the write-ahead log. False if a reader prevents it.
+pub(super) fn empty(conn: &Connection) -> Result<bool, StoreError> {
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-    conn.query_row(sql, [], |_| Ok(())).map_err(statement)
+    let is_busy = conn.query_row(sql, [], |row| row.get::<_, bool>(0));
+    Ok(!is_busy.map_err(statement)?)
 }
 
 fn truncate(conn: &Connection) {
