@@ -74,6 +74,7 @@ use store::{
 };
 use timeline::{Removed, Seq, ThreadId};
 use wal::LogFault;
+use words::bulk::DeletedText;
 use writer::Writer;
 
 /// A [`Store`] in one SQLite file.
@@ -87,6 +88,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Option<Writer>,
     health: Arc<Health>,
+    deleted_text: DeletedText,
     quotas: Quotas,
     is_encrypted: bool,
     /// The fault of the write-ahead log of a store that is only read.
@@ -159,6 +161,7 @@ impl SqliteStore {
             readers: Readers::start(connections, health.clone())?,
             writer,
             health,
+            deleted_text: DeletedText::default(),
             quotas: options.quotas.clone(),
             is_encrypted: options.key.is_some(),
             torn_log,
@@ -468,18 +471,20 @@ impl ThreadTable for SqliteStore {
         Box::pin(async move {
             let ids = || (tenant.clone(), thread.clone());
             let writer = self.writer()?;
-            let mut were_many = false;
+            let in_bulk = self.deletes_in_bulk(thread).await?;
+            let mut after = i64::MIN;
             let deleted = loop {
                 let (tenant, thread) = ids();
-                let delete = move |conn: &_| append::delete_some(conn, &tenant, &thread);
+                let delete =
+                    move |conn: &_| append::delete_some(conn, &tenant, &thread, after, in_bulk);
                 match writer.run_deleting(0, delete, |_| true).await {
-                    Ok(true) => were_many = true,
-                    Ok(false) => break Ok(()),
+                    Ok(Some(last)) => after = last,
+                    Ok(None) => break Ok(()),
                     Err(error) => break Err(error),
                 }
             };
             if let Err(StoreError::HasForks { .. }) = &deleted
-                && were_many
+                && after > i64::MIN
             {
                 let (tenant, thread) = ids();
                 let restore = move |conn: &_| append::restore_words(conn, &tenant, &thread);

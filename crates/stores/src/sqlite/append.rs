@@ -8,6 +8,7 @@ use super::rows;
 use super::sums::{self, LogEnd};
 use super::usage;
 use super::value::{count, int, nanos};
+use super::words::{Portion, bulk};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::rows::{RowChange, row_changes};
 use store::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
@@ -248,23 +249,27 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
     Ok(())
 }
 
-/// Maximum number of texts whose words one request removes from the index.
-const TEXTS: usize = 16;
-
-/// Deletes a thread with all its data and its sidecar objects; if it has many texts, the words of some of them first.
-/// Whether it has more.
+/// Deletes a thread with all its data and its sidecar objects; if it has many texts, the words of some of them first,
+/// those after the text with this number. The number of the last one if there may be more.
 pub(super) fn delete_some(
     conn: &Connection,
     tenant: &TenantId,
     thread: &ThreadId,
-) -> Result<bool, StoreError> {
+    after: i64,
+    in_bulk: bool,
+) -> Result<Option<i64>, StoreError> {
     let no = deletable(conn, tenant, thread)?;
     let none = Blocks::default();
-    if Tables::of(conn, no, &none).remove_some(TEXTS)? == TEXTS {
-        return Ok(true);
+    let tables = Tables::of(conn, no, &none);
+    let last = if in_bulk {
+        bulk::noting(conn, || tables.remove_some(after, &Portion::MANY))?
+    } else {
+        tables.remove_some(after, &Portion::FEW)?
+    };
+    if last.is_none() {
+        delete_all(conn, no)?;
     }
-    delete_all(conn, no)?;
-    Ok(false)
+    Ok(last)
 }
 
 /// Adds the words again of a thread that could not be deleted.
@@ -307,7 +312,7 @@ pub(super) fn delete_all(conn: &Connection, no: i64) -> Result<(), StoreError> {
 
 /// Deletes what the tables and the full-text index derive from the log of a thread.
 pub(super) fn delete_derived(conn: &Connection, no: i64) -> Result<(), StoreError> {
-    Tables::of(conn, no, &Blocks::default()).remove_some(usize::MAX)?;
+    Tables::of(conn, no, &Blocks::default()).remove_some(i64::MIN, &Portion::ALL)?;
     for table in Tables::DERIVED {
         let sql = format!("DELETE FROM {table} WHERE thread_no = ?1");
         let mut delete = conn.prepare_cached(&sql).map_err(statement)?;

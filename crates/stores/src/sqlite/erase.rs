@@ -17,6 +17,7 @@ use super::SqliteStore;
 use super::error::failed;
 use super::rows;
 use super::space;
+use super::words::bulk;
 use super::writer::Writer;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,8 +134,8 @@ impl SqliteStore {
         self.writer.as_ref().is_some_and(Writer::has_deleted)
     }
 
-    /// Returns the free pages of the file to the system, and empties the write-ahead log. Other writes go between
-    /// the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
+    /// Takes the words of bulk deletions out of the full-text index, returns the free pages of the file to the system,
+    /// and empties the write-ahead log. Other writes go between the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
     /// Readers can prevent the emptying: it is tried for some seconds.
     pub async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
         self.reclaim_trying(TRIALS).await
@@ -145,7 +146,37 @@ impl SqliteStore {
         self.reclaim_trying(1).await
     }
 
+    /// Whether the words of a thread are deleted in bulk, because that is faster.
+    pub(super) async fn deletes_in_bulk(&self, thread: &ThreadId) -> Result<bool, StoreError> {
+        let thread = thread.clone();
+        let bytes = move |conn: &_| bulk::bytes(conn, &thread);
+        if self.deleted_text.add(self.readers.run(bytes).await?) {
+            let all = self.readers.run(bulk::all_bytes).await?;
+            self.deleted_text.set_all(all);
+        }
+        Ok(self.deleted_text.are_many())
+    }
+
+    /// Takes the words of bulk deletions out of the full-text index.
+    async fn merge_words(&self) -> Result<(), StoreError> {
+        let writer = self.writer()?;
+        while let Some(waiting) = writer.run(0, bulk::waiting).await? {
+            let mut is_first = true;
+            loop {
+                let merge = move |conn: &_| bulk::merge(conn, is_first);
+                if !writer.run_deleting(0, merge, |it| *it).await? {
+                    break;
+                }
+                is_first = false;
+            }
+            writer.run(0, move |conn| bulk::end(conn, waiting)).await?;
+        }
+        self.deleted_text.clear();
+        Ok(())
+    }
+
     async fn reclaim_trying(&self, trials: u32) -> Result<Reclaimed, StoreError> {
+        self.merge_words().await?;
         let mut bytes = 0;
         loop {
             let freed = self

@@ -4,6 +4,8 @@
 //! converted again, so [`text_of_content`], [`text_of_part`] and [`spaced`] must not change without a
 //! migration that builds the index anew.
 
+pub(super) mod bulk;
+
 use super::blocks::{Blocks, block_of, event_number, event_with_number};
 use super::error::statement;
 use super::fault::{Remedy, StoreFault};
@@ -36,6 +38,30 @@ pub(super) fn tenant_word(tenant: &TenantId) -> String {
 /// The word of a thread.
 pub(super) fn thread_word(no: i64) -> String {
     format!("h{no}")
+}
+
+/// Texts whose words one commit removes, at most.
+pub(super) struct Portion {
+    texts: usize,
+    /// After a text with which there are so many bytes, no other one follows.
+    bytes: usize,
+}
+
+impl Portion {
+    /// If each word is looked up.
+    pub(super) const FEW: Self = Self {
+        texts: 16,
+        bytes: 64 << 10,
+    };
+    /// If deletions are only noted.
+    pub(super) const MANY: Self = Self {
+        texts: 4096,
+        bytes: 1 << 20,
+    };
+    pub(super) const ALL: Self = Self {
+        texts: usize::MAX,
+        bytes: usize::MAX,
+    };
 }
 
 impl Tables<'_> {
@@ -116,18 +142,23 @@ impl Tables<'_> {
         self.remove_all(&sql, values, text_of_part)
     }
 
-    /// Removes the words of at most `limit` texts of the thread. Returns the number of removed texts.
-    pub(super) fn remove_some(&self, limit: usize) -> Result<usize, StoreError> {
-        let sql = "SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 LIMIT ?2";
+    /// Removes the words of some texts of the thread, those after the text with this number. The number of the last one
+    /// if there may be more.
+    pub(super) fn remove_some(
+        &self,
+        after: i64,
+        portion: &Portion,
+    ) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT rowid FROM thread_words WHERE thread_words MATCH ?1 AND rowid > ?2
+                   ORDER BY rowid LIMIT ?3";
         let mut select = self.conn.prepare_cached(sql).map_err(statement)?;
-        let values = params![
-            format!("scope : {}", thread_word(self.thread)),
-            int(limit as u64)
-        ];
+        let scope = format!("scope : {}", thread_word(self.thread));
+        let values = params![scope, after, int(portion.texts as u64)];
         let rows = select
             .query_map(values, |row| row.get(0))
             .map_err(statement)?;
         let ids: Vec<i64> = rows.collect::<Result<_, _>>().map_err(statement)?;
+        let mut bytes: usize = 0;
         for id in &ids {
             if *id >= TITLES {
                 self.remove_title()?;
@@ -135,9 +166,14 @@ impl Tables<'_> {
             }
             let event = event_with_number(self.conn, *id)?;
             let text = event.and_then(|(.., event)| text_of(event).1);
-            self.remove(*id, &text.unwrap_or_default())?;
+            let text = text.unwrap_or_default();
+            self.remove(*id, &text)?;
+            bytes = bytes.saturating_add(text.len());
+            if bytes >= portion.bytes {
+                return Ok(Some(*id));
+            }
         }
-        Ok(ids.len())
+        Ok(ids.last().copied().filter(|_| ids.len() == portion.texts))
     }
 
     /// Adds the words of the thread that the index lacks.
