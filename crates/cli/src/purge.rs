@@ -85,7 +85,12 @@ fn question(options: &Purge) -> String {
 }
 
 fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
-    let verb = if purged.dry_run { "would be" } else { "are" };
+    let (deleted, erased) = if purged.dry_run {
+        ("to delete", "to erase")
+    } else {
+        ("deleted", "erased")
+    };
+    let counted = |n, name| format!("{n} {name}{}", if n == 1 { "" } else { "s" });
     for thread in &purged.threads {
         let (key, bytes) = (clean(&thread.key), thread.bytes);
         output.line(&format!("{key}  {DIM}{bytes} bytes{DIM:#}"))?;
@@ -95,15 +100,16 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
         output.line(&format!("{BAD}stays{BAD:#} {key}: {why}"))?;
     }
     output.line(&format!(
-        "{} threads {verb} deleted; {} removed messages, answers and summaries {verb} erased, in {} blocks",
-        purged.threads.len(),
+        "{} {deleted}; {} of the removed messages, answers and summaries {erased}, in {}",
+        counted(purged.threads.len() as u64, "thread"),
         purged.entries,
-        purged.blocks
+        counted(purged.blocks, "block")
     ))?;
     if purged.objects + purged.checkpoints > 0 {
         output.line(&format!(
-            "{} objects and {} checkpoints {verb} deleted",
-            purged.objects, purged.checkpoints
+            "{} and {} deleted",
+            counted(purged.objects, "object"),
+            counted(purged.checkpoints, "checkpoint")
         ))?;
     }
     if purged.shown_by_forks > 0 {

@@ -160,14 +160,10 @@ impl SqliteStore {
     /// Takes the words of bulk deletions out of the full-text index.
     async fn merge_words(&self) -> Result<(), StoreError> {
         let writer = self.writer()?;
-        while let Some(waiting) = writer.run(0, bulk::waiting).await? {
-            let mut is_first = true;
-            loop {
-                let merge = move |conn: &_| bulk::merge(conn, is_first);
-                if !writer.run_deleting(0, merge, |it| *it).await? {
-                    break;
-                }
-                is_first = false;
+        while let Some(waiting) = self.readers.run(bulk::waiting).await? {
+            let mut has_more = writer.run_deleting(0, bulk::begin, |it| *it).await?;
+            while has_more {
+                has_more = writer.run_deleting(0, bulk::go_on, |it| *it).await?;
             }
             writer.run(0, move |conn| bulk::end(conn, waiting)).await?;
         }

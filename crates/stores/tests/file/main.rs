@@ -4,6 +4,7 @@
 
 mod access;
 mod backup;
+mod bulk;
 mod checkpoints;
 mod commits;
 mod entities;

@@ -6,7 +6,7 @@
 
 use super::super::error::statement;
 use super::super::value::count;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::StoreError;
 use timeline::ThreadId;
@@ -16,7 +16,10 @@ const PAGES: i64 = 256;
 /// Up to this number of bytes, each word is looked up. It takes about a second.
 const FEW: u64 = 256 << 10;
 /// A merge writes this number of bytes in the time that a look-up of all words of one byte of text takes.
-const BYTES_MERGED: u64 = 64;
+const BYTES_MERGED: u64 = 128;
+/// The size of FTS5's pages, in bytes.
+const USUAL_PAGE: i64 = 4050;
+const SMALLEST_PAGE: i64 = 32;
 
 /// What was deleted since the index was merged. Up to now it has taken as long as a merge would, at most.
 #[derive(Debug, Default)]
@@ -60,9 +63,9 @@ pub(in super::super) fn noting<T>(
 ) -> Result<T, StoreError> {
     let before = setting(conn)?;
     // FTS5 writes what it has gathered before each change of the setting.
-    set(conn, 0)?;
+    set("secure-delete", 0, conn)?;
     let done = work()?;
-    set(conn, before.saturating_add(1))?;
+    set("secure-delete", before.saturating_add(1), conn)?;
     Ok(done)
 }
 
@@ -76,10 +79,64 @@ pub(in super::super) fn waiting(conn: &Connection) -> Result<Option<WaitingWords
     Ok((value > 1).then_some(WaitingWords(value)))
 }
 
-/// Merges some of the index. Whether there was something to do.
-pub(in super::super) fn merge(conn: &Connection, is_first: bool) -> Result<bool, StoreError> {
-    // A negative number begins a merge of the whole index, others continue it.
-    let pages = if is_first { -PAGES } else { PAGES };
+/// Begins to merge the whole index. A merge that had begun begins anew. Whether there is more to do.
+pub(in super::super) fn begin(conn: &Connection) -> Result<bool, StoreError> {
+    let before = setting(conn)?;
+    let meanwhile = [
+        ("secure-delete", 0),
+        ("automerge", 0),
+        ("crisismerge", 1000),
+    ];
+    let afterwards = [
+        ("crisismerge", 16),
+        ("automerge", 4),
+        ("secure-delete", before),
+    ];
+    for (name, value) in meanwhile {
+        set(name, value, conn)?;
+    }
+    lift(conn)?;
+    for (name, value) in afterwards {
+        set(name, value, conn)?;
+    }
+    merge(conn, -PAGES)
+}
+
+/// Merges more of the index. Whether there is more to do.
+pub(in super::super) fn go_on(conn: &Connection) -> Result<bool, StoreError> {
+    merge(conn, PAGES)
+}
+
+/// Makes the next merge of the whole index write to a level above all others. Only there FTS5 drops the notes of
+/// deletions, because below, an older part of the index could have the deleted words.
+///
+/// FTS5 merges to the next level, which need not be the highest one, if all parts are in the same level. Therefore some
+/// of the index is merged to the next level, and a smaller part is added to the lowest one. FTS5 takes parts down to the
+/// level of a larger one, but a part with small pages has more of them than the added one.
+fn lift(conn: &Connection) -> Result<(), StoreError> {
+    // FTS5 does not merge a part that is alone.
+    add_part(conn)?;
+    set("pgsz", SMALLEST_PAGE, conn)?;
+    merge(conn, -2)?;
+    set("pgsz", USUAL_PAGE, conn)?;
+    add_part(conn)
+}
+
+/// Adds a part with one word to the index, and one with the note that it is deleted.
+fn add_part(conn: &Connection) -> Result<(), StoreError> {
+    for sql in [
+        "INSERT INTO thread_words (rowid, scope, text) VALUES (0, 'h0', '')",
+        "INSERT INTO thread_words (thread_words, rowid, scope, text) VALUES ('delete', 0, 'h0', '')",
+    ] {
+        let mut change = conn.prepare_cached(sql).map_err(statement)?;
+        change.execute([]).map_err(statement)?;
+    }
+    Ok(())
+}
+
+/// Merges, and writes this number of pages. A negative number begins a merge of the whole index, others continue it.
+/// Whether there was something to do.
+fn merge(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
     let before = conn.total_changes();
     let sql = "INSERT INTO thread_words (thread_words, rank) VALUES ('merge', ?1)";
     let mut merge = conn.prepare_cached(sql).map_err(statement)?;
@@ -92,7 +149,7 @@ pub(in super::super) fn merge(conn: &Connection, is_first: bool) -> Result<bool,
 pub(in super::super) fn end(conn: &Connection, merged: WaitingWords) -> Result<bool, StoreError> {
     let is_last = waiting(conn)? == Some(merged);
     if is_last {
-        set(conn, 1)?;
+        set("secure-delete", 1, conn)?;
     }
     Ok(is_last)
 }
@@ -119,8 +176,207 @@ fn setting(conn: &Connection) -> Result<i64, StoreError> {
     select.query_row([], |row| row.get(0)).map_err(statement)
 }
 
-fn set(conn: &Connection, value: i64) -> Result<(), StoreError> {
-    let sql = "INSERT INTO thread_words (thread_words, rank) VALUES ('secure-delete', ?1)";
+fn set(name: &str, value: i64, conn: &Connection) -> Result<(), StoreError> {
+    let sql = "INSERT INTO thread_words (thread_words, rank) VALUES (?1, ?2)";
     let mut set = conn.prepare_cached(sql).map_err(statement)?;
-    set.execute([value]).map(drop).map_err(statement)
+    let set = set.execute(params![name, value]);
+    set.map(drop).map_err(statement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{clear, prepare};
+    use super::*;
+    use crate::sqlite::migrations::MIGRATIONS;
+    use std::collections::BTreeMap;
+
+    fn index() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        for migration in MIGRATIONS {
+            conn.execute_batch(migration).unwrap();
+        }
+        conn.pragma_update(None, "secure_delete", true).unwrap();
+        prepare(&conn).unwrap();
+        conn
+    }
+
+    fn add(conn: &Connection, id: i64, text: &str) {
+        let sql = "INSERT INTO thread_words (rowid, scope, text) VALUES (?1, 'h1', ?2)";
+        conn.execute(sql, params![id, text]).unwrap();
+    }
+
+    fn remove(conn: &Connection, id: i64, text: &str) {
+        let sql = "INSERT INTO thread_words (thread_words, rowid, scope, text) VALUES ('delete', ?1, 'h1', ?2)";
+        conn.execute(sql, params![id, text]).unwrap();
+    }
+
+    /// Every word and where it is.
+    fn words(conn: &Connection) -> Vec<(String, i64, i64)> {
+        let sql = "SELECT term, doc, offset FROM temp.word_places ORDER BY 1, 2, 3";
+        let mut select = conn.prepare(sql).unwrap();
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        rows.unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The bytes of the pages of the index.
+    fn pages(conn: &Connection) -> Vec<u8> {
+        let mut select = conn.prepare("SELECT block FROM thread_words_data").unwrap();
+        let pages = select.query_map([], |row| row.get::<_, Vec<u8>>(0));
+        pages.unwrap().flat_map(Result::unwrap).collect()
+    }
+
+    fn has(bytes: &[u8], word: &str) -> bool {
+        bytes.windows(word.len()).any(|it| it == word.as_bytes())
+    }
+
+    /// A word that no other text has, with a beginning that no other word has.
+    fn secret(random: &mut fastrand::Rng) -> String {
+        std::iter::repeat_with(|| random.lowercase())
+            .take(16)
+            .collect()
+    }
+
+    fn merge_all(conn: &Connection) {
+        let mut has_more = begin(conn).unwrap();
+        while has_more {
+            has_more = go_on(conn).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_merged_index_has_the_words_of_the_texts_that_stay() {
+        for seed in 0..30 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let conn = index();
+            let (mut texts, mut gone) = (BTreeMap::new(), Vec::new());
+            let some = |random: &mut fastrand::Rng, texts: &BTreeMap<i64, (String, String)>| {
+                let ids: Vec<i64> = texts.keys().copied().collect();
+                random.choice(ids)
+            };
+            for id in 1..400 {
+                conn.execute_batch("BEGIN").unwrap();
+                match random.u32(0..100) {
+                    0..70 => {
+                        let secret = secret(&mut random);
+                        let common = "some common words ".repeat(random.usize(0..40));
+                        let text = format!("{common}{secret} {}", random.u32(0..50));
+                        add(&conn, id, &text);
+                        texts.insert(id, (text, secret));
+                    }
+                    70..80 => {
+                        if let Some(id) = some(&mut random, &texts) {
+                            let (text, secret) = texts.remove(&id).unwrap();
+                            remove(&conn, id, &text);
+                            gone.push(secret);
+                        }
+                    }
+                    80..95 => noting(&conn, || {
+                        for _ in 0..random.u32(1..6) {
+                            if let Some(id) = some(&mut random, &texts) {
+                                let (text, secret) = texts.remove(&id).unwrap();
+                                remove(&conn, id, &text);
+                                gone.push(secret);
+                            }
+                        }
+                        Ok(())
+                    })
+                    .unwrap(),
+                    _ => {
+                        // Some of it only.
+                        merge(&conn, -random.i64(1..4)).unwrap();
+                    }
+                }
+                conn.execute_batch("COMMIT").unwrap();
+            }
+            let waiting = waiting(&conn).unwrap().unwrap();
+
+            merge_all(&conn);
+
+            assert!(end(&conn, waiting).unwrap());
+            conn.execute_batch(
+                "INSERT INTO thread_words (thread_words) VALUES ('integrity-check')",
+            )
+            .unwrap();
+            let (found, pages) = (words(&conn), pages(&conn));
+            for word in gone {
+                assert!(!has(&pages, &word[8..]), "seed {seed}: {word} is left");
+            }
+            for (_, word) in texts.values() {
+                assert!(has(&pages, &word[8..]), "seed {seed}: {word} is lost");
+            }
+            clear(&conn).unwrap();
+            for (id, (text, _)) in &texts {
+                add(&conn, *id, text);
+            }
+            assert_eq!(found, words(&conn), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_merged_again_and_again() {
+        let conn = index();
+        for id in 0..200 {
+            let secret = secret(&mut fastrand::Rng::with_seed(id as u64));
+            add(&conn, 2 * id + 1, &secret);
+            add(&conn, 2 * id + 2, "stays");
+            noting(&conn, || {
+                remove(&conn, 2 * id + 1, &secret);
+                Ok(())
+            })
+            .unwrap();
+            merge_all(&conn);
+            assert!(!has(&pages(&conn), &secret[8..]), "merge {id}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_only_noted_are_in_the_index_until_it_is_merged() {
+        let conn = index();
+        add(&conn, 1, "qwertyuiopasdfgh");
+        add(&conn, 2, "zxcvbnmlkjhgfdsa");
+        noting(&conn, || {
+            remove(&conn, 1, "qwertyuiopasdfgh");
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(words(&conn).len(), 2);
+        assert!(has(&pages(&conn), "ertyuiopasdfgh"));
+        merge_all(&conn);
+        assert!(!has(&pages(&conn), "ertyuiopasdfgh"));
+        assert!(has(&pages(&conn), "cvbnmlkjhgfdsa"));
+    }
+
+    #[test]
+    fn a_deletion_during_a_merge_asks_for_another_merge() {
+        let conn = index();
+        add(&conn, 1, "one");
+        add(&conn, 2, "two");
+        assert_eq!(waiting(&conn).unwrap(), None);
+        let delete = |id, text| {
+            noting(&conn, || {
+                remove(&conn, id, text);
+                Ok(())
+            })
+        };
+        delete(1, "one").unwrap();
+        let merged = waiting(&conn).unwrap().unwrap();
+        delete(2, "two").unwrap();
+        assert!(!end(&conn, merged).unwrap());
+        let merged = waiting(&conn).unwrap().unwrap();
+        assert!(end(&conn, merged).unwrap());
+        assert_eq!(waiting(&conn).unwrap(), None);
+    }
+
+    #[test]
+    fn words_are_looked_up_until_that_takes_as_long_as_a_merge() {
+        let deleted = DeletedText::default();
+        assert!(!deleted.add(FEW) && !deleted.are_many());
+        assert!(deleted.add(1));
+        deleted.set_all(FEW * BYTES_MERGED * 2);
+        assert!(!deleted.are_many());
+        assert!(!deleted.add(FEW));
+        assert!(deleted.are_many());
+        deleted.clear();
+        assert!(!deleted.are_many());
+    }
 }
