@@ -43,7 +43,7 @@ pub(super) fn thread_word(no: i64) -> String {
 /// Texts whose words one commit removes, at most.
 pub(super) struct Portion {
     texts: usize,
-    /// After a text with which there are so many bytes, no other one follows.
+    /// The text that reaches this number of bytes is the last one.
     bytes: usize,
 }
 

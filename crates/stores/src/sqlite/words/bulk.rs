@@ -21,7 +21,7 @@ const BYTES_MERGED: u64 = 128;
 const USUAL_PAGE: i64 = 4050;
 const SMALLEST_PAGE: i64 = 32;
 
-/// What was deleted since the index was merged. Up to now it has taken as long as a merge would, at most.
+/// The text that was deleted since the last merge. It decides how the next words are deleted.
 #[derive(Debug, Default)]
 pub(in super::super) struct DeletedText {
     bytes: AtomicU64,
@@ -79,7 +79,7 @@ pub(in super::super) fn waiting(conn: &Connection) -> Result<Option<WaitingWords
     Ok((value > 1).then_some(WaitingWords(value)))
 }
 
-/// Begins to merge the whole index. A merge that had begun begins anew. Whether there is more to do.
+/// Starts to merge the whole index. A merge at work starts anew. Whether there is more to do.
 pub(in super::super) fn begin(conn: &Connection) -> Result<bool, StoreError> {
     let before = setting(conn)?;
     let meanwhile = [
@@ -145,7 +145,7 @@ fn merge(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
     Ok(conn.total_changes().saturating_sub(before) > 1)
 }
 
-/// Ends a merge that has begun when these words waited. False if others wait since.
+/// Ends a merge that these words have waited for. False if others wait since.
 pub(in super::super) fn end(conn: &Connection, merged: WaitingWords) -> Result<bool, StoreError> {
     let is_last = waiting(conn)? == Some(merged);
     if is_last {
@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn an_index_is_merged_again_and_again() {
         let conn = index();
-        for id in 0..200 {
-            let secret = secret(&mut fastrand::Rng::with_seed(id as u64));
+        for id in 0..200_i64 {
+            let secret = secret(&mut fastrand::Rng::with_seed(id.cast_unsigned()));
             add(&conn, 2 * id + 1, &secret);
             add(&conn, 2 * id + 2, "stays");
             noting(&conn, || {
