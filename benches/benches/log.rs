@@ -319,9 +319,10 @@ async fn store_alone(directory: &Path, kind: Kind, n_writers: usize) {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Runs of an agent with as many threads at once, followed to their end.
+/// Runs of an agent with as many threads at once, followed to their end. Each is the first run of its thread.
 async fn with_the_runtime(directory: &Path, text: &'static str, n_threads: usize) {
-    let path = directory.join(format!("runtime-{n_threads}.db"));
+    let directory = tempfile::tempdir_in(directory).unwrap();
+    let path = directory.path().join("runtime.db");
     let store = Arc::new(SqliteStore::open(&path, &SqliteOptions::default()).unwrap());
     let runtime = Arc::new(runtime_over(Arc::clone(&store) as Arc<dyn Store>));
     let n_each = if n_threads == 1 { 500 } else { 60 };
