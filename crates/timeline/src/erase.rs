@@ -42,37 +42,49 @@ const NAME: usize = 200;
 const ADDRESSES: [&str; 4] = ["image_url", "file_url", "file_data", "file_id"];
 
 impl Event {
-    /// The event without what a removed item, step or compaction says. `None` if it says nothing of one, or no more.
-    ///
-    /// An agent's state stays, because later runs build on it, and so do the parameters of runs.
+    /// The item, the step or the compaction that the event belongs to, if there is one.
     #[must_use]
-    pub fn erased(&self, is_removed: impl Fn(&Removed) -> bool) -> Option<Self> {
-        let is_step = |id: &crate::ids::StepId| is_removed(&Removed::Step(id.clone()));
-        let mut event = self.clone();
-        match &mut event {
-            Self::ItemCreated { item } if is_removed(&Removed::Item(item.id.clone())) => {
-                erase_item(item);
-            }
-            Self::StepCreated { step } if is_step(&step.id) => erase_outcome(&mut step.outcome),
-            Self::StepStatusChanged {
-                step_id, outcome, ..
-            } if is_step(step_id) => erase_outcome(outcome),
-            Self::PartCreated { step_id, part, .. } | Self::PartUpdated { step_id, part, .. }
-                if is_step(step_id) =>
-            {
-                *part = payload(part);
-            }
+    pub fn entry(&self) -> Option<Removed> {
+        match self {
+            Self::ItemCreated { item } => Some(Removed::Item(item.id.clone())),
+            Self::StepCreated { step } => Some(Removed::Step(step.id.clone())),
+            Self::StepStatusChanged { step_id, .. }
+            | Self::PartCreated { step_id, .. }
+            | Self::PartUpdated { step_id, .. } => Some(Removed::Step(step_id.clone())),
             Self::ChunkEmitted {
-                step_id: Some(step_id),
                 chunk_type,
                 data: Some(data),
                 ..
-            } if is_step(step_id) => {
-                *data = if chunk_type == chunk_type::STEP_RESPONSE {
-                    response(data)
-                } else {
-                    payload(data)
-                };
+            } if chunk_type == chunk_type::THREAD_COMPACTED => {
+                let compaction: Compaction = data.read().ok()?;
+                Some(Removed::Compaction(compaction.id))
+            }
+            Self::ChunkEmitted { step_id, .. } => step_id.clone().map(Removed::Step),
+            Self::ContextCreated { .. }
+            | Self::ContextResolved { .. }
+            | Self::ContextStatusChanged { .. }
+            | Self::ThreadCreated { .. }
+            | Self::ThreadResolved { .. }
+            | Self::ThreadStatusChanged { .. }
+            | Self::ExecutionCreated { .. }
+            | Self::ExecutionStatusChanged { .. }
+            | Self::ItemStatusChanged { .. }
+            | Self::ThreadFinished { .. } => None,
+        }
+    }
+
+    /// The event without the content of its [entry](Self::entry). `None` if it has none, or no more.
+    ///
+    /// An agent's state stays, because later runs build on it, and so do the parameters of runs.
+    #[must_use]
+    pub fn erased(&self) -> Option<Self> {
+        let mut event = self.clone();
+        match &mut event {
+            Self::ItemCreated { item } => erase_item(item),
+            Self::StepCreated { step } => erase_outcome(&mut step.outcome),
+            Self::StepStatusChanged { outcome, .. } => erase_outcome(outcome),
+            Self::PartCreated { part, .. } | Self::PartUpdated { part, .. } => {
+                *part = payload(part);
             }
             Self::ChunkEmitted {
                 chunk_type,
@@ -80,12 +92,21 @@ impl Event {
                 ..
             } if chunk_type == chunk_type::THREAD_COMPACTED => {
                 let mut compaction: Compaction = data.read().ok()?;
-                if !is_removed(&Removed::Compaction(compaction.id.clone())) {
-                    return None;
-                }
                 ERASED.clone_into(&mut compaction.summary);
                 compaction.agent_states.clear();
                 *data = Payload::write(&compaction).ok()?;
+            }
+            Self::ChunkEmitted {
+                step_id: Some(_),
+                chunk_type,
+                data: Some(data),
+                ..
+            } => {
+                *data = if chunk_type == chunk_type::STEP_RESPONSE {
+                    response(data)
+                } else {
+                    payload(data)
+                };
             }
             Self::ContextCreated { .. }
             | Self::ContextResolved { .. }
@@ -95,12 +116,7 @@ impl Event {
             | Self::ThreadStatusChanged { .. }
             | Self::ExecutionCreated { .. }
             | Self::ExecutionStatusChanged { .. }
-            | Self::ItemCreated { .. }
             | Self::ItemStatusChanged { .. }
-            | Self::StepCreated { .. }
-            | Self::StepStatusChanged { .. }
-            | Self::PartCreated { .. }
-            | Self::PartUpdated { .. }
             | Self::ChunkEmitted { .. }
             | Self::ThreadFinished { .. } => return None,
         }
@@ -213,10 +229,6 @@ mod tests {
         }
     }
 
-    fn erased(event: &Event) -> Option<Event> {
-        event.erased(|what| *what == Removed::Step("s".into()))
-    }
-
     #[test]
     fn an_erased_part_has_its_type_and_call_but_no_content() {
         for (before, after) in [
@@ -240,23 +252,20 @@ mod tests {
             ),
         ] {
             assert_eq!(check_part(&after.clone().into()), Ok(()));
-            assert_eq!(erased(&part(before)), Some(part(after)));
+            assert_eq!(part(before).erased(), Some(part(after)));
         }
     }
 
     #[test]
     fn an_erased_event_is_erased_once() {
-        let once = erased(&part(json!({"type": "output_text", "text": "secret"})));
-        assert_eq!(erased(&once.unwrap()), None);
+        let once = part(json!({"type": "output_text", "text": "secret"})).erased();
+        assert_eq!(once.unwrap().erased(), None);
     }
 
     #[test]
-    fn an_event_of_another_step_is_not_erased() {
+    fn a_part_belongs_to_its_step() {
         let event = part(json!({"type": "output_text", "text": "stays"}));
-        assert_eq!(
-            event.erased(|what| *what == Removed::Step("t".into())),
-            None
-        );
+        assert_eq!(event.entry(), Some(Removed::Step("s".into())));
     }
 
     #[test]
@@ -272,8 +281,8 @@ mod tests {
             "id": "co", "executionId": "e", "through": 9, "summary": "secret", "author": {"model": "m"},
             "replaced": {"executions": 1, "messages": 2, "bytes": 3}, "agentStates": {"a": {"note": "secret"}},
         }));
-        let is_removed = |what: &Removed| *what == Removed::Compaction("co".into());
-        let after = before.erased(is_removed).unwrap();
+        assert_eq!(before.entry(), Some(Removed::Compaction("co".into())));
+        let after = before.erased().unwrap();
         let Event::ChunkEmitted {
             data: Some(data), ..
         } = &after
@@ -283,8 +292,7 @@ mod tests {
         let compaction: Compaction = data.read().unwrap();
         assert_eq!((&*compaction.summary, compaction.through.0), (ERASED, 9));
         assert!(!data.text().contains("secret"));
-        assert_eq!(after.erased(is_removed), None);
-        assert_eq!(before.erased(|_| false), None);
+        assert_eq!(after.erased(), None);
     }
 
     #[test]
@@ -298,6 +306,6 @@ mod tests {
         };
         let before = json!({"model": "m", "usage": {"inputTokens": 3, "details": {"cached": 1}}, "data": {"secret": 1}});
         let after = json!({"model": "m", "usage": {"inputTokens": 3, "details": {"cached": 1}}, "data": {}});
-        assert_eq!(erased(&response(before)), Some(response(after)));
+        assert_eq!(response(before).erased(), Some(response(after)));
     }
 }

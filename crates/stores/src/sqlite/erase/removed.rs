@@ -11,7 +11,6 @@ use crate::block::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use store::{Filter, StoreError, TenantId};
@@ -76,8 +75,10 @@ impl Plan {
         self.blocks.keys().copied()
     }
 
-    fn erased(&self, event: &Event) -> Option<Event> {
-        event.erased(|what| self.entries.contains(what))
+    /// The entry and the event without its content, if it is to be erased.
+    fn erased(&self, event: &Event) -> Option<(Removed, Event)> {
+        let entry = event.entry().filter(|it| self.entries.contains(it))?;
+        Some((entry, event.erased()?))
     }
 }
 
@@ -153,16 +154,9 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
         let (mut next, mut has_content) = (first, false);
         for decoded in reader {
             let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
-            let entry = RefCell::new(None);
-            let is_entry = |what: &Removed| {
-                let entry_of = plan.entries.get(what).cloned();
-                let is_entry = entry_of.is_some();
-                entry.replace(entry_of);
-                is_entry
-            };
-            if event.erased(is_entry).is_some() {
+            if let Some((entry, _)) = plan.erased(&event) {
                 has_content = true;
-                with_content.extend(entry.take());
+                with_content.insert(entry);
             }
             next += 1;
         }
@@ -266,7 +260,7 @@ pub(super) fn samples(conn: &Connection, thread: &ThreadId) -> Result<Samples, S
         Log { conn, no }.read_blocks(Seq(from), Filter::All, |_, first, reader| {
             for decoded in reader {
                 let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
-                if let Some(erased) = plan.erased(&event) {
+                if let Some((_, erased)) = plan.erased(&event) {
                     samples.add_difference(&event, &erased);
                 }
             }
@@ -340,7 +334,7 @@ fn rewritten(
         let decoded = decoded?;
         let before = decoded.text()?;
         let Decoded { at, event, text } = decoded;
-        if let Some(erased) = plan.erased(&event) {
+        if let Some((_, erased)) = plan.erased(&event) {
             has_changed = true;
             fewer += int(before.len() as u64) - int(erased.encode()?.len() as u64);
             all.push((at, erased, None));

@@ -16,7 +16,7 @@ const PAGES: i64 = 256;
 /// Up to this number of bytes, each word is looked up. It takes about a second.
 const FEW: u64 = 256 << 10;
 /// A merge writes this number of bytes in the time that a look-up of all words of one byte of text takes.
-const BYTES_MERGED: u64 = 128;
+const BYTES_MERGED: u64 = 256;
 /// The size of FTS5's pages, in bytes.
 const USUAL_PAGE: i64 = 4050;
 const SMALLEST_PAGE: i64 = 32;
