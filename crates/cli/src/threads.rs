@@ -72,6 +72,9 @@ pub(crate) async fn threads(
                 Reach::Store(app, tenant) => {
                     let deleted = app.runtime().delete(tenant, &key).await;
                     deleted.map_err(|error| missing(error, &key))?;
+                    // No server does it later.
+                    let reclaimed = app.store().reclaim().await;
+                    reclaimed.map_err(RuntimeError::from)?;
                 }
             }
             output.value(&json!({"deleted": key}))?;

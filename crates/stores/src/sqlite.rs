@@ -74,7 +74,7 @@ use store::{
 };
 use timeline::{Removed, Seq, ThreadId};
 use wal::LogFault;
-use words::bulk::DeletedText;
+use words::bulk::{self, DeletedText};
 use writer::Writer;
 
 /// A [`Store`] in one SQLite file.
@@ -89,6 +89,8 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     health: Arc<Health>,
     deleted_text: DeletedText,
+    /// One merge of the full-text index at a time.
+    merging: tokio::sync::Mutex<()>,
     quotas: Quotas,
     is_encrypted: bool,
     /// The fault of the write-ahead log of a store that is only read.
@@ -162,6 +164,7 @@ impl SqliteStore {
             writer,
             health,
             deleted_text: DeletedText::default(),
+            merging: tokio::sync::Mutex::default(),
             quotas: options.quotas.clone(),
             is_encrypted: options.key.is_some(),
             torn_log,
@@ -466,12 +469,14 @@ impl ThreadTable for SqliteStore {
         tenant: &'a TenantId,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        // Its words go in several commits if they are many, because each costs a look-up: other writes
-        // go between them.
+        // Its words go in several commits if they are many: other writes go between them.
         Box::pin(async move {
             let ids = || (tenant.clone(), thread.clone());
             let writer = self.writer()?;
-            let in_bulk = self.deletes_in_bulk(thread).await?;
+            let id = thread.clone();
+            let bytes = self.readers.run(move |conn| bulk::bytes(conn, &id)).await?;
+            let all = self.readers.run(bulk::all_bytes);
+            let in_bulk = self.deleted_text.exceeds_a_merge(bytes, all).await?;
             let mut after = i64::MIN;
             let deleted = loop {
                 let (tenant, thread) = ids();
@@ -483,9 +488,14 @@ impl ThreadTable for SqliteStore {
                     Err(error) => break Err(error),
                 }
             };
+            if deleted.is_ok() {
+                self.deleted_text.add(bytes);
+            }
             if let Err(StoreError::HasForks { .. }) = &deleted
                 && after > i64::MIN
             {
+                // Words that are only noted must not come back before the merge.
+                self.merge_words().await?;
                 let (tenant, thread) = ids();
                 let restore = move |conn: &_| append::restore_words(conn, &tenant, &thread);
                 writer.run(0, restore).await?;

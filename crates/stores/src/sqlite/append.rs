@@ -110,9 +110,9 @@ pub(super) fn create(
 fn insert_thread(conn: &Connection, new: &NewLog) -> Result<(i64, i64), StoreError> {
     let sql = "INSERT INTO thread_threads
                    (id, tenant, key, status, title, metadata, fork_no, fork_seq, created_at, updated_at, head_seq, bytes,
-                    epoch, change)
+                    epoch, change, no)
                VALUES (?1, ?2, ?3, 'open', ?4, ?5, (SELECT no FROM thread_threads WHERE id = ?6), ?7, ?8, ?9, 0, 0, ?10,
-                       (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2))
+                       (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2), ?11)
                RETURNING no, change";
     let thread = &new.thread;
     let fork = thread.fork.as_ref();
@@ -127,6 +127,7 @@ fn insert_thread(conn: &Connection, new: &NewLog) -> Result<(i64, i64), StoreErr
         nanos(thread.created_at),
         new.updated_at(),
         int(Epoch::FIRST.0),
+        bulk::thread_number(conn)?,
     ];
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
     let found = insert.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)));
@@ -249,8 +250,8 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
     Ok(())
 }
 
-/// Deletes a thread with all its data and its sidecar objects; if it has many texts, the words of some of them first,
-/// those after the text with this number. The number of the last one if there may be more.
+/// Deletes a thread with all its data and its sidecar objects. If it has many texts, the words of some of them go first:
+/// those after the text with this number. Returns the number of the last one if there may be more.
 pub(super) fn delete_some(
     conn: &Connection,
     tenant: &TenantId,
@@ -262,9 +263,9 @@ pub(super) fn delete_some(
     let none = Blocks::default();
     let tables = Tables::of(conn, no, &none);
     let last = if in_bulk {
-        bulk::noting(conn, || tables.remove_some(after, &Portion::MANY))?
+        bulk::noting(conn, || tables.remove_some(after, &Portion::NOTED))?
     } else {
-        tables.remove_some(after, &Portion::FEW)?
+        tables.remove_some(after, &Portion::LOOKED_UP)?
     };
     if last.is_none() {
         delete_all(conn, no)?;

@@ -3,6 +3,7 @@
 use super::error::statement;
 use super::sums::{Summing, first_half};
 use super::value::{count, int};
+use super::words::bulk;
 use crate::block::{
     Block, BlockFault, BlockReader, ByteRanges, Decoded, MAX_EVENTS, ToStore, split,
 };
@@ -167,8 +168,8 @@ pub(super) fn insert_blocks(
     blocks: Vec<Block>,
     written: Option<[u8; 32]>,
 ) -> Result<(Blocks, Sum), StoreError> {
-    let sql = "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body, erased)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body, erased, id)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
     let (mut first, mut sum) = (end.tail.next().0, end.sum);
     let mut stored = Blocks::default();
@@ -191,7 +192,8 @@ pub(super) fn insert_blocks(
                 summed.facts,
                 sum,
                 block.body,
-                erased
+                erased,
+                bulk::block_number(conn)?
             ])
             .map_err(statement)?;
         let next = first + block.n as u64;

@@ -1,8 +1,8 @@
 //! Erasing: removed messages of threads that stay, all data of a tenant, and the space of what was deleted.
 //!
-//! `secure_delete` overwrites what a transaction deletes. Three places can still have copies: the write-ahead log until
-//! it is emptied, free pages of before, and the unused part of a page whose rows SQLite has moved. The first two go
-//! with [`SqliteStore::reclaim`]. The last one only goes if the whole file is written anew
+//! `secure_delete` overwrites what a transaction deletes. Four places can still have copies: the write-ahead log until
+//! it is emptied, free pages of before, the full-text index after a deletion in bulk, and the unused part of a page
+//! whose rows SQLite has moved. The first three go with [`SqliteStore::reclaim`]. The last one only goes if the whole file is written anew
 //! ([`SqliteStore::compact`]). [`Samples`] show whether that is necessary.
 
 mod removed;
@@ -15,12 +15,13 @@ pub use tenant::ErasedTenant;
 
 use super::SqliteStore;
 use super::error::failed;
+use super::rebuild;
 use super::rows;
 use super::space;
 use super::words::bulk;
 use super::writer::Writer;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{StoreError, TenantId, ThreadRow};
 use timeline::ThreadId;
 
@@ -134,8 +135,8 @@ impl SqliteStore {
         self.writer.as_ref().is_some_and(Writer::has_deleted)
     }
 
-    /// Takes the words of bulk deletions out of the full-text index, returns the free pages of the file to the system,
-    /// and empties the write-ahead log. Other writes go between the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
+    /// Takes the words of deletions in bulk out of the full-text index. Returns the free pages of the file to the
+    /// system, and empties the write-ahead log. Other writes go between the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
     /// Readers can prevent the emptying: it is tried for some seconds.
     pub async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
         self.reclaim_trying(TRIALS).await
@@ -146,33 +147,41 @@ impl SqliteStore {
         self.reclaim_trying(1).await
     }
 
-    /// Whether the words of a thread are deleted in bulk, because that is faster.
-    pub(super) async fn deletes_in_bulk(&self, thread: &ThreadId) -> Result<bool, StoreError> {
-        let thread = thread.clone();
-        let bytes = move |conn: &_| bulk::bytes(conn, &thread);
-        if self.deleted_text.add(self.readers.run(bytes).await?) {
-            let all = self.readers.run(bulk::all_bytes).await?;
-            self.deleted_text.set_all(all);
-        }
-        Ok(self.deleted_text.are_many())
-    }
-
-    /// Takes the words of bulk deletions out of the full-text index.
-    async fn merge_words(&self) -> Result<(), StoreError> {
+    /// Takes the words of deletions in bulk out of the full-text index.
+    pub(super) async fn merge_words(&self) -> Result<(), StoreError> {
         let writer = self.writer()?;
-        while let Some(waiting) = self.readers.run(bulk::waiting).await? {
-            let mut has_more = writer.run_deleting(0, bulk::begin, |it| *it).await?;
-            while has_more {
-                has_more = writer.run_deleting(0, bulk::go_on, |it| *it).await?;
+        // Two merges would start each other anew.
+        let _one = self.merging.lock().await;
+        loop {
+            self.deleted_text.clear();
+            let Some(noted) = self.readers.run(bulk::waiting).await? else {
+                return Ok(());
+            };
+            if self.readers.run(bulk::has_few_texts).await? {
+                let remake = move |conn: &_| {
+                    rebuild::index(conn)?;
+                    bulk::end(conn, noted)
+                };
+                writer.run_deleting(0, remake, |_| true).await?;
+                continue;
             }
-            writer.run(0, move |conn| bulk::end(conn, waiting)).await?;
+            writer.run_deleting(0, bulk::start, |()| true).await?;
+            let mut pages = 1;
+            loop {
+                let begun = Instant::now();
+                let merge = move |conn: &_| bulk::go_on(conn, pages);
+                if !writer.run_deleting(0, merge, |it| *it).await? {
+                    break;
+                }
+                pages = bulk::next_pages(pages, begun.elapsed());
+            }
+            writer.run(0, move |conn| bulk::end(conn, noted)).await?;
         }
-        self.deleted_text.clear();
-        Ok(())
     }
 
     async fn reclaim_trying(&self, trials: u32) -> Result<Reclaimed, StoreError> {
-        self.merge_words().await?;
+        // The space of other deletions is returned even if that fails.
+        let merged = self.merge_words().await;
         let mut bytes = 0;
         loop {
             let freed = self
@@ -192,7 +201,7 @@ impl SqliteStore {
             tokio::time::sleep(PAUSE).await;
             is_log_empty = self.writer()?.empty_log().await?;
         }
-        Ok(Reclaimed {
+        merged.map(|()| Reclaimed {
             bytes,
             is_log_empty,
         })
@@ -230,5 +239,26 @@ impl SqliteStore {
             .run(move |conn| samples::search_values(conn, &wanted))
             .await?;
         Ok(Searched::of(&samples, in_files, in_values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SqliteOptions;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_has_deleted_content_while_words_wait_for_a_merge() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let store = SqliteStore::open(&path, &SqliteOptions::default()).unwrap();
+        let writer = store.writer().unwrap();
+        store.reclaim().await.unwrap();
+        assert!(!store.has_deleted());
+        let note = |conn: &_| bulk::noting(conn, || Ok(()));
+        writer.run_deleting(0, note, |()| true).await.unwrap();
+        assert!(writer.empty_log().await.unwrap() && store.has_deleted());
+        store.reclaim().await.unwrap();
+        assert!(!store.has_deleted());
     }
 }

@@ -87,8 +87,9 @@ impl Readers {
         let threads = (0..)
             .zip(connections)
             .map(|(n, conn): (usize, _)| spawn((n, conn)));
+        let threads = threads.collect::<Result<_, _>>();
         Ok(Self {
-            threads: Mutex::new(threads.collect::<Result<_, _>>()?),
+            threads: Mutex::new(threads.inspect_err(|_| queue.close())?),
             queue,
             places: Arc::new(Semaphore::new(JOBS)),
             health,

@@ -32,6 +32,15 @@ pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Makes the full-text index anew.
+pub(super) fn index(conn: &Connection) -> Result<(), StoreError> {
+    words::clear(conn)?;
+    for no in words::numbers(conn)? {
+        Tables::of(conn, no, &Blocks::default()).add_missing()?;
+    }
+    Ok(())
+}
+
 /// Folds the log of one thread into the tables and the index, which have nothing of it. The calls that are open
 /// are not found.
 pub(super) fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {

@@ -49,12 +49,12 @@ pub(super) struct Portion {
 
 impl Portion {
     /// If each word is looked up.
-    pub(super) const FEW: Self = Self {
+    pub(super) const LOOKED_UP: Self = Self {
         texts: 16,
         bytes: 64 << 10,
     };
     /// If deletions are only noted.
-    pub(super) const MANY: Self = Self {
+    pub(super) const NOTED: Self = Self {
         texts: 4096,
         bytes: 1 << 20,
     };

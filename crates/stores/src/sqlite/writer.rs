@@ -6,6 +6,7 @@ use super::health::Health;
 use super::request::{AfterCommit, Maintenance, QueuedRequest, Request};
 use super::space;
 use super::sync::{Syncer, answer};
+use super::words::bulk;
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
@@ -237,7 +238,7 @@ fn maintain(
         .map_err(statement)?;
     let is_empty = is_empty?;
     // All deletions so far are committed, because this thread has done them.
-    if is_empty && !space::can_shrink(conn)? {
+    if is_empty && !space::can_shrink(conn)? && bulk::waiting(conn)?.is_none() {
         has_deleted.store(false, Ordering::Relaxed);
     }
     Ok(is_empty)

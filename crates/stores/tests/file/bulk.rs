@@ -1,6 +1,7 @@
 //! Much text that is deleted at once: its words leave the full-text index by a merge.
 
 use super::{open, place};
+use jiff::Timestamp;
 use loomline_stores::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
@@ -8,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use store::search::{Search, SearchWords};
 use store::suite::Author;
-use store::{Store, TenantId, TextIndex as _, ThreadTable as _};
-use timeline::{Command, NewItem, NewThread, ThreadId};
+use store::{Append, EventLog as _, NewRecord, Store, TenantId, TextIndex as _, ThreadTable as _};
+use timeline::{Command, NewItem, NewThread, Removed, ThreadId};
 
 fn acme() -> TenantId {
     "acme".into()
@@ -60,7 +61,7 @@ async fn assert_gone(store: &Arc<SqliteStore>, path: &Path, name: &str) {
 async fn the_words_of_a_large_thread_leave_the_index_by_a_merge() {
     let (_directory, path) = place();
     let store = Arc::new(open(&path));
-    write(&store, "stays", 100).await;
+    write(&store, "stays", 300).await;
     write(&store, "goes", 100).await;
     let samples = store.samples_of_thread(&"goes".into()).await.unwrap();
     let before = store.activity().n_commits;
@@ -108,10 +109,86 @@ async fn many_small_deletions_become_one_in_bulk() {
 }
 
 #[tokio::test]
+async fn the_next_thread_gets_other_numbers_while_words_wait() {
+    let (_directory, path) = place();
+    let store = Arc::new(open(&path));
+    write(&store, "stays", 300).await;
+    write(&store, "goes", 100).await;
+    store.delete(&acme(), &"goes".into()).await.unwrap();
+    drop(store);
+    let store = Arc::new(open(&path));
+    // The same words, of which some are looked up and removed before the merge.
+    write(&store, "goes", 100).await;
+    let claim = store.claim(&"goes".into()).await.unwrap();
+    let (mut state, mut records) = (claim.head.state, Vec::new());
+    let at = Timestamp::UNIX_EPOCH;
+    for n in 0..50 {
+        let what = Removed::Item(format!("goes-{n}").as_str().into());
+        for event in state.decide(Command::Remove { what }, at).unwrap() {
+            state.apply(&event);
+            records.push(NewRecord::new(at, event).unwrap());
+        }
+    }
+    let append = Append {
+        thread: "goes".into(),
+        epoch: claim.epoch,
+        tail: claim.head.tail,
+        records,
+        token: None,
+        is_limited: false,
+    };
+    store.append(append).await.unwrap();
+    store.reclaim().await.unwrap();
+    assert_eq!(setting(&path), 1);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(n_found(&store, "goesword7secret").await, 0);
+    assert_eq!(n_found(&store, "goesword77secret").await, 1);
+}
+
+#[tokio::test]
+async fn an_index_without_texts_is_made_anew() {
+    let (_directory, path) = place();
+    let store = Arc::new(open(&path));
+    for name in ["one", "two"] {
+        write(&store, name, 50).await;
+    }
+    for name in ["one", "two"] {
+        store.delete(&acme(), &name.into()).await.unwrap();
+    }
+    store.reclaim().await.unwrap();
+    for name in ["one", "two"] {
+        assert_gone(&store, &path, name).await;
+    }
+    write(&store, "three", 1).await;
+    assert_eq!(n_found(&store, "threeword0secret").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_merges_follow_each_other() {
+    let (_directory, path) = place();
+    let store = Arc::new(open(&path));
+    for name in ["stays", "goes", "follows"] {
+        write(&store, name, 280).await;
+    }
+    store.delete(&acme(), &"goes".into()).await.unwrap();
+    let (tenant, id) = (acme(), ThreadId::from("follows"));
+    let delete = store.delete(&tenant, &id);
+    let (one, two, deleted) = tokio::join!(store.reclaim(), store.reclaim_at_once(), delete);
+    one.unwrap();
+    two.unwrap();
+    deleted.unwrap();
+    store.reclaim().await.unwrap();
+    for name in ["goes", "follows"] {
+        assert_gone(&store, &path, name).await;
+    }
+    assert_eq!(n_found(&store, "staysword4secret").await, 1);
+}
+
+#[tokio::test]
 async fn a_merge_that_did_not_happen_is_made_after_the_next_start() {
     let (_directory, path) = place();
     let store = Arc::new(open(&path));
-    write(&store, "stays", 3).await;
+    write(&store, "stays", 300).await;
     write(&store, "goes", 50).await;
     store.delete(&acme(), &"goes".into()).await.unwrap();
     drop(store);
@@ -127,7 +204,7 @@ async fn threads_are_written_and_deleted_while_the_index_is_merged() {
     let (_directory, path) = place();
     let store = Arc::new(open(&path));
     for name in ["stays", "goes", "follows"] {
-        write(&store, name, 150).await;
+        write(&store, name, 280).await;
     }
     store.delete(&acme(), &"goes".into()).await.unwrap();
     let during = async {

@@ -15,6 +15,7 @@ use crate::sqlite::error::{making, statement};
 use crate::sqlite::migrations::MIGRATIONS;
 use crate::sqlite::projection::Tables;
 use crate::sqlite::value::{count, instant, int, nanos};
+use crate::sqlite::words::bulk;
 use crate::sqlite::{checkpoints, objects, rebuild, rekey, schema, sums};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -225,8 +226,8 @@ impl<'a> Import<'a> {
         }
         let sum = blocks::seed(tenant.as_str(), &line.id);
         let sql = "INSERT INTO thread_threads
-                       (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, sum, change)
-                   VALUES (?1, ?2, ?3, 'open', ?4, ?4, 0, 0, ?5, ?6, ?7)";
+                       (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, sum, change, no)
+                   VALUES (?1, ?2, ?3, 'open', ?4, ?4, 0, 0, ?5, ?6, ?7, ?8)";
         let mut insert = self.conn.prepare_cached(sql).map_err(statement)?;
         let no = insert
             .insert(params![
@@ -236,7 +237,8 @@ impl<'a> Import<'a> {
                 nanos(line.created_at),
                 int(Epoch::FIRST.0),
                 sum,
-                self.change.saturating_add(line.change)
+                self.change.saturating_add(line.change),
+                bulk::thread_number(self.conn)?
             ])
             .map_err(making(&line.id))?;
         self.threads.push(no);

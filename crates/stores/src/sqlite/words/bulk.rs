@@ -2,26 +2,35 @@
 //!
 //! FTS5's `secure-delete` looks up each word to take it out of the index. A deletion in bulk only notes which words are
 //! deleted, as FTS5 does without that setting. The index is merged once afterwards, which takes these words out.
-//! While words wait for that, the value of the setting is more than 1. FTS5 takes each such value as "on".
+//!
+//! While noted words wait for the merge, the value of the setting is more than 1, which FTS5 takes as "on" too. Its
+//! lower half is the number of deletions in bulk since the last merge. Its upper half is the highest number of a block or
+//! a thread that they may have deleted. No new block or thread gets a number up to that one: FTS5 would have its words
+//! twice, as deleted and as new, and a look-up would find the new ones only.
 
 use super::super::error::statement;
 use super::super::value::count;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use store::StoreError;
 use timeline::ThreadId;
 
-/// Pages of the index that one commit writes.
+/// The most pages of the index that one commit writes.
 const PAGES: i64 = 256;
+/// How long a commit that merges should take.
+const STEP: Duration = Duration::from_millis(50);
 /// Up to this number of bytes, each word is looked up. It takes about a second.
 const FEW: u64 = 256 << 10;
-/// A merge writes this number of bytes in the time that a look-up of all words of one byte of text takes.
+/// Bytes that a merge writes while FTS5 looks up the words of one byte.
 const BYTES_MERGED: u64 = 256;
+/// Up to this number of texts, the index is made anew from them in place of a merge.
+const FEW_TEXTS: i64 = 256;
 /// The size of FTS5's pages, in bytes.
 const USUAL_PAGE: i64 = 4050;
 const SMALLEST_PAGE: i64 = 32;
 
-/// The text that was deleted since the last merge. It decides how the next words are deleted.
+/// Counts the text that was deleted since the last merge. It decides how the next words are deleted.
 #[derive(Debug, Default)]
 pub(in super::super) struct DeletedText {
     bytes: AtomicU64,
@@ -30,67 +39,148 @@ pub(in super::super) struct DeletedText {
 }
 
 impl DeletedText {
-    /// Counts a deletion of this number of bytes. Whether the words of all threads have to be counted before
-    /// [`are_many`](Self::are_many) can answer.
-    pub(in super::super) fn add(&self, bytes: u64) -> bool {
-        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        before.saturating_add(bytes) > FEW && self.all.load(Ordering::Relaxed) == 0
-    }
-
-    /// Sets the bytes of all threads.
-    pub(in super::super) fn set_all(&self, bytes: u64) {
-        self.all.store(bytes.max(1), Ordering::Relaxed);
-    }
-
-    /// Whether the next deletion is faster in bulk.
-    pub(in super::super) fn are_many(&self) -> bool {
-        let bytes = self.bytes.load(Ordering::Relaxed);
+    /// Whether a deletion of so many more bytes is faster in bulk. `all` counts the bytes of all threads.
+    pub(in super::super) async fn exceeds_a_merge(
+        &self,
+        more: u64,
+        all: impl Future<Output = Result<u64, StoreError>>,
+    ) -> Result<bool, StoreError> {
+        let bytes = self.bytes.load(Ordering::Relaxed).saturating_add(more);
+        if bytes <= FEW {
+            return Ok(false);
+        }
+        if self.all.load(Ordering::Relaxed) == 0 {
+            self.all.store(all.await?.max(1), Ordering::Relaxed);
+        }
         let all = self.all.load(Ordering::Relaxed);
-        bytes > FEW && bytes.saturating_mul(BYTES_MERGED) > all
+        Ok(bytes.saturating_mul(BYTES_MERGED) > all)
     }
 
-    /// Begins to count anew.
+    /// Counts a deletion.
+    pub(in super::super) fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Starts to count anew.
     pub(in super::super) fn clear(&self) {
         self.bytes.store(0, Ordering::Relaxed);
         self.all.store(0, Ordering::Relaxed);
     }
 }
 
-/// Does `work`, which only notes the words that it removes from the index.
+/// The next number of pages, after a commit that took so long.
+pub(in super::super) fn next_pages(pages: i64, took: Duration) -> i64 {
+    let next = if took < STEP { pages * 2 } else { pages / 2 };
+    next.clamp(1, PAGES)
+}
+
+/// The setting of the index: which noted words wait for a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct NotedWords {
+    /// The highest number of a block or a thread that may have had them.
+    highest: i64,
+    /// The deletions in bulk since the last merge, and 1.
+    n: i64,
+}
+
+impl NotedWords {
+    const NONE: Self = Self { highest: 0, n: 1 };
+    const HALF: u32 = 32;
+
+    fn of(conn: &Connection) -> Result<Self, StoreError> {
+        let sql = "SELECT v FROM thread_words_config WHERE k = 'secure-delete'";
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let value: i64 = select.query_row([], |row| row.get(0)).map_err(statement)?;
+        Ok(Self {
+            highest: value >> Self::HALF,
+            n: value & i64::from(i32::MAX),
+        })
+    }
+
+    fn value(self) -> i64 {
+        self.highest << Self::HALF | self.n
+    }
+
+    /// The setting after one more deletion in bulk. `None` if the numbers are too high for it.
+    fn next(self, conn: &Connection) -> Result<Option<Self>, StoreError> {
+        let sql = "SELECT max(coalesce((SELECT max(id) FROM thread_blocks), 0),
+                              coalesce((SELECT max(no) FROM thread_threads), 0))";
+        let mut select = conn.prepare_cached(sql).map_err(statement)?;
+        let highest: i64 = select.query_row([], |row| row.get(0)).map_err(statement)?;
+        let next = Self {
+            highest: self.highest.max(highest),
+            n: self.n + 1,
+        };
+        let limit = i64::from(i32::MAX);
+        Ok((next.highest < limit && next.n < limit).then_some(next))
+    }
+}
+
+/// The number of a new block. `None` if the next free one may be given.
+pub(in super::super) fn block_number(conn: &Connection) -> Result<Option<i64>, StoreError> {
+    number(conn, "SELECT coalesce(max(id), 0) FROM thread_blocks")
+}
+
+/// The number of a new thread. `None` if the next free one may be given.
+pub(in super::super) fn thread_number(conn: &Connection) -> Result<Option<i64>, StoreError> {
+    number(conn, "SELECT coalesce(max(no), 0) FROM thread_threads")
+}
+
+fn number(conn: &Connection, last: &str) -> Result<Option<i64>, StoreError> {
+    let noted = NotedWords::of(conn)?;
+    if noted == NotedWords::NONE {
+        return Ok(None);
+    }
+    let mut select = conn.prepare_cached(last).map_err(statement)?;
+    let last: i64 = select.query_row([], |row| row.get(0)).map_err(statement)?;
+    Ok(Some(noted.highest.max(last) + 1))
+}
+
+/// Does `work`, which only notes the words that it removes from the index. The caller undoes the transaction if it fails.
 pub(in super::super) fn noting<T>(
     conn: &Connection,
     work: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let before = setting(conn)?;
+    let Some(noted) = NotedWords::of(conn)?.next(conn)? else {
+        return work();
+    };
     // FTS5 writes what it has gathered before each change of the setting.
     set("secure-delete", 0, conn)?;
     let done = work()?;
-    set("secure-delete", before.saturating_add(1), conn)?;
+    set("secure-delete", noted.value(), conn)?;
     Ok(done)
 }
 
-/// Words that wait for a merge. Another deletion in bulk changes the value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct WaitingWords(i64);
-
-/// Whether words wait for a merge.
-pub(in super::super) fn waiting(conn: &Connection) -> Result<Option<WaitingWords>, StoreError> {
-    let value = setting(conn)?;
-    Ok((value > 1).then_some(WaitingWords(value)))
+/// The noted words, if some wait for a merge.
+pub(in super::super) fn waiting(conn: &Connection) -> Result<Option<NotedWords>, StoreError> {
+    let noted = NotedWords::of(conn)?;
+    Ok((noted != NotedWords::NONE).then_some(noted))
 }
 
-/// Starts to merge the whole index. A merge at work starts anew. Whether there is more to do.
-pub(in super::super) fn begin(conn: &Connection) -> Result<bool, StoreError> {
-    let before = setting(conn)?;
+/// Whether few texts stay, so that the index is best made anew.
+pub(in super::super) fn has_few_texts(conn: &Connection) -> Result<bool, StoreError> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM thread_words_docsize LIMIT ?1)";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let n: i64 = select
+        .query_row([FEW_TEXTS + 1], |row| row.get(0))
+        .map_err(statement)?;
+    Ok(n <= FEW_TEXTS)
+}
+
+/// Starts to merge the whole index. A merge at work starts anew.
+pub(in super::super) fn start(conn: &Connection) -> Result<(), StoreError> {
+    let noted = NotedWords::of(conn)?.value();
     let meanwhile = [
         ("secure-delete", 0),
         ("automerge", 0),
         ("crisismerge", 1000),
     ];
+    // A user's merge is ours alone: it merges no other parts.
     let afterwards = [
         ("crisismerge", 16),
         ("automerge", 4),
-        ("secure-delete", before),
+        ("usermerge", 16),
+        ("secure-delete", noted),
     ];
     for (name, value) in meanwhile {
         set(name, value, conn)?;
@@ -99,12 +189,12 @@ pub(in super::super) fn begin(conn: &Connection) -> Result<bool, StoreError> {
     for (name, value) in afterwards {
         set(name, value, conn)?;
     }
-    merge(conn, -PAGES)
+    merge(conn, -1).map(drop)
 }
 
-/// Merges more of the index. Whether there is more to do.
-pub(in super::super) fn go_on(conn: &Connection) -> Result<bool, StoreError> {
-    merge(conn, PAGES)
+/// Merges more of the index, and writes about this number of pages. Whether there is more to do.
+pub(in super::super) fn go_on(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
+    merge(conn, pages)
 }
 
 /// Makes the next merge of the whole index write to a level above all others. Only there FTS5 drops the notes of
@@ -146,10 +236,10 @@ fn merge(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
 }
 
 /// Ends a merge that these words have waited for. False if others wait since.
-pub(in super::super) fn end(conn: &Connection, merged: WaitingWords) -> Result<bool, StoreError> {
-    let is_last = waiting(conn)? == Some(merged);
+pub(in super::super) fn end(conn: &Connection, merged: NotedWords) -> Result<bool, StoreError> {
+    let is_last = NotedWords::of(conn)? == merged;
     if is_last {
-        set("secure-delete", 1, conn)?;
+        set("secure-delete", NotedWords::NONE.value(), conn)?;
     }
     Ok(is_last)
 }
@@ -168,12 +258,6 @@ pub(in super::super) fn all_bytes(conn: &Connection) -> Result<u64, StoreError> 
     let sql = "SELECT coalesce(sum(bytes), 0) FROM thread_threads";
     let all = conn.query_row(sql, [], |row| row.get(0));
     all.map(count).map_err(statement)
-}
-
-fn setting(conn: &Connection) -> Result<i64, StoreError> {
-    let sql = "SELECT v FROM thread_words_config WHERE k = 'secure-delete'";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    select.query_row([], |row| row.get(0)).map_err(statement)
 }
 
 fn set(name: &str, value: i64, conn: &Connection) -> Result<(), StoreError> {
@@ -237,9 +321,10 @@ mod tests {
     }
 
     fn merge_all(conn: &Connection) {
-        let mut has_more = begin(conn).unwrap();
-        while has_more {
-            has_more = go_on(conn).unwrap();
+        start(conn).unwrap();
+        let mut pages = 1;
+        while go_on(conn, pages).unwrap() {
+            pages = next_pages(pages, Duration::ZERO);
         }
     }
 
@@ -367,16 +452,46 @@ mod tests {
         assert_eq!(waiting(&conn).unwrap(), None);
     }
 
-    #[test]
-    fn words_are_looked_up_until_that_takes_as_long_as_a_merge() {
+    #[tokio::test]
+    async fn words_are_looked_up_until_that_takes_as_long_as_a_merge() {
         let deleted = DeletedText::default();
-        assert!(!deleted.add(FEW) && !deleted.are_many());
-        assert!(deleted.add(1));
-        deleted.set_all(FEW * BYTES_MERGED * 2);
-        assert!(!deleted.are_many());
-        assert!(!deleted.add(FEW));
-        assert!(deleted.are_many());
+        let is_bulk = async |more| {
+            let all = async { Ok(FEW * BYTES_MERGED * 2) };
+            deleted.exceeds_a_merge(more, all).await.unwrap()
+        };
+        assert!(!is_bulk(FEW * 2).await);
+        assert!(is_bulk(FEW * 2 + 1).await);
+        deleted.add(FEW * 2);
+        assert!(is_bulk(1).await);
         deleted.clear();
-        assert!(!deleted.are_many());
+        assert!(!is_bulk(1).await);
+    }
+
+    #[test]
+    fn the_setting_has_the_highest_number_and_is_on() {
+        let noted = NotedWords {
+            highest: 1 << 30,
+            n: 7,
+        };
+        assert_eq!(
+            noted.value().to_le_bytes().first_chunk(),
+            Some(&7_i32.to_le_bytes())
+        );
+        let conn = index();
+        set("secure-delete", noted.value(), &conn).unwrap();
+        assert_eq!(waiting(&conn).unwrap(), Some(noted));
+        assert_eq!(block_number(&conn).unwrap(), Some((1 << 30) + 1));
+        assert_eq!(thread_number(&conn).unwrap(), Some((1 << 30) + 1));
+        assert!(end(&conn, noted).unwrap());
+        assert_eq!(waiting(&conn).unwrap(), None);
+        assert_eq!(block_number(&conn).unwrap(), None);
+    }
+
+    #[test]
+    fn a_step_has_fewer_pages_after_a_long_one() {
+        assert_eq!(next_pages(1, Duration::ZERO), 2);
+        assert_eq!(next_pages(PAGES, Duration::ZERO), PAGES);
+        assert_eq!(next_pages(8, STEP), 4);
+        assert_eq!(next_pages(1, STEP), 1);
     }
 }
