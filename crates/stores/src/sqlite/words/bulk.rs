@@ -39,7 +39,7 @@ pub(in super::super) struct DeletedText {
 }
 
 impl DeletedText {
-    /// Whether a deletion of so many more bytes is faster in bulk. `all` counts the bytes of all threads.
+    /// Whether a deletion of this number of bytes is faster in bulk. `all` counts the bytes of all threads.
     pub(in super::super) async fn exceeds_a_merge(
         &self,
         more: u64,
@@ -116,12 +116,12 @@ impl NotedWords {
     }
 }
 
-/// The number of a new block. `None` if the next free one may be given.
+/// The number of a new block. `None` if the next free one will do.
 pub(in super::super) fn block_number(conn: &Connection) -> Result<Option<i64>, StoreError> {
     number(conn, "SELECT coalesce(max(id), 0) FROM thread_blocks")
 }
 
-/// The number of a new thread. `None` if the next free one may be given.
+/// The number of a new thread. `None` if the next free one will do.
 pub(in super::super) fn thread_number(conn: &Connection) -> Result<Option<i64>, StoreError> {
     number(conn, "SELECT coalesce(max(no), 0) FROM thread_threads")
 }
