@@ -98,6 +98,7 @@ async fn writer(store: Arc<dyn Store>, thread: ThreadId, end: Instant) -> Vec<Du
             records,
             token: None,
             is_limited: true,
+            unmoved: Vec::new(),
         };
         let begun = Instant::now();
         tail = store.append(append).await.unwrap();

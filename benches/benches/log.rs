@@ -191,6 +191,7 @@ async fn write(store: &dyn Store, run: Run) -> Vec<Duration> {
             records,
             token: None,
             is_limited: true,
+            unmoved: Vec::new(),
         };
         let begun = Instant::now();
         tail = store.append(append).await.unwrap();

@@ -310,6 +310,7 @@ fn kind(error: &StoreError) -> Kind {
         | StoreError::KeyTaken(_)
         | StoreError::Conflict { .. }
         | StoreError::Fenced { .. }
+        | StoreError::Moved { .. }
         | StoreError::Repeated { .. }
         | StoreError::NoSuchObject { .. }
         | StoreError::HasForks { .. }

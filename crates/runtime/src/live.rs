@@ -506,6 +506,28 @@ impl LockedThread<'_> {
         commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
         token: Option<Token>,
     ) -> Result<Seq, RuntimeError> {
+        self.append(commands, token, Vec::new()).await
+    }
+
+    /// Does what [`commit`](Self::commit) does, if the logs of these other threads still end there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Moved`] if one does not. Nothing was written then, and the commands can be decided anew.
+    pub(crate) async fn commit_unmoved(
+        &mut self,
+        commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
+        unmoved: Vec<(ThreadId, Seq)>,
+    ) -> Result<Seq, RuntimeError> {
+        self.append(commands, None, unmoved).await
+    }
+
+    async fn append(
+        &mut self,
+        commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
+        token: Option<Token>,
+        unmoved: Vec<(ThreadId, Seq)>,
+    ) -> Result<Seq, RuntimeError> {
         let live = self.live;
         let core = self.core()?;
         let now = core.instant(live.clock.now());
@@ -541,6 +563,7 @@ impl LockedThread<'_> {
                 records: records.clone(),
                 token,
                 is_limited: growth.is_limited(!core.unstored.records().is_empty()),
+                unmoved,
             };
             let tail = live.store.append(append).await;
             tail.map(|tail| (tail, core.epoch))

@@ -50,6 +50,12 @@ pub enum StoreError {
         /// The thread.
         thread: ThreadId,
     },
+    /// The log of another thread no longer ends where the writer has read it, or is deleted. Nothing was written.
+    #[error("thread {thread} has changed since it was read")]
+    Moved {
+        /// The other thread.
+        thread: ThreadId,
+    },
     /// The token was used before; this was answered.
     #[error("this request was answered before")]
     Repeated {

@@ -126,6 +126,8 @@ pub struct Append {
     pub token: Option<Token>,
     /// Whether it is refused if the tenant would exceed its limit of bytes.
     pub is_limited: bool,
+    /// Other threads, and where their logs must still end. The records were decided by what they say.
+    pub unmoved: Vec<(ThreadId, Seq)>,
 }
 
 /// The end of a thread's log, with its state.

@@ -70,6 +70,9 @@ macro_rules! store_suite {
             append_is_all_or_nothing
             append_at_a_stale_tail_is_refused
             append_without_a_claim_is_refused
+            an_append_lands_only_while_other_threads_are_unmoved
+            a_guard_of_a_deleted_thread_refuses_the_append
+            of_two_appends_that_guard_each_other_one_lands
             a_fenced_writer_is_refused_and_has_written_nothing
             an_item_id_that_is_taken_is_refused
             a_repeated_token_gets_the_first_answer_and_appends_nothing

@@ -199,6 +199,7 @@ async fn a_part_of_a_large_store_is_erased() {
             records,
             token: None,
             is_limited: false,
+            unmoved: Vec::new(),
         };
         store.append(append).await.unwrap();
     }

@@ -116,6 +116,7 @@ async fn add_long_thread(store: &Arc<dyn Store>, bytes: usize) -> String {
             records: records(&mut state, runs),
             token: None,
             is_limited: true,
+            unmoved: Vec::new(),
         };
         tail = store.append(append).await.unwrap();
     }

@@ -36,6 +36,7 @@ fn append_again(home: &Home, is_it: impl Fn(&Event) -> bool) -> u64 {
             records: vec![NewRecord::new(jiff::Timestamp::UNIX_EPOCH, again).unwrap()],
             token: None,
             is_limited: true,
+            unmoved: Vec::new(),
         };
         app.store().append(append).await.unwrap().0
     })

@@ -4,8 +4,8 @@
 //! Two rules ensure that the parent is woken after any crash:
 //!
 //! 1. No run of a child ends before its parent's log has the wake-up.
-//! 2. Under its lock, no parent goes to sleep over a child that continues, unless that child
-//!    answers the call by an item of its own.
+//! 2. No parent goes to sleep over a child that continues, unless that child answers the call by an item of its
+//!    own. Its append is refused if the log of a child has grown since the parent has read it.
 //!
 //! An execution takes up only calls that it was started for or that were opened after its start. So
 //! the child's item is queued behind it, or wakes the parent once it sleeps. A child first records
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::{ParentRun, Run};
 use timeline::{
-    ANSWER, Answer, Command, Item, ItemId, ItemType, NewItem, OpenCall, OpenChild, Payload, State,
-    ThreadId, Trigger,
+    ANSWER, Answer, Command, Item, ItemId, ItemType, NewItem, OpenCall, OpenChild, Payload, Seq,
+    State, ThreadId, Trigger,
 };
 
 /// The metadata of the item that wakes a parent: the child.
@@ -72,15 +72,15 @@ pub(crate) fn waiting_parent(state: &State) -> Option<ParentRun> {
 }
 
 impl Runtime {
-    /// Whether all children of a step that its end must wait for are waiting. The caller holds the
-    /// parent's lock. `before` are the calls that were open when the execution started. Of those,
-    /// the step runs only the ones that its trigger answers. The child of another one wakes the
-    /// parent by an answer of its own, which is queued already or comes later.
-    pub(crate) async fn still_wait(
+    /// The children that the end of a step must wait for, and where their logs end. `None` if one of them does not
+    /// wait. `before` are the calls that were open when the execution started. Of those, the step runs only the ones
+    /// that its trigger answers. The child of another one wakes the parent by an answer of its own, which is queued
+    /// already or comes later.
+    pub(crate) async fn waiting_children(
         &self,
         left: Option<&Payload>,
         (before, trigger): (&[OpenCall], &Item),
-    ) -> Result<bool, RuntimeError> {
+    ) -> Result<Option<Vec<(ThreadId, Seq)>>, RuntimeError> {
         let left = OpenCall::list(left);
         let answers = Some(trigger).filter(|item| item.item_type == ItemType::ActionResult);
         let answers = answers.and_then(|item| Answer::read(item.content.as_ref()).ok());
@@ -91,17 +91,18 @@ impl Runtime {
                 || !before.iter().any(|open| open.tool_call_id == *id)
         };
         let children = left.iter().filter(is_run).flat_map(|call| &call.children);
+        let mut waiting = Vec::new();
         for child in children.filter(|child| !child.is_over) {
-            let state = match self.inner.store.head(&child.thread_id).await {
-                Ok(head) => head.state,
-                Err(StoreError::NotFound) => return Ok(false),
-                Err(error) => return Err(error.into()),
+            let head = match self.inner.store.head(&child.thread_id).await {
+                Err(StoreError::NotFound) => return Ok(None),
+                head => head?,
             };
-            if state.open().is_none() || state.waiting().len() > 0 {
-                return Ok(false);
+            if head.state.open().is_none() || head.state.waiting().len() > 0 {
+                return Ok(None);
             }
+            waiting.push((child.thread_id.clone(), head.tail));
         }
-        Ok(true)
+        Ok(Some(waiting))
     }
 
     /// Starts the executions of all threads that wait for this child, directly or not; durable when

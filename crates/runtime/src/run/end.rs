@@ -98,13 +98,13 @@ impl Runtime {
         }
         let left = reacted.outcome.open_calls.clone();
         let began = (step.open_calls.as_slice(), &step.trigger);
-        if !self.still_wait(left.as_ref(), began).await? {
-            // A sub-agent goes on meanwhile: the step is taken up where it stands.
+        let Some(mut waiting) = self.waiting_children(left.as_ref(), began).await? else {
+            // A sub-agent continues meanwhile: the step is taken up as it is.
             let commands = step.writer.take().into_iter();
             held.commit(commands.map(|command| (None, command)), None)
                 .await?;
             return Ok(());
-        }
+        };
         let n_steps = step.step.iteration.saturating_add(1);
         let exhausted = step.run.max_steps.is_some_and(|max| n_steps >= max);
         let transfer = self.transfer(reacted.handoff.take(), &step.run, &step.trigger)?;
@@ -112,6 +112,7 @@ impl Runtime {
             .then(|| self.inner.ids.mint().into());
         let more = next.is_some();
         let mut commands = step.writer.take();
+        let n_written = commands.len();
         if reacted.outcome.tool_calls.is_some() {
             commands.push(substate(false));
         }
@@ -149,8 +150,27 @@ impl Runtime {
                 commands.push(self.start_waiting(&core.state, parent)?);
             }
         }
-        held.commit(commands.into_iter().map(|command| (None, command)), None)
-            .await?;
+        loop {
+            let has_children = !waiting.is_empty();
+            let again = if has_children {
+                commands.clone()
+            } else {
+                Vec::new()
+            };
+            let ending = commands.into_iter().map(|command| (None, command));
+            match held.commit_unmoved(ending, waiting).await {
+                Err(RuntimeError::Store(StoreError::Moved { .. })) => commands = again,
+                committed => break committed.map(drop)?,
+            }
+            if let Some(found) = self.waiting_children(left.as_ref(), began).await? {
+                waiting = found;
+                continue;
+            }
+            commands.truncate(n_written);
+            held.commit(commands.into_iter().map(|command| (None, command)), None)
+                .await?;
+            return Ok(());
+        }
         let core = held.core()?;
         let unwanted = StoppedChildren::left(left.as_ref(), &core.state);
         self.stop_children(unwanted);

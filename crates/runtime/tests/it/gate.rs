@@ -64,6 +64,7 @@ pub(crate) async fn write(store: &dyn Store, thread: &ThreadId, command: Command
         records: records.collect(),
         token: None,
         is_limited: true,
+        unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();
 }

@@ -18,6 +18,7 @@ mod poison;
 mod recorded;
 mod run_limits;
 mod say;
+mod sleep_model;
 mod standstill;
 mod stretches;
 mod tree;

@@ -17,11 +17,13 @@ pub(super) fn of_store(error: &StoreError) -> Verdict {
             "duplicate_id",
             "an id is in use on this thread already",
         ),
-        StoreError::Conflict { .. } | StoreError::Fenced { .. } => Verdict::hidden(
-            S::SERVICE_UNAVAILABLE,
-            "taken_over",
-            "another process writes this thread; try again",
-        ),
+        StoreError::Conflict { .. } | StoreError::Fenced { .. } | StoreError::Moved { .. } => {
+            Verdict::hidden(
+                S::SERVICE_UNAVAILABLE,
+                "taken_over",
+                "another process writes this thread; try again",
+            )
+        }
         StoreError::InUse(_) => Verdict::hidden(
             S::SERVICE_UNAVAILABLE,
             "read_only",

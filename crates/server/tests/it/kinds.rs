@@ -27,6 +27,7 @@ async fn written(server: &Server) -> Vec<Value> {
             records: records.collect(),
             token: None,
             is_limited: true,
+            unmoved: Vec::new(),
         };
         tail = store.append(append).await.unwrap();
     }

@@ -126,6 +126,7 @@ async fn append(server: &Server, thread: &ThreadId, records: &[Record]) {
         records: new(records),
         token: None,
         is_limited: false,
+        unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();
 }

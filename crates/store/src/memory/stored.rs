@@ -267,9 +267,15 @@ impl StoredThread {
             records,
             token,
             is_limited,
+            unmoved,
         } = append;
         let bytes = size(&records);
         let refused = is_limited.then(|| self.refused(&thread, bytes)).flatten();
+        let is_moved = |(thread, end): &(ThreadId, Seq)| {
+            let other = self.threads.get(thread);
+            other.is_none_or(|other| other.tail() != *end)
+        };
+        let moved = unmoved.into_iter().find(is_moved);
         let log = self.threads.get_mut(&thread).ok_or(StoreError::NotFound)?;
         if let Some(answer) = token
             .as_ref()
@@ -288,6 +294,9 @@ impl StoredThread {
                 expected: tail,
                 found: log.tail(),
             });
+        }
+        if let Some((thread, _)) = moved {
+            return Err(StoreError::Moved { thread });
         }
         if let Some(reached) = refused {
             return Err(reached.into());

@@ -4,7 +4,7 @@ use super::Subject;
 use super::script::{Author, enqueue, item, keep, tenant};
 use crate::{Append, Epoch, Filter, StoreError, Token};
 use serde_json::json;
-use timeline::{Command, Event, NewThread, Seq};
+use timeline::{Command, Event, NewThread, Seq, ThreadId};
 use tokio::task::JoinSet;
 
 /// If one record is refused, none is appended.
@@ -74,6 +74,89 @@ pub async fn append_without_a_claim_is_refused(subject: impl Subject) {
             matches!(refused, Err(StoreError::Fenced { .. })),
             "{refused:?}"
         );
+    }
+}
+
+/// An append that names another thread is refused once that thread has grown, and writes nothing.
+pub async fn an_append_lands_only_while_other_threads_are_unmoved(subject: impl Subject) {
+    let store = subject.store();
+    let mut parent = Author::new(&store, "acme", NewThread::new("p", Some("p"))).await;
+    let mut child = Author::new(&store, "acme", NewThread::new("c", Some("c"))).await;
+    let before = child.tail;
+    let guarded = |parent: &mut Author, name: &str, seq| Append {
+        unmoved: vec![(ThreadId::from("c"), seq)],
+        token: Some(Token {
+            token: name.into(),
+            answer: "{}".into(),
+        }),
+        ..parent.append_of(keep(name))
+    };
+    let append = guarded(&mut parent, "i1", before);
+    parent.append(append).await.unwrap();
+
+    child.commit(keep("i1")).await;
+    let row = store.row(&parent.thread).await.unwrap();
+    for seq in [before, child.tail.next()] {
+        let append = guarded(&mut parent, "i2", seq);
+        let refused = store.append(append).await;
+        assert!(
+            matches!(&refused, Err(StoreError::Moved { thread }) if *thread == child.thread),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(store.row(&parent.thread).await.unwrap(), row);
+
+    let append = guarded(&mut parent, "i2", child.tail);
+    parent.append(append).await.unwrap();
+}
+
+/// A thread that is deleted is not where its log was read.
+pub async fn a_guard_of_a_deleted_thread_refuses_the_append(subject: impl Subject) {
+    let store = subject.store();
+    let mut parent = Author::new(&store, "acme", NewThread::new("p", Some("p"))).await;
+    let child = Author::new(&store, "acme", NewThread::new("c", Some("c"))).await;
+    let append = Append {
+        unmoved: vec![(child.thread.clone(), child.tail)],
+        ..parent.append_of(keep("i1"))
+    };
+    store.delete(&tenant(), &child.thread).await.unwrap();
+    let refused = store.append(append.clone()).await;
+    assert!(
+        matches!(refused, Err(StoreError::Moved { .. })),
+        "{refused:?}"
+    );
+    let append = Append {
+        unmoved: Vec::new(),
+        ..append
+    };
+    parent.append(append).await.unwrap();
+}
+
+/// Two writers that have read each other's threads do not both append.
+pub async fn of_two_appends_that_guard_each_other_one_lands(subject: impl Subject) {
+    let store = subject.store();
+    for n in 0..16 {
+        let (a, b) = (format!("a{n}"), format!("b{n}"));
+        let mut one = Author::new(&store, "acme", NewThread::new(&*a, Some(&a))).await;
+        let mut two = Author::new(&store, "acme", NewThread::new(&*b, Some(&b))).await;
+        let first = Append {
+            unmoved: vec![(two.thread.clone(), two.tail)],
+            ..one.append_of(keep("i"))
+        };
+        let second = Append {
+            unmoved: vec![(one.thread.clone(), one.tail)],
+            ..two.append_of(keep("i"))
+        };
+        let mut both = JoinSet::new();
+        for append in [first, second] {
+            let store = store.clone();
+            both.spawn(async move { store.append(append).await });
+        }
+        let done = both.join_all().await;
+        let n_landed = done.iter().filter(|it| it.is_ok()).count();
+        let is_refused = |it: &Result<Seq, StoreError>| matches!(it, Err(StoreError::Moved { .. }));
+        assert_eq!(n_landed, 1, "{done:?}");
+        assert!(done.iter().any(is_refused), "{done:?}");
     }
 }
 

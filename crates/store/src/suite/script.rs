@@ -76,6 +76,7 @@ impl Author {
             records,
             token: None,
             is_limited: true,
+            unmoved: Vec::new(),
         }
     }
 

@@ -77,6 +77,7 @@ pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: im
         records: first(NewThread::new("t", Some("k")), EPOCH)[2..].to_vec(),
         token: Some(token),
         is_limited: true,
+        unmoved: Vec::new(),
     };
     let repeated = store.append(append.clone()).await;
     assert!(matches!(repeated, Err(StoreError::Repeated { answer }) if answer == "made"));

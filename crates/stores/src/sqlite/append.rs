@@ -168,6 +168,13 @@ pub(super) fn append(
             found: found.tail,
         });
     }
+    for (other, tail) in &append.unmoved {
+        let end = LogEnd::of(conn, other.as_str())?;
+        if end.is_none_or(|end| count(end.tail) != tail.0) {
+            let thread = other.clone();
+            return Err(StoreError::Moved { thread });
+        }
+    }
     if append.is_limited {
         check_bytes(conn, found.no, size(&append.records), quotas)?;
     }

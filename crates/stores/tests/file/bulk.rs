@@ -136,6 +136,7 @@ async fn the_next_thread_gets_other_numbers_while_words_wait() {
         records,
         token: None,
         is_limited: false,
+        unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();
     store.reclaim().await.unwrap();

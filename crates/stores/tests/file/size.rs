@@ -89,6 +89,7 @@ async fn plain_run(store: &dyn Store, n: u32, n_deltas: u32) {
         records: records(end_of_run),
         token: None,
         is_limited: true,
+        unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();
 }

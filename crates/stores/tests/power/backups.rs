@@ -45,6 +45,7 @@ async fn write(path: &Path) -> Seq {
         records: records.map(|event| record(event, at)).collect(),
         token: None,
         is_limited: true,
+        unmoved: Vec::new(),
     };
     let tail = store.append(append).await.unwrap();
     store.close().await.unwrap();

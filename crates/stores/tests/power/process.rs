@@ -79,6 +79,7 @@ async fn write_thread(store: Arc<SqliteStore>, name: String, mut random: fastran
             records,
             token: token(tail),
             is_limited: true,
+            unmoved: Vec::new(),
         };
         tail = store.append(append).await.unwrap();
         say(&format!("appended\t{name}\t{tail}"));

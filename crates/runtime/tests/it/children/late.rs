@@ -17,9 +17,9 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::suite::Layer;
-use store::{EventLog as _, Head, MemoryStore, Run, Store, StoreError};
+use store::{Append, EventLog as _, Head, MemoryStore, Run, Store, StoreError};
 use timeline::{
-    Command, Ending, ExecutionId, ExecutionStatus, Interruption, NewItem, Payload, ThreadId,
+    Command, Ending, ExecutionId, ExecutionStatus, Interruption, NewItem, Payload, Seq, ThreadId,
     Trigger,
 };
 use tokio::sync::Semaphore;
@@ -48,34 +48,60 @@ fn begin(trigger: NewItem, run: Option<Payload>) -> Command {
     }
 }
 
-/// A store that holds back one look at one thread's head, when it is told to.
-struct SlowLook {
+/// What a store holds back.
+#[derive(Clone, Debug, PartialEq)]
+enum Held {
+    /// A read of the head of this thread.
+    Look(ThreadId),
+    /// An append that names other threads.
+    Sleep,
+}
+
+/// A store that holds back one read or append, when it is armed.
+struct Slow {
     inner: Arc<MemoryStore>,
-    armed: Mutex<Option<ThreadId>>,
-    looks: Semaphore,
+    armed: Mutex<Option<Held>>,
+    waits: Semaphore,
     release: Semaphore,
 }
 
-impl Layer for SlowLook {
+impl Slow {
+    async fn pass(&self, what: Held) {
+        let is_it = self.armed.lock().unwrap().take_if(|armed| *armed == what);
+        if is_it.is_some() {
+            self.waits.add_permits(1);
+            self.release.acquire().await.unwrap().forget();
+        }
+    }
+}
+
+impl Layer for Slow {
     fn inner(&self) -> &dyn Store {
         &*self.inner
     }
 
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
         async move {
-            let is_it = self.armed.lock().unwrap().take_if(|armed| armed == thread);
-            if is_it.is_some() {
-                self.looks.add_permits(1);
-                self.release.acquire().await.unwrap().forget();
-            }
+            self.pass(Held::Look(thread.clone())).await;
             self.inner.head(thread).await
+        }
+        .boxed()
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        async move {
+            if !append.unmoved.is_empty() {
+                self.pass(Held::Sleep).await;
+            }
+            self.inner.append(append).await
         }
         .boxed()
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
+/// A parent waits for its child and for a slow tool. Then the tool ends, and the child gets its answer while the parent
+/// is about to fall asleep.
+async fn the_parent_stays_awake(held: impl FnOnce(&ThreadId) -> Held) {
     let ran = Ran::default();
     let gate = Arc::new(Semaphore::new(0));
     let wait = Arc::clone(&gate);
@@ -90,10 +116,10 @@ async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
     let mut agents = asking(&ran);
     let turns = vec![calls(&["leaf", "slow"]), text("Done.")];
     agents[0] = agent("lead", turns, vec![sub(agents[1].clone()), slow]);
-    let store = Arc::new(SlowLook {
+    let store = Arc::new(Slow {
         inner: Arc::new(MemoryStore::new()),
         armed: Mutex::default(),
-        looks: Semaphore::new(0),
+        waits: Semaphore::new(0),
         release: Semaphore::new(0),
     });
     let runtime = over(store.clone(), agents);
@@ -105,11 +131,9 @@ async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     };
     at_rest(&runtime, &question.key).await;
-    // The parent has nothing left to do, and looks whether its child still waits.
-    *store.armed.lock().unwrap() = Some(question.thread_id.clone());
+    *store.armed.lock().unwrap() = Some(held(&question.thread_id));
     gate.add_permits(1);
-    store.looks.acquire().await.unwrap().forget();
-    // The child gets its answer before the parent has seen that it waits.
+    store.waits.acquire().await.unwrap().forget();
     let mut answering = JoinSet::new();
     let (process, place) = (runtime.clone(), question.clone());
     answering.spawn(async move {
@@ -127,6 +151,16 @@ async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
     let mut said = results(&document(&runtime, KEY).await);
     said.sort();
     assert_eq!(said, ["Leaf.", "slow"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
+    the_parent_stays_awake(|child| Held::Look(child.clone())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_whose_child_goes_on_before_its_append_stays_awake() {
+    the_parent_stays_awake(|_| Held::Sleep).await;
 }
 
 #[tokio::test]

@@ -175,6 +175,7 @@ async fn close(server: &Server, key: &str) {
         records: records.collect(),
         token: None,
         is_limited: true,
+        unmoved: Vec::new(),
     };
     runtime.store().append(append).await.unwrap();
 }
