@@ -7,7 +7,7 @@
 use stateright::{Checker as _, Model, Property};
 
 /// Children of the parent.
-const CHILDREN: usize = 2;
+const CHILDREN: usize = 3;
 
 /// Whether an append of the parent names the logs that it was decided by.
 #[derive(Clone, Copy)]
