@@ -213,6 +213,10 @@ impl<'a> Work<'a> {
 
     /// Deletes threads, and those of the tenant that came or changed while the others were listed.
     async fn delete_all(&mut self, mut wanted: Vec<ThreadRow>) -> Result<(), RuntimeError> {
+        if !self.purge.dry_run {
+            let bytes = wanted.iter().map(|row| row.bytes).sum();
+            self.app.store().announce_deletions(bytes);
+        }
         loop {
             let n_before = self.purged.threads.len();
             // A fork goes before its parent, which is listed after it at the latest in the next round.

@@ -217,6 +217,7 @@ async fn a_part_of_a_large_store_is_erased() {
     };
     let samples = awaited("samples", taking, |_| 0).await;
     let deleted = async {
+        store.announce_deletions(bytes * 3 / 20);
         for n in fifth() {
             store.delete(&acme, &id(n)).await.unwrap();
         }

@@ -130,6 +130,12 @@ impl SqliteStore {
         }
     }
 
+    /// Announces deletions of threads with this number of bytes together. Their words are deleted in the way that is
+    /// fastest for all of them, from the first one on.
+    pub fn announce_deletions(&self, bytes: u64) {
+        self.deleted_text.add(bytes);
+    }
+
     /// Whether deleted content may still be in the write-ahead log, or its space in the file. It is true after a start.
     pub fn has_deleted(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::has_deleted)

@@ -109,6 +109,22 @@ async fn many_small_deletions_become_one_in_bulk() {
 }
 
 #[tokio::test]
+async fn announced_deletions_are_in_bulk_from_the_first_thread_on() {
+    let (_directory, path) = place();
+    let store = Arc::new(open(&path));
+    for n in 0..40 {
+        write(&store, &format!("t{n}x"), 1).await;
+    }
+    store.announce_deletions(300 << 10);
+    store.delete(&acme(), &"t0x".into()).await.unwrap();
+    assert!(setting(&path) > 1);
+    store.reclaim().await.unwrap();
+    assert_gone(&store, &path, "t0x").await;
+    store.delete(&acme(), &"t1x".into()).await.unwrap();
+    assert_eq!(setting(&path), 1);
+}
+
+#[tokio::test]
 async fn the_next_thread_gets_other_numbers_while_words_wait() {
     let (_directory, path) = place();
     let store = Arc::new(open(&path));
