@@ -120,7 +120,11 @@ fn purge_by_age_leaves_newer_threads() {
 
 /// Says something on a thread, and waits for the answer.
 fn post(server: &Server, key: &str, n: usize) {
-    let body = json!({"content": format!("the code is {}", secret(n))});
+    post_text(server, key, &format!("the code is {}", secret(n)));
+}
+
+fn post_text(server: &Server, key: &str, text: &str) {
+    let body = json!({ "content": text });
     let path = format!("/api/v1/threads/{key}/messages");
     server.post(&path, &body).unwrap();
     server.rest(key);
@@ -264,42 +268,74 @@ fn copied(from: &Home) -> Home {
     copy
 }
 
-/// Kills purges of copies of a store, from their beginning to their end. Returns how many had deleted some threads.
-fn kill_purges_of_a_store() -> usize {
-    const KILLS: u32 = 8;
-    const PURGE: [&str; 4] = ["purge", "--all", "--yes", "--json"];
+/// A stopped store with threads of 12 KiB, whose words are deleted in bulk, and one with short messages.
+fn stopped_store(n_threads: usize, n_short: usize) -> Home {
     let home = Home::new();
     let mut server = home.server();
-    let n_threads = 24;
     for n in 0..n_threads {
-        post(&server, &format!("t{n}"), n);
+        let more = "and some other words ".repeat(600);
+        let text = format!("the code is {} {more}", secret(n));
+        post_text(&server, &format!("t{n}"), &text);
     }
     replace_first(&server, "t0", 100);
+    for n in 0..n_short {
+        post_text(&server, "stays", &format!("short {n}"));
+    }
     server.stop();
+    home
+}
+
+/// Kills purges of copies of a store, from their beginning to their end. Returns how many had deleted some threads.
+fn kill_purges(home: &Home, n_threads: usize, purge: &[&str]) -> usize {
+    const KILLS: u32 = 8;
     let begun = Instant::now();
-    copied(&home).ok(&PURGE);
+    copied(home).ok(purge);
     let whole = begun.elapsed();
     let mut n_met = 0;
     for n in 0..KILLS {
-        let home = copied(&home);
-        let command = home.spawn(&PURGE);
+        let home = copied(home);
+        let command = home.spawn(purge);
         std::thread::sleep(whole.mul_f64(f64::from(n) / f64::from(KILLS)));
         command.signal("KILL");
         drop(command);
         assert!(home.ok(&["doctor"]).contains("store is sound"));
-        let purged = one(&home, &PURGE);
+        let purged = one(&home, purge);
         assert_eq!(purged["proof"]["left"], 0, "{purged}");
         let n_left = purged["threads"].as_array().unwrap().len();
         n_met += usize::from((1..n_threads).contains(&n_left));
         let mut secrets = (0..n_threads).chain([100]);
         assert!(!secrets.any(|n| has(&home.data(), &secret(n))));
+        assert!(home.ok(&["doctor"]).contains("store is sound"));
     }
     n_met
 }
 
 #[test]
-fn a_purge_that_is_killed_is_completed_by_the_next_one() {
-    let n_met: usize = (0..soak_repeats()).map(|_| kill_purges_of_a_store()).sum();
+fn a_purge_of_a_tenant_that_is_killed_is_completed_by_the_next_one() {
+    let kill = || {
+        kill_purges(
+            &stopped_store(24, 0),
+            24,
+            &["purge", "--all", "--yes", "--json"],
+        )
+    };
+    let n_met: usize = (0..soak_repeats()).map(|_| kill()).sum();
+    assert!(n_met > 0, "no kill met a purge");
+}
+
+#[test]
+fn a_purge_of_threads_that_is_killed_leaves_the_words_of_the_others() {
+    let keys: Vec<String> = (0..24).map(|n| format!("t{n}")).collect();
+    let keys = keys.iter().map(String::as_str);
+    let purge: Vec<&str> = ["purge", "--yes", "--json"]
+        .into_iter()
+        .chain(keys)
+        .collect();
+    // More texts than an index has that is made anew in place of a merge.
+    let home = stopped_store(24, 140);
+    let n_met: usize = (0..soak_repeats())
+        .map(|_| kill_purges(&home, 24, &purge))
+        .sum();
     assert!(n_met > 0, "no kill met a purge");
 }
 
