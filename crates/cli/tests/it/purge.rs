@@ -340,6 +340,21 @@ fn a_purge_of_threads_that_is_killed_leaves_the_words_of_the_others() {
 }
 
 #[test]
+fn a_deletion_without_a_server_leaves_no_words() {
+    let home = Home::new();
+    let mut server = home.server();
+    let more = "and some other words ".repeat(15_000);
+    let text = format!("the code is {} {more}", secret(0));
+    post_text(&server, "large", &text);
+    post(&server, "stays", 1);
+    server.stop();
+    home.ok(&["threads", "delete", "large", "--yes"]);
+    assert!(!has(&home.data(), &secret(0)));
+    assert!(has(&home.data(), &secret(1)));
+    assert!(home.ok(&["doctor"]).contains("store is sound"));
+}
+
+#[test]
 fn only_commands_on_this_machine_may_purge() {
     let home = Home::new();
     let server = home.server();
