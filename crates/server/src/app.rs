@@ -274,6 +274,7 @@ impl App {
     }
 
     /// The names of the agents, in order.
+    #[cfg(feature = "web")]
     pub(crate) fn agent_names(&self) -> Vec<String> {
         self.agents.agents().keys().cloned().collect()
     }

@@ -56,6 +56,7 @@ pub(crate) enum ApiError {
     #[error("this key is for some threads only, and this belongs to none")]
     ForbiddenSidecar,
     #[error("this token may not answer pending calls; the site must create it with mayAnswer")]
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages make it"))]
     ForbiddenAnswer,
     #[error("this key may not speak as {actor:?}")]
     ForbiddenActor { actor: String, pointer: String },

@@ -18,7 +18,6 @@
 //! # Ok(())
 //! # }
 //! ```
-#![cfg_attr(not(feature = "web"), allow(dead_code, reason = "only pages use it"))]
 
 pub mod config;
 

@@ -87,8 +87,10 @@ pub(crate) enum Access {
     /// The scope `operator`.
     Operator,
     /// The scopes `inspect` and `read`: a page of the console.
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages need it"))]
     Inspect,
     /// The scopes `inspect` and `operator`: the page of the console about the process.
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages need it"))]
     InspectProcess,
     /// The body names the operation (JSON-RPC): the handler checks the scope after reading it.
     ByBody,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use store::objects::NewObject;
 use store::suite::Author;
-use store::{Append, EventLog as _, NewRecord, Store, TenantId, ThreadTable as _};
+use store::{Store, TenantId, ThreadTable as _};
 use timeline::{Command, NewItem, NewThread, Removed, ThreadId};
 
 const MIB: u64 = 1 << 20;
@@ -179,29 +179,15 @@ async fn a_part_of_a_large_store_is_erased() {
     let n_threads = (bytes * 3 / 4).div_ceil(THREAD);
     let id = |n: u64| ThreadId::from(format!("t-{n}").as_str());
     let fifth = || (0..n_threads).filter(|n| n % 5 == 1);
+    let shared: Arc<dyn Store> = store.clone();
     // A tenth of all threads has removed messages.
     let tenth = || (0..n_threads).filter(|n| n % 10 == 5);
     for n in tenth() {
-        let claim = store.claim(&id(n)).await.unwrap();
-        let (mut state, mut records) = (claim.head.state, Vec::new());
+        let mut author = Author::of(&shared, id(n), Timestamp::UNIX_EPOCH).await;
         for nth in 0..4 {
             let what = Removed::Item(format!("t-{n}-0-{nth}").as_str().into());
-            let at = Timestamp::UNIX_EPOCH;
-            for event in state.decide(Command::Remove { what }, at).unwrap() {
-                state.apply(&event);
-                records.push(NewRecord::new(at, event).unwrap());
-            }
+            author.commit(Command::Remove { what }).await;
         }
-        let append = Append {
-            thread: id(n),
-            epoch: claim.epoch,
-            tail: claim.head.tail,
-            records,
-            token: None,
-            is_limited: false,
-            unmoved: Vec::new(),
-        };
-        store.append(append).await.unwrap();
     }
     println!("\nmade {} MiB\n", size(&path) / MIB);
     println!("| step | seconds | MiB | MiB of memory |\n|---|---|---|---|");

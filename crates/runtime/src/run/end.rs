@@ -6,6 +6,7 @@ use crate::live::{Live, Memory};
 use crate::reactor::{Reacted, StepRun};
 use crate::runtime::Runtime;
 use crate::writer::substate;
+use jiff::Timestamp;
 use std::sync::Arc;
 use store::StoreError;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, OpenCall};
@@ -18,6 +19,11 @@ fn is_limit(error: &RuntimeError) -> bool {
         error,
         RuntimeError::LimitReached(_) | RuntimeError::Store(StoreError::LimitReached(_))
     )
+}
+
+/// Commands at the time of their commit.
+fn undated(commands: Vec<Command>) -> impl Iterator<Item = (Option<Timestamp>, Command)> {
+    commands.into_iter().map(|command| (None, command))
 }
 
 impl Runtime {
@@ -100,9 +106,7 @@ impl Runtime {
         let began = (step.open_calls.as_slice(), &step.trigger);
         let Some(mut waiting) = self.waiting_children(left.as_ref(), began).await? else {
             // A sub-agent continues meanwhile: the step is taken up as it is.
-            let commands = step.writer.take().into_iter();
-            held.commit(commands.map(|command| (None, command)), None)
-                .await?;
+            held.commit(undated(step.writer.take()), None).await?;
             return Ok(());
         };
         let n_steps = step.step.iteration.saturating_add(1);
@@ -151,25 +155,22 @@ impl Runtime {
             }
         }
         loop {
-            let has_children = !waiting.is_empty();
-            let again = if has_children {
-                commands.clone()
-            } else {
+            // Only the logs of children can move.
+            let again = if waiting.is_empty() {
                 Vec::new()
+            } else {
+                commands.clone()
             };
-            let ending = commands.into_iter().map(|command| (None, command));
-            match held.commit_unmoved(ending, waiting).await {
+            match held.commit_unmoved(undated(commands), waiting).await {
                 Err(RuntimeError::Store(StoreError::Moved { .. })) => commands = again,
                 committed => break committed.map(drop)?,
             }
-            if let Some(found) = self.waiting_children(left.as_ref(), began).await? {
-                waiting = found;
-                continue;
-            }
-            commands.truncate(n_written);
-            held.commit(commands.into_iter().map(|command| (None, command)), None)
-                .await?;
-            return Ok(());
+            let Some(found) = self.waiting_children(left.as_ref(), began).await? else {
+                commands.truncate(n_written);
+                held.commit(undated(commands), None).await?;
+                return Ok(());
+            };
+            waiting = found;
         }
         let core = held.core()?;
         let unwanted = StoppedChildren::left(left.as_ref(), &core.state);

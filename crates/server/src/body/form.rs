@@ -47,6 +47,7 @@ pub(crate) struct FormFile {
     /// Its name.
     pub(crate) name: String,
     /// The media type that the client declares.
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages read it"))]
     pub(crate) media_type: String,
     /// Its content.
     pub(crate) content: Vec<u8>,

@@ -24,6 +24,7 @@ pub struct WebConfig {
 
 impl WebConfig {
     /// Whether pages of other sites may show a chat.
+    #[cfg(feature = "web")]
     pub(crate) fn has_widget(&self) -> bool {
         self.is_enabled && !self.embed_origins.is_empty()
     }

@@ -9,7 +9,10 @@ use std::net::IpAddr;
 /// The address of a connection's client, or its network: limits count by it. Connections of trusted
 /// proxies have none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClientAddress(pub(super) IpAddr);
+pub(crate) struct ClientAddress(
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages read it"))]
+    pub(super)  IpAddr,
+);
 
 #[cfg(feature = "web")]
 impl ClientAddress {

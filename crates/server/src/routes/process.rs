@@ -21,6 +21,7 @@ pub(crate) struct ProcessHealth {
     pub(crate) reason: Option<&'static str>,
     /// Why it is not ready, for people.
     #[serde(skip)]
+    #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "only pages read it"))]
     pub(crate) advice: Option<&'static str>,
     /// The version of the server.
     pub(crate) version: &'static str,

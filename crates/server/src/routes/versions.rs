@@ -41,6 +41,7 @@ pub(crate) struct Regeneration {
 
 impl Regeneration {
     /// A regeneration by an agent; by the agent of the last answer without one.
+    #[cfg(feature = "web")]
     pub(crate) fn by(agent: Option<&str>) -> Self {
         Self {
             agent: agent.map(str::to_owned),

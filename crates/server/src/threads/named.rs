@@ -131,7 +131,6 @@ operations! {
     answers(id: &ItemId) -> MessageVersions;
     versions(id: &ItemId) -> MessageVersions;
     run_until(execution: ExecutionId, last: Seq) -> Transcript;
-    inherited_events() -> u64;
     position_of(landmark: Landmark<'_>) -> Option<Position>;
     positions_of(lists: &[Vec<Landmark<'_>>]) -> Vec<Option<Position>>;
     records(after: Position, limit: usize) -> (Vec<Logged>, Position);
@@ -160,6 +159,11 @@ operations! {
     relatives(limit: usize, may_see: &(dyn Fn(&str) -> bool + Send + Sync)) -> Relatives;
     delete() -> ();
     delete_stopping() -> ();
+}
+
+#[cfg(feature = "web")]
+operations! {
+    inherited_events() -> u64;
 }
 
 /// The path segment with this name.

@@ -42,10 +42,15 @@ impl Author {
             .await
             .unwrap();
         assert!(created.is_new());
-        let claim = store.claim(&created.thread).await.unwrap();
+        Self::of(store, created.thread, at).await
+    }
+
+    /// Claims a thread, and continues it at `at`.
+    pub async fn of(store: &Arc<dyn Store>, thread: ThreadId, at: Timestamp) -> Self {
+        let claim = store.claim(&thread).await.unwrap();
         Self {
             store: store.clone(),
-            thread: created.thread,
+            thread,
             epoch: claim.epoch,
             tail: claim.head.tail,
             state: claim.head.state,

@@ -2,8 +2,8 @@
 //!
 //! `secure_delete` overwrites what a transaction deletes. Four places can still have copies: the write-ahead log until
 //! it is emptied, free pages of before, the full-text index after a deletion in bulk, and the unused part of a page
-//! whose rows SQLite has moved. The first three go with [`SqliteStore::reclaim`]. The last one only goes if the whole file is written anew
-//! ([`SqliteStore::compact`]). [`Samples`] show whether that is necessary.
+//! whose rows SQLite has moved. The first three go with [`SqliteStore::reclaim`]. The last one only goes if the whole
+//! file is written anew ([`SqliteStore::compact`]). [`Samples`] show whether that is necessary.
 
 mod removed;
 mod samples;
@@ -142,8 +142,9 @@ impl SqliteStore {
     }
 
     /// Takes the words of deletions in bulk out of the full-text index. Returns the free pages of the file to the
-    /// system, and empties the write-ahead log. Other writes go between the steps. A file of before version 11 that was never compacted keeps its free pages, which are overwritten.
-    /// Readers can prevent the emptying: it is tried for some seconds.
+    /// system, and empties the write-ahead log. Other writes go between the steps. A file of before version 11 that was
+    /// never compacted keeps its free pages, which are overwritten. Readers can prevent the emptying: it is tried for
+    /// some seconds.
     pub async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
         self.reclaim_trying(TRIALS).await
     }
@@ -166,22 +167,24 @@ impl SqliteStore {
             if self.readers.run(bulk::has_few_texts).await? {
                 let remake = move |conn: &_| {
                     rebuild::index(conn)?;
-                    bulk::end(conn, noted)
+                    bulk::end_merge(conn, noted)
                 };
                 writer.run_deleting(0, remake, |_| true).await?;
                 continue;
             }
-            writer.run_deleting(0, bulk::start, |()| true).await?;
+            writer.run_deleting(0, bulk::start_merge, |()| true).await?;
             let mut pages = 1;
             loop {
                 let begun = Instant::now();
-                let merge = move |conn: &_| bulk::go_on(conn, pages);
+                let merge = move |conn: &_| bulk::merge(conn, pages);
                 if !writer.run_deleting(0, merge, |it| *it).await? {
                     break;
                 }
                 pages = bulk::next_pages(pages, begun.elapsed());
             }
-            writer.run(0, move |conn| bulk::end(conn, noted)).await?;
+            writer
+                .run(0, move |conn| bulk::end_merge(conn, noted))
+                .await?;
         }
     }
 

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use store::search::{Search, SearchWords};
 use store::suite::Author;
-use store::{Append, EventLog as _, NewRecord, Store, TenantId, TextIndex as _, ThreadTable as _};
+use store::{Store, TenantId, TextIndex as _, ThreadTable as _};
 use timeline::{Command, NewItem, NewThread, Removed, ThreadId};
 
 fn acme() -> TenantId {
     "acme".into()
 }
 
-/// A thread with so many texts of 8 KiB, each with a word of its own.
+/// Writes a thread with texts of 8 KiB, each with a word that no other text has.
 async fn write(store: &Arc<SqliteStore>, name: &str, n_texts: usize) {
     let store: Arc<dyn Store> = store.clone();
     let mut author = Author::new(&store, "acme", NewThread::new(name, Some(name))).await;
@@ -60,7 +60,7 @@ async fn assert_gone(store: &Arc<SqliteStore>, path: &Path, name: &str) {
 #[tokio::test]
 async fn the_words_of_a_large_thread_leave_the_index_by_a_merge() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     write(&store, "stays", 300).await;
     write(&store, "goes", 100).await;
     let samples = store.samples_of_thread(&"goes".into()).await.unwrap();
@@ -85,7 +85,7 @@ async fn the_words_of_a_large_thread_leave_the_index_by_a_merge() {
 #[tokio::test]
 async fn many_small_deletions_become_one_in_bulk() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     for n in 0..60 {
         write(&store, &format!("t{n}x"), 1).await;
     }
@@ -111,7 +111,7 @@ async fn many_small_deletions_become_one_in_bulk() {
 #[tokio::test]
 async fn announced_deletions_are_in_bulk_from_the_first_thread_on() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     for n in 0..40 {
         write(&store, &format!("t{n}x"), 1).await;
     }
@@ -127,34 +127,20 @@ async fn announced_deletions_are_in_bulk_from_the_first_thread_on() {
 #[tokio::test]
 async fn the_next_thread_gets_other_numbers_while_words_wait() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     write(&store, "stays", 300).await;
     write(&store, "goes", 100).await;
     store.delete(&acme(), &"goes".into()).await.unwrap();
     drop(store);
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     // The same words, of which some are looked up and removed before the merge.
     write(&store, "goes", 100).await;
-    let claim = store.claim(&"goes".into()).await.unwrap();
-    let (mut state, mut records) = (claim.head.state, Vec::new());
-    let at = Timestamp::UNIX_EPOCH;
+    let shared: Arc<dyn Store> = store.clone();
+    let mut author = Author::of(&shared, "goes".into(), Timestamp::UNIX_EPOCH).await;
     for n in 0..50 {
         let what = Removed::Item(format!("goes-{n}").as_str().into());
-        for event in state.decide(Command::Remove { what }, at).unwrap() {
-            state.apply(&event);
-            records.push(NewRecord::new(at, event).unwrap());
-        }
+        author.commit(Command::Remove { what }).await;
     }
-    let append = Append {
-        thread: "goes".into(),
-        epoch: claim.epoch,
-        tail: claim.head.tail,
-        records,
-        token: None,
-        is_limited: false,
-        unmoved: Vec::new(),
-    };
-    store.append(append).await.unwrap();
     store.reclaim().await.unwrap();
     assert_eq!(setting(&path), 1);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
@@ -165,7 +151,7 @@ async fn the_next_thread_gets_other_numbers_while_words_wait() {
 #[tokio::test]
 async fn an_index_without_texts_is_made_anew() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     for name in ["one", "two"] {
         write(&store, name, 50).await;
     }
@@ -183,7 +169,7 @@ async fn an_index_without_texts_is_made_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_merges_follow_each_other() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     for name in ["stays", "goes", "follows"] {
         write(&store, name, 280).await;
     }
@@ -204,12 +190,12 @@ async fn two_merges_follow_each_other() {
 #[tokio::test]
 async fn a_merge_that_did_not_happen_is_made_after_the_next_start() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     write(&store, "stays", 300).await;
     write(&store, "goes", 50).await;
     store.delete(&acme(), &"goes".into()).await.unwrap();
     drop(store);
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     assert!(setting(&path) > 1 && store.has_deleted());
     store.reclaim_at_once().await.unwrap();
     assert_gone(&store, &path, "goes").await;
@@ -219,7 +205,7 @@ async fn a_merge_that_did_not_happen_is_made_after_the_next_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn threads_are_written_and_deleted_while_the_index_is_merged() {
     let (_directory, path) = place();
-    let store = Arc::new(open(&path));
+    let store = open(&path);
     for name in ["stays", "goes", "follows"] {
         write(&store, name, 280).await;
     }

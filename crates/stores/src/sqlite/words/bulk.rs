@@ -168,14 +168,14 @@ pub(in super::super) fn has_few_texts(conn: &Connection) -> Result<bool, StoreEr
 }
 
 /// Starts to merge the whole index. A merge at work starts anew.
-pub(in super::super) fn start(conn: &Connection) -> Result<(), StoreError> {
+pub(in super::super) fn start_merge(conn: &Connection) -> Result<(), StoreError> {
     let noted = NotedWords::of(conn)?.value();
     let meanwhile = [
         ("secure-delete", 0),
         ("automerge", 0),
         ("crisismerge", 1000),
     ];
-    // A user's merge is ours alone: it merges no other parts.
+    // No other merge is asked for by a statement, and this one leaves new parts alone.
     let afterwards = [
         ("crisismerge", 16),
         ("automerge", 4),
@@ -185,16 +185,11 @@ pub(in super::super) fn start(conn: &Connection) -> Result<(), StoreError> {
     for (name, value) in meanwhile {
         set(name, value, conn)?;
     }
-    lift(conn)?;
+    spread_over_two_levels(conn)?;
     for (name, value) in afterwards {
         set(name, value, conn)?;
     }
     merge(conn, -1).map(drop)
-}
-
-/// Merges more of the index, and writes about this number of pages. Whether there is more to do.
-pub(in super::super) fn go_on(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
-    merge(conn, pages)
 }
 
 /// Makes the next merge of the whole index write to a level above all others. Only there FTS5 drops the notes of
@@ -203,7 +198,7 @@ pub(in super::super) fn go_on(conn: &Connection, pages: i64) -> Result<bool, Sto
 /// FTS5 merges to the next level, which need not be the highest one, if all parts are in the same level. Therefore some
 /// of the index is merged to the next level, and a smaller part is added to the lowest one. FTS5 takes parts down to the
 /// level of a larger one, but a part with small pages has more of them than the added one.
-fn lift(conn: &Connection) -> Result<(), StoreError> {
+fn spread_over_two_levels(conn: &Connection) -> Result<(), StoreError> {
     // FTS5 does not merge a part that is alone.
     add_part(conn)?;
     set("pgsz", SMALLEST_PAGE, conn)?;
@@ -224,9 +219,9 @@ fn add_part(conn: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Merges, and writes this number of pages. A negative number begins a merge of the whole index, others continue it.
-/// Whether there was something to do.
-fn merge(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
+/// Continues the merge of the index, and writes about this number of pages. A negative number starts a merge of the
+/// whole index. Whether there was something to do.
+pub(in super::super) fn merge(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
     let before = conn.total_changes();
     let sql = "INSERT INTO thread_words (thread_words, rank) VALUES ('merge', ?1)";
     let mut merge = conn.prepare_cached(sql).map_err(statement)?;
@@ -236,7 +231,10 @@ fn merge(conn: &Connection, pages: i64) -> Result<bool, StoreError> {
 }
 
 /// Ends a merge that these words have waited for. False if others wait since.
-pub(in super::super) fn end(conn: &Connection, merged: NotedWords) -> Result<bool, StoreError> {
+pub(in super::super) fn end_merge(
+    conn: &Connection,
+    merged: NotedWords,
+) -> Result<bool, StoreError> {
     let is_last = NotedWords::of(conn)? == merged;
     if is_last {
         set("secure-delete", NotedWords::NONE.value(), conn)?;
@@ -321,9 +319,9 @@ mod tests {
     }
 
     fn merge_all(conn: &Connection) {
-        start(conn).unwrap();
+        start_merge(conn).unwrap();
         let mut pages = 1;
-        while go_on(conn, pages).unwrap() {
+        while merge(conn, pages).unwrap() {
             pages = next_pages(pages, Duration::ZERO);
         }
     }
@@ -377,7 +375,7 @@ mod tests {
 
             merge_all(&conn);
 
-            assert!(end(&conn, waiting).unwrap());
+            assert!(end_merge(&conn, waiting).unwrap());
             conn.execute_batch(
                 "INSERT INTO thread_words (thread_words) VALUES ('integrity-check')",
             )
@@ -446,9 +444,9 @@ mod tests {
         delete(1, "one").unwrap();
         let merged = waiting(&conn).unwrap().unwrap();
         delete(2, "two").unwrap();
-        assert!(!end(&conn, merged).unwrap());
+        assert!(!end_merge(&conn, merged).unwrap());
         let merged = waiting(&conn).unwrap().unwrap();
-        assert!(end(&conn, merged).unwrap());
+        assert!(end_merge(&conn, merged).unwrap());
         assert_eq!(waiting(&conn).unwrap(), None);
     }
 
@@ -482,7 +480,7 @@ mod tests {
         assert_eq!(waiting(&conn).unwrap(), Some(noted));
         assert_eq!(block_number(&conn).unwrap(), Some((1 << 30) + 1));
         assert_eq!(thread_number(&conn).unwrap(), Some((1 << 30) + 1));
-        assert!(end(&conn, noted).unwrap());
+        assert!(end_merge(&conn, noted).unwrap());
         assert_eq!(waiting(&conn).unwrap(), None);
         assert_eq!(block_number(&conn).unwrap(), None);
     }
